@@ -1,0 +1,339 @@
+"""`state.sqlite`: the truth about files.
+
+    meta      key, value                       schema version, whether the last stop was clean
+    roots     name, path, kind                 roots given to a command as PATH; those of the configuration are not here
+    files     root, path, fingerprint, digest  what was seen; `wanted` and `applied` are generations: they differ between
+                                               an intent and its confirmation, when only the store knows which rows exist
+    chunks    file, generation, ordinal, id    where each chunk stands; absolute lines live here and not in the table, so
+                                               that an insertion at the top of a file writes nothing to the table
+
+WAL with synchronous=FULL: when `intend` or `apply` returns, a power cut does not undo it. One writer; any number of
+read-only connections beside it, which see whole transactions. Paths are stored as the bytes the system gave.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from anchord.errors import StoreError
+from anchord.model import UNSEEN, Entry, Failure, Fingerprint, Known, Origin, Placed, Problem, Root, Spot, Update
+
+SCHEMA = 1
+_VARIABLES = 500
+_SCHEMA_SQL = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE roots(name TEXT PRIMARY KEY, path BLOB NOT NULL, kind TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files(
+    id INTEGER PRIMARY KEY, root TEXT NOT NULL, path BLOB NOT NULL,
+    fingerprint TEXT NOT NULL, read_ns INTEGER NOT NULL, digest TEXT NOT NULL, recipe TEXT NOT NULL,
+    wanted INTEGER NOT NULL, applied INTEGER NOT NULL,
+    problem TEXT, partial INTEGER NOT NULL DEFAULT 0, since_ns INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
+    UNIQUE(root, path));
+CREATE INDEX problems ON files(root, path) WHERE problem IS NOT NULL;
+CREATE INDEX unsettled ON files(root, path) WHERE wanted != applied;
+CREATE TABLE chunks(
+    file INTEGER NOT NULL REFERENCES files(id) ON DELETE CASCADE, generation INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+    chunk_id TEXT NOT NULL, vector_key TEXT NOT NULL, row_hash TEXT NOT NULL, start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL, PRIMARY KEY(file, generation, ordinal)) WITHOUT ROWID;
+CREATE INDEX chunks_by_id ON chunks(chunk_id);
+"""
+
+
+class SqliteCatalogue:
+    """The catalogue in one SQLite file. Not shared between threads: each opens its own."""
+
+    def __init__(self, file: Path, *, read_only: bool = False) -> None:
+        """Open or create the file.
+
+        Raises:
+            StoreError: the file is damaged, of a newer version, or (read-only) not there.
+        """
+        self._file = file
+        uri = f"file:{_quoted(file)}?mode={'ro' if read_only else 'rwc'}"
+        try:
+            self._db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30, check_same_thread=False)
+            self._db.execute("PRAGMA foreign_keys=ON")
+            if not read_only:
+                self._db.execute("PRAGMA journal_mode=WAL")
+                self._db.execute("PRAGMA synchronous=FULL")
+            self._check_schema(read_only=read_only)
+        except sqlite3.Error as error:
+            raise StoreError(f"{file}: {error}", "run `anchord index` to make the index") from error
+
+    def __enter__(self) -> Self:
+        """Use as a context that closes."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def _check_schema(self, *, read_only: bool) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not read_only:
+            self._db.executescript(f"BEGIN; {_SCHEMA_SQL} PRAGMA user_version={SCHEMA}; COMMIT;")
+        elif version > SCHEMA:
+            raise StoreError(f"{self._file} was written by a newer anchord (schema {version})", "update anchord")
+
+    # What is known
+
+    def known(self, origin: Origin) -> Known | None:
+        """Return what is known of a file."""
+        row = self._db.execute(f"SELECT {_COLUMNS}, id, wanted FROM files WHERE root=? AND path=?", _key(origin)).fetchone()
+        if row is None:
+            return None
+        *columns, file, wanted = row
+        known = _known(columns)
+        if not known.settled:
+            return known
+        chunks = self._db.execute(
+            "SELECT chunk_id, vector_key, row_hash, start_line, end_line FROM chunks "
+            "WHERE file=? AND generation=? ORDER BY ordinal",
+            (file, wanted),
+        )
+        return _known(columns, tuple(Placed(*chunk) for chunk in chunks))
+
+    def reason(self, origin: Origin) -> str:
+        """Return the reason of the last decision that changed a file's state."""
+        row = self._db.execute("SELECT reason FROM files WHERE root=? AND path=?", _key(origin)).fetchone()
+        return str(row[0]) if row else ""
+
+    def overview(self, root: str, prefix: str) -> Mapping[str, Entry]:
+        """Return the known files of a root: the file `prefix` itself and those below it; "" means all."""
+        where = "root=?"
+        values: list[str | bytes] = [root]
+        if prefix:
+            low = os.fsencode(prefix)
+            where += " AND (path=? OR (path>=? AND path<?))"
+            values += [low, low + b"/", low + b"0"]  # "0" is the byte after "/".
+        rows = self._db.execute(
+            f"SELECT path, {_COLUMNS}, (SELECT count(*) FROM chunks WHERE file=id AND generation=wanted) "
+            f"FROM files WHERE {where}",
+            values,
+        )
+        return {os.fsdecode(path): Entry(_known(columns), chunks) for path, *columns, chunks in rows}
+
+    def unsettled(self) -> Sequence[Origin]:
+        """Return the files whose last intent was not confirmed."""
+        return [_origin(*row) for row in self._db.execute("SELECT root, path FROM files WHERE wanted != applied")]
+
+    def failures(self) -> Sequence[Failure]:
+        """Return every listed problem."""
+        rows = self._db.execute(
+            "SELECT root, path, problem, partial, since_ns FROM files WHERE problem IS NOT NULL ORDER BY root, path"
+        )
+        return [Failure(_origin(root, path), Problem(text, bool(partial)), since) for root, path, text, partial, since in rows]
+
+    def spots(self, chunk_ids: Sequence[str]) -> Mapping[str, Spot]:
+        """Return where chunks stand; between an intent and its confirmation the newer place is given."""
+        spots = {}
+        for some in _slices(chunk_ids):
+            rows = self._db.execute(
+                "SELECT chunk_id, root, path, start_line, end_line FROM chunks JOIN files ON files.id=file "
+                f"WHERE chunk_id IN ({_marks(some)}) ORDER BY generation",
+                some,
+            )
+            spots.update({row[0]: Spot(_origin(row[1], row[2]), row[3], row[4]) for row in rows})
+        return spots
+
+    def neighbours(self, chunk_id: str, reach: int) -> Sequence[str]:
+        """Return the ids of a chunk and of those up to `reach` before and after it in its file, in order."""
+        row = self._db.execute(
+            "SELECT file, generation, ordinal FROM chunks WHERE chunk_id=? ORDER BY generation DESC", (chunk_id,)
+        ).fetchone()
+        if row is None:
+            return []
+        file, generation, ordinal = row
+        rows = self._db.execute(
+            "SELECT chunk_id FROM chunks WHERE file=? AND generation=? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
+            (file, generation, ordinal - reach, ordinal + reach),
+        )
+        return [chunk for (chunk,) in rows]
+
+    def starting_with(self, prefix: str, limit: int) -> Sequence[str]:
+        """Return up to `limit` chunk ids that start with some digits."""
+        rows = self._db.execute(
+            "SELECT DISTINCT chunk_id FROM chunks WHERE chunk_id >= ? AND chunk_id < ? LIMIT ?", (prefix, prefix + "g", limit)
+        )
+        return [chunk for (chunk,) in rows]
+
+    def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
+        """Yield each wanted chunk id with its file."""
+        rows = self._db.execute("SELECT chunk_id, root, path FROM chunks JOIN files ON files.id=file WHERE generation=wanted")
+        for chunk, root, path in rows:
+            yield chunk, _origin(root, path)
+
+    def counts(self) -> Mapping[str, tuple[int, int]]:
+        """Return (files with chunks or with nothing to chunk, chunks wanted) by root; unusable files are not counted."""
+        rows = self._db.execute(
+            "SELECT root, count(DISTINCT CASE WHEN digest != '' THEN id END), count(chunk_id) "
+            "FROM files LEFT JOIN chunks ON file=id AND generation=wanted GROUP BY root"
+        )
+        return {root: (files, chunks) for root, files, chunks in rows}
+
+    # What changes
+
+    def intend(self, updates: Sequence[Update]) -> None:
+        """Write each file's wanted chunks under a new generation."""
+        with self._transaction():
+            for update in updates:
+                file = self._file_id(update.origin)
+                self._db.execute("UPDATE files SET wanted=applied+1 WHERE id=?", (file,))
+                self._db.execute(
+                    "DELETE FROM chunks WHERE file=? AND generation > (SELECT applied FROM files WHERE id=?)", (file, file)
+                )
+                if update.known is not None:
+                    self._write_chunks(file, update.known.chunks)
+
+    def apply(self, updates: Sequence[Update]) -> None:
+        """Make each file's wanted state the known one."""
+        with self._transaction():
+            for update in updates:
+                file = self._file_id(update.origin)
+                self._db.execute("DELETE FROM chunks WHERE file=?", (file,))
+                if update.known is None:
+                    self._db.execute("DELETE FROM files WHERE id=?", (file,))
+                    continue
+                known, problem = update.known, update.known.problem
+                since = known.read_ns if problem else 0
+                self._db.execute(
+                    "UPDATE files SET fingerprint=?, read_ns=?, digest=?, recipe=?, wanted=wanted+1, applied=wanted+1, "
+                    "since_ns=CASE WHEN problem IS ? THEN since_ns ELSE ? END, problem=?, partial=?, reason=? WHERE id=?",
+                    (_packed(known.fingerprint), known.read_ns, known.digest, known.recipe, problem and problem.reason, since,
+                     problem and problem.reason, bool(problem and problem.partial), update.reason, file),
+                )  # fmt: skip
+                self._write_chunks(file, known.chunks)
+
+    def seen(self, looks: Sequence[tuple[Origin, Fingerprint, int]]) -> None:
+        """Note new fingerprints of unchanged content, each with the time before it was read."""
+        with self._transaction():
+            self._db.executemany(
+                "UPDATE files SET fingerprint=?, read_ns=? WHERE root=? AND path=?",
+                [(_packed(fingerprint), read_ns, *_key(origin)) for origin, fingerprint, read_ns in looks],
+            )
+
+    def doubt(self, origins: Sequence[Origin]) -> None:
+        """Unsettle files; their chunks stay listed until they are read again."""
+        with self._transaction():
+            for origin in origins:
+                settled = self._db.execute(
+                    "SELECT id, wanted FROM files WHERE root=? AND path=? AND wanted=applied", _key(origin)
+                ).fetchone()
+                if settled:
+                    file, wanted = settled
+                    self._db.execute("UPDATE chunks SET generation=? WHERE file=?", (wanted + 1, file))
+                    self._db.execute("UPDATE files SET wanted=? WHERE id=?", (wanted + 1, file))
+
+    def forget_root(self, root: str) -> None:
+        """Drop a root's files, chunks and memory."""
+        with self._transaction():
+            self._db.execute("DELETE FROM files WHERE root=?", (root,))
+            self._db.execute("DELETE FROM roots WHERE name=?", (root,))
+
+    def origins(self, root: str) -> Sequence[Origin]:
+        """Return the known files of a root."""
+        return [_origin(root, path) for (path,) in self._db.execute("SELECT path FROM files WHERE root=?", (root,))]
+
+    # Roots and notes
+
+    def remember_root(self, root: Root) -> None:
+        """Keep a root that no configuration names."""
+        self._db.execute("INSERT OR REPLACE INTO roots VALUES(?,?,?)", (root.name, os.fsencode(root.path), root.kind))
+
+    def remembered_roots(self) -> Sequence[Root]:
+        """Return the roots that were given to a command as PATH."""
+        rows = self._db.execute("SELECT name, path, kind FROM roots ORDER BY name")
+        return [Root(name, os.fsdecode(path), kind, configured=False) for name, path, kind in rows]
+
+    def root_names(self) -> Sequence[str]:
+        """Return the names of all roots that have files."""
+        return [name for (name,) in self._db.execute("SELECT DISTINCT root FROM files")]
+
+    def note(self, key: str, value: str) -> None:
+        """Keep a small fact."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, value))
+
+    def noted(self, key: str) -> str:
+        """Return a small fact, "" when there is none."""
+        row = self._db.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+    def _file_id(self, origin: Origin) -> int:
+        row = self._db.execute("SELECT id FROM files WHERE root=? AND path=?", _key(origin)).fetchone()
+        if row:
+            return int(row[0])
+        added = self._db.execute(
+            "INSERT INTO files(root, path, fingerprint, read_ns, digest, recipe, wanted, applied) VALUES(?,?,?,0,'','',0,0)",
+            (*_key(origin), _packed(UNSEEN)),
+        )
+        return int(added.lastrowid or 0)
+
+    def _write_chunks(self, file: int, chunks: Sequence[Placed]) -> None:
+        self._db.executemany(
+            "INSERT INTO chunks VALUES(?,(SELECT wanted FROM files WHERE id=?),?,?,?,?,?,?)",
+            [(file, file, n, c.chunk_id, c.vector_key, c.row_hash, c.start_line, c.end_line) for n, c in enumerate(chunks)],
+        )
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._db)
+
+
+class _Transaction:
+    """BEGIN IMMEDIATE ... COMMIT, or ROLLBACK when the block fails."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def __enter__(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        self._db.execute("ROLLBACK" if failed else "COMMIT")
+
+
+_COLUMNS = "fingerprint, read_ns, digest, recipe, wanted=applied, problem, partial"
+
+
+def _known(columns: Sequence[Any], chunks: tuple[Placed, ...] = ()) -> Known:
+    fingerprint, read_ns, digest, recipe, settled, problem, partial = columns
+    trouble = Problem(problem, bool(partial)) if problem is not None else None
+    return Known(_unpacked(fingerprint), read_ns, digest, recipe, bool(settled), chunks, trouble)
+
+
+def _key(origin: Origin) -> tuple[str, bytes]:
+    return origin.root, os.fsencode(origin.path)
+
+
+def _origin(root: str, path: bytes) -> Origin:
+    return Origin(root, os.fsdecode(path))
+
+
+def _packed(fingerprint: Fingerprint) -> str:
+    """As text: inodes of some file systems do not fit SQLite's signed 64 bits."""
+    f = fingerprint
+    return f"{f.size} {f.mtime_ns} {f.ctime_ns} {f.inode} {f.device}"
+
+
+def _unpacked(text: str) -> Fingerprint:
+    return Fingerprint(*map(int, text.split()))
+
+
+def _quoted(file: Path) -> str:
+    return str(file).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _slices(values: Sequence[str]) -> Iterator[Sequence[str]]:
+    for at in range(0, len(values), _VARIABLES):
+        yield values[at : at + _VARIABLES]
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ",".join("?" * len(values))

@@ -1,0 +1,143 @@
+"""Where a text is cut: hash-priority cuts down to twice the limit, optimal packing inside (CHUNKER.md, step 5).
+
+Why not pack greedily from the top? Because then one inserted line moves every later cut. Here a long piece is first cut
+at the boundary whose own text hashes lowest, a choice that edits elsewhere do not touch; only pieces of at most two
+chunks are packed, so the damage of an edit ends at the next such cut.
+
+Cuts made by headings or by hash are *anchors*: line numbers in chunk ids count from them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from anchord.chunkers.layout import BLOCK, FORBIDDEN, ITEM, LAST_RESORT, LOWEST_HEADING, ROW, TEXT_LINE, Layout, Limits
+from anchord.core.identity import boundary_key
+
+_MIN_SIDE = 64
+_MIN_HEADING_SIDE = 24
+_OVER_LIMIT = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Atoms [first, last) that make one chunk, and the 0-based line from which the chunk's lines are counted."""
+
+    first: int
+    last: int
+    anchor_line: int
+
+
+def cut(layout: Layout, limits: Limits) -> list[Piece]:
+    """Cut a layout into pieces that cover every atom, in order."""
+    return _Cutter(layout, limits).pieces()
+
+
+class _Cutter:
+    """The prefix sums and key cache of one text."""
+
+    def __init__(self, layout: Layout, limits: Limits) -> None:
+        self._layout = layout
+        self._limit = limits.body
+        self._sums = [0, *accumulate(layout.weight)]
+        self._boundaries = [i for i, how in enumerate(layout.strength) if how > FORBIDDEN]
+        self._headings = [i for i in self._boundaries if layout.strength[i] >= LOWEST_HEADING]
+        self._keys: dict[int, int] = {}
+
+    def pieces(self) -> list[Piece]:
+        total = len(self._layout.line)
+        if not total:
+            return []
+        work, cuts, anchors = [(0, total)], [0], {0}
+        while work:
+            first, last = work.pop()
+            at = self._heading_cut(first, last)
+            if at is None and self._weight(first, last) > 2 * self._limit:
+                at = self._hash_cut(first, last)
+            if at is not None:
+                anchors.add(at)
+                cuts.append(at)
+                work += [(first, at), (at, last)]
+            elif self._weight(first, last) > self._limit:
+                cuts += self._packed(first, last)
+        cuts.sort()
+        pieces, anchor = [], 0
+        for first, last in zip(cuts, [*cuts[1:], total], strict=True):
+            anchor = self._layout.line[first] if first in anchors and first else anchor
+            pieces.append(Piece(first, last, anchor))
+        return pieces
+
+    def _weight(self, first: int, last: int) -> int:
+        return self._sums[last] - self._sums[first]
+
+    def _key(self, at: int) -> int:
+        key = self._keys.get(at)
+        if key is None:
+            key = self._keys[at] = boundary_key(self._layout.atom(at))
+        return key
+
+    def _heading_cut(self, first: int, last: int) -> int | None:
+        side = _MIN_SIDE if self._weight(first, last) <= self._limit else _MIN_HEADING_SIDE
+        return self._best(self._between(self._headings, first, last), first, last, side)
+
+    def _hash_cut(self, first: int, last: int) -> int | None:
+        inner = [i for i in self._between(self._boundaries, first, last) if self._layout.strength[i] > LAST_RESORT]
+        return self._best(inner, first, last, _MIN_SIDE)
+
+    def _between(self, boundaries: Sequence[int], first: int, last: int) -> Sequence[int]:
+        return boundaries[bisect_right(boundaries, first) : bisect_left(boundaries, last)]
+
+    def _best(self, inner: Sequence[int], first: int, last: int, side: int) -> int | None:
+        """Of the boundaries with enough on both sides: the strongest class, the lowest key, the nearest to the middle.
+
+        The last rule also bounds the work: 20,000 identical list items are halved instead of peeled.
+        """
+        low, high = self._sums[first] + side, self._sums[last] - side
+        inner = [i for i in inner if low <= self._sums[i] <= high]
+        if not inner:
+            return None
+        strongest = max(self._layout.strength[i] for i in inner)
+        middle = (self._sums[first] + self._sums[last]) / 2
+        return min(
+            (i for i in inner if self._layout.strength[i] == strongest),
+            key=lambda i: (self._key(i), abs(self._sums[i] - middle), i),
+        )
+
+    def _packed(self, first: int, last: int) -> list[int]:
+        """Cut a piece at least cost, by dynamic programming over its boundaries."""
+        stops = [first, *self._between(self._boundaries, first, last), last]
+        sums = [self._sums[i] for i in stops]
+        penalties = [0.0, *(_penalty(self._layout.strength[i]) for i in stops[1:-1]), 0.0]
+        limit, half = self._limit, self._limit / 2
+        best, back = [0.0], [0]
+        for j in range(1, len(stops)):
+            least, origin = float("inf"), j - 1
+            for i in range(j - 1, -1, -1):
+                weight = sums[j] - sums[i]
+                if weight > limit and i < j - 1:
+                    break
+                cost = best[i] + 1 + penalties[j] + (_OVER_LIMIT if weight > limit else 0.0)
+                if weight < half:
+                    cost += ((half - weight) / half) ** 2
+                if cost < least:
+                    least, origin = cost, i
+            best.append(least)
+            back.append(origin)
+        cuts, j = [], back[-1]
+        while j:
+            cuts.append(stops[j])
+            j = back[j]
+        return cuts
+
+
+def _penalty(strength: int) -> float:
+    """What a cut of this strength costs, in chunks."""
+    if strength >= LOWEST_HEADING:
+        return 0.0
+    for least, penalty in ((BLOCK, 0.15), (ITEM, 0.3), (ROW, 0.5), (TEXT_LINE, 0.7), (LAST_RESORT + 1, 0.9)):
+        if strength >= least:
+            return penalty
+    return 3.0

@@ -1,0 +1,184 @@
+"""What a format tells the cutting engine about a text: its lines, its atoms, and how good a cut is before each.
+
+A format (markdown, plain text, code) only gives atoms and strengths; `cut` decides and `emit` writes the chunks.
+Columns instead of objects: a file of 1 MB has 20,000 atoms, and the engine reads single columns of them.
+
+Strengths, the highest first (CHUNKER.md, step 3). A cut is never made before an atom of strength 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+HEADING = 60
+"""Before a heading of level 1; each deeper level is worth 2 less, so level 6 is 50."""
+BLOCK = 40
+INTRODUCED_BLOCK = 36
+ITEM = 32
+NESTED_ITEM = 28
+ROW = 24
+AFTER_BLANK = 20
+CODE_LINE = 16
+TEXT_LINE = 12
+SENTENCE = 8
+CLAUSE = 4
+CHARACTERS = 2
+LAST_RESORT = 1
+FORBIDDEN = 0
+LOWEST_HEADING = 50
+
+Count = Callable[[Sequence[str]], list[int]]
+"""Texts to their numbers of model tokens, special tokens left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in weights, where one weight is a model token or 8 characters, whichever gives more."""
+
+    body: int = 200
+    """Most weight of a chunk's own text (M in CHUNKER.md)."""
+    context: int = 32
+    """Most tokens of the heading put before the text for embedding."""
+    repeated: int = 32
+    """A table's header rows are repeated in its later parts up to this weight."""
+    window: int = 254
+    """What the model can take besides its two special tokens; nothing embedded is ever longer."""
+    heading_depth: int = 6
+    """Deepest heading level that counts for the header path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """Limits, and how texts are counted."""
+
+    limits: Limits
+    count: Count
+
+    def weigh(self, texts: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Return (weights, tokens). Without the floor of one weight for 8 characters a line of base64 would weigh 1."""
+        tokens = self.count(texts)
+        weights = [max(n, -(-len(text) // _CHARS_PER_WEIGHT)) for n, text in zip(tokens, texts, strict=True)]
+        return weights, tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A section's title; `line` is 0-based."""
+
+    line: int
+    level: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """Lines that a part of a block needs around it to be readable by itself.
+
+    A chunk that starts after `first` and not after `last` gets `opening` before it; one that ends before `last` gets
+    `closing` after it. Lines are 0-based and inclusive.
+    """
+
+    first: int
+    last: int
+    opening: str
+    closing: str
+    verbatim: bool
+    """True in code, where runs of blank lines are content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A text as atoms. Atom i is `lines[line[i]][start[i]:end[i]]`; `strength[i]` is that of a cut before it."""
+
+    lines: Sequence[str]
+    line: Sequence[int]
+    start: Sequence[int]
+    end: Sequence[int]
+    strength: Sequence[int]
+    weight: Sequence[int]
+    tokens: Sequence[int]
+    headings: Sequence[Heading] = ()
+    wraps: Sequence[Wrap] = ()
+    blanks: frozenset[int] = field(default_factory=frozenset)
+
+    def atom(self, index: int) -> str:
+        """Return an atom's text."""
+        return self.lines[self.line[index]][self.start[index] : self.end[index]]
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?;:])[\"'\u201d\u2019)\]]*\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
+_CLAUSE_END = re.compile(r"\s+|(?<=[,;|{}()\[\]])")
+_MIN_CLAUSE = 24
+_MAX_WORD = 200
+_WORD_PART = 120
+_CHARS_PER_WEIGHT = 8
+
+
+def lay_out(
+    lines: Sequence[str],
+    strengths: Sequence[int],
+    sizing: Sizing,
+    headings: Sequence[Heading] = (),
+    wraps: Sequence[Wrap] = (),
+) -> Layout:
+    """Turn lines with their strengths into atoms: one a line, several for a line heavier than half a chunk."""
+    line_weights, line_tokens = sizing.weigh(lines)
+    heavy = sizing.limits.body // 2
+    line: list[int] = []
+    start: list[int] = []
+    end: list[int] = []
+    strength: list[int] = []
+    weight: list[int] = []
+    tokens: list[int] = []
+    blanks: set[int] = set()
+    for number, text in enumerate(lines):
+        if not text.strip():
+            blanks.add(number)
+        pieces = [(0, len(text), strengths[number], line_weights[number], line_tokens[number])]
+        if line_weights[number] > heavy:
+            pieces = _split_line(text, strengths[number], sizing)
+        for first, last, how, mass, pieces_tokens in pieces:
+            line.append(number)
+            start.append(first)
+            end.append(last)
+            strength.append(how)
+            weight.append(mass)
+            tokens.append(pieces_tokens)
+    if strength:
+        strength[0] = FORBIDDEN
+    for index, number in enumerate(line):
+        if number in blanks:
+            strength[index] = FORBIDDEN
+    return Layout(lines, line, start, end, strength, weight, tokens, headings, wraps, frozenset(blanks))
+
+
+def _split_line(text: str, strength: int, sizing: Sizing) -> list[tuple[int, int, int, int, int]]:
+    """Cut a heavy line at sentence ends, heavy sentences at clauses, and what has no blanks every 120 characters."""
+    heavy = sizing.limits.body // 2
+    spans: list[tuple[int, int, int]] = []
+    sentences = _spans(text, 0, len(text), _SENTENCE_END, 1)
+    sentence_weights, _ = sizing.weigh([text[a:b] for a, b in sentences])
+    for (a, b), mass in zip(sentences, sentence_weights, strict=True):
+        if mass <= heavy:
+            spans.append((a, b, SENTENCE))
+            continue
+        for clause, (c, d) in enumerate(_spans(text, a, b, _CLAUSE_END, _MIN_CLAUSE)):
+            how = CLAUSE if clause else SENTENCE
+            step = _WORD_PART if d - c > _MAX_WORD else d - c
+            spans.extend((e, min(e + step, d), how if e == c else CHARACTERS) for e in range(c, d, step))
+    spans[0] = (spans[0][0], spans[0][1], strength)
+    weights, tokens = sizing.weigh([text[a:b] for a, b, _ in spans])
+    return [(*span, mass, n) for span, mass, n in zip(spans, weights, tokens, strict=True)]
+
+
+def _spans(text: str, first: int, last: int, end: re.Pattern[str], shortest: int) -> list[tuple[int, int]]:
+    """Split text[first:last] after each match of `end` that leaves at least `shortest` characters; nothing is lost."""
+    spans: list[tuple[int, int]] = []
+    at = first
+    for match in end.finditer(text, first, last):
+        if match.end() - at >= shortest and match.end() < last:
+            spans.append((at, match.end()))
+            at = match.end()
+    return [*spans, (at, last)]

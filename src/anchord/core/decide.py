@@ -1,0 +1,60 @@
+"""Fingerprint + known + recipe -> Skip, Read or Forget, with the reason that `explain` prints.
+
+Stop as early as the data allows: equal fingerprints need no read, equal digests no parse. A fingerprint is only trusted when
+the file had been left alone for a moment before it was read (the racy rule, as git's): within the granularity of the
+clock a second write can leave size and times as they were.
+"""
+
+from __future__ import annotations
+
+from anchord.model import Absent, Decision, Fingerprint, Forget, Known, Problem, Read, Skip, Verdict
+
+RACY_NS = 2_000_000_000
+"""FAT keeps times to two seconds; nothing in use is coarser."""
+
+
+def decide(
+    verdict: Verdict, seen: Fingerprint | Absent | Problem, known: Known | None, recipe: str, max_bytes: int
+) -> Decision:
+    """Decide about one path, without its content."""
+    if isinstance(seen, Absent):
+        return _leave(known, "the file is gone" if known else seen.reason)
+    if not verdict.included:
+        return _leave(known, verdict.reason)
+    if isinstance(seen, Problem):
+        return _refuse(known, seen)
+    if seen.size > max_bytes:
+        return _refuse(known, Problem(f"{seen.size:,} bytes, over the limit of {max_bytes:,}: not indexed"))
+    return _decide_known(seen, known, recipe)
+
+
+def _leave(known: Known | None, reason: str) -> Decision:
+    return Forget(reason) if known else Skip(reason)
+
+
+def _refuse(known: Known | None, problem: Problem) -> Decision:
+    if known and known.settled and known.problem == problem and not known.digest:
+        return Skip(problem.reason)
+    return Forget(problem.reason, problem)
+
+
+def _decide_known(seen: Fingerprint, known: Known | None, recipe: str) -> Decision:
+    if known is None:
+        return Read("new file")
+    if not known.settled:
+        return Read("an earlier change was not confirmed")
+    if known.recipe != recipe:
+        return Read("the recipe changed")
+    if known.fingerprint != seen:
+        return Read(_difference(known.fingerprint, seen))
+    if max(seen.mtime_ns, seen.ctime_ns) >= known.read_ns - RACY_NS:
+        return Read("changed too shortly before it was last read to trust its times")
+    return Skip("size, times and inode are as when it was read")
+
+
+def _difference(before: Fingerprint, after: Fingerprint) -> str:
+    named = {"size": "its size", "mtime_ns": "its time of writing", "inode": "its inode", "ctime_ns": "its time of change"}
+    for name, words in named.items():
+        if getattr(before, name) != getattr(after, name):
+            return f"{words} changed"
+    return "its device changed"

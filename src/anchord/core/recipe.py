@@ -1,0 +1,36 @@
+"""What the index depends on besides the files. A changed recipe re-reads every file by itself; nobody is asked to reindex."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+from anchord.chunkers import VERSION
+from anchord.chunkers.layout import Limits
+from anchord.core.identity import fields_digest
+
+ROW_VERSION = "1"
+"""Raise it with any change to what `Row` holds for the same chunk."""
+
+_AROUND = 54
+"""Tokens of a window that are not the chunk's own: 32 of context, 22 of a repeated fence or table opening."""
+_LARGEST_BODY = 430
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Limits of the chunker and identity of the model; `digest` names the whole."""
+
+    limits: Limits
+    model: str
+    tokenizer: str
+
+    @property
+    def digest(self) -> str:
+        """Return the recipe as one short text."""
+        return fields_digest(VERSION, ROW_VERSION, self.model, self.tokenizer, *map(str, astuple(self.limits)))
+
+
+def limits_for(window: int, heading_depth: int | None) -> Limits:
+    """Return chunk limits for a model that takes `window` tokens besides the special ones."""
+    body = min(max(window - _AROUND, 16), _LARGEST_BODY)
+    return Limits(body=body, window=window, heading_depth=heading_depth or 6)

@@ -1,0 +1,210 @@
+"""Which paths belong to the index, and which rule said so. The only user of pathspec.
+
+Rules, the first that speaks decides:
+
+1. anchord's own state, and folders that no one means (`.git`, `node_modules`, ...), are out;
+2. `exclude` of the configuration is out;
+3. what an ignore file says is ignored is out: `.gitignore`, `.ignore`, `.anchordignore` of every folder from the file's
+   up to the root (the deepest that speaks decides, the last pattern in it), and `.git/info/exclude`;
+4. the deny list (keys, credentials, histories) is out, unless `include` names the very file, without wildcards;
+5. `include` is in;
+6. hidden files and folders are out, generated files are out, text types are in, all else is out.
+
+As in git, nothing below an ignored folder can be brought back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pathspec import GitIgnoreSpec
+
+from anchord.model import Root, Verdict, printable
+from anchord.sources import kind_of
+
+IGNORE_FILES = (".gitignore", ".ignore", ".anchordignore")
+"""Later ones overrule earlier ones of the same folder."""
+
+_NEVER = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "__pycache__", "site-packages",
+                    "venv", ".venv", ".tox", ".nox"})  # fmt: skip
+_DENIED = GitIgnoreSpec.from_lines(
+    [
+        ".env*",
+        "*.env",
+        "*.pem",
+        "*.key",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.kdbx",
+        "*.asc",
+        "*.gpg",
+        "*.ppk",
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+        ".netrc",
+        "_netrc",
+        ".pgpass",
+        ".my.cnf",
+        ".npmrc",
+        ".pypirc",
+        ".git-credentials",
+        ".htpasswd",
+        ".dockercfg",
+        ".aws/",
+        ".ssh/",
+        ".gnupg/",
+        ".kube/",
+        ".docker/",
+        ".azure/",
+        ".password-store/",
+        "gcloud/",
+        "keyrings/",
+        "credentials*",
+        "*.tfstate",
+        "*.tfstate.*",
+        "*.tfvars",
+        ".bash_history",
+        ".zsh_history",
+        ".python_history",
+        ".psql_history",
+        ".mysql_history",
+        ".node_repl_history",
+        "*_history",
+        ".mozilla/",
+        ".thunderbird/",
+        "google-chrome/",
+        "chromium/",
+        "BraveSoftware/",
+        "cookies.sqlite",
+        "logins.json",
+        "key4.db",
+    ]
+)
+_GENERATED = GitIgnoreSpec.from_lines(
+    [
+        "*.min.js",
+        "*.min.css",
+        "*.map",
+        "*-lock.json",
+        "*.lock",
+        "go.sum",
+        "pnpm-lock.yaml",
+        "*.pb.go",
+        "*_pb2.py",
+        "*.ipynb_checkpoints/",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreFile:
+    """An ignore file's patterns; `name` is its path from the root, for the reason."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Patterns:
+    """Compiled patterns that hold below `base` ("" or "a/b/")."""
+
+    base: str
+    name: str
+    lines: tuple[tuple[int, str], ...]
+    spec: GitIgnoreSpec
+
+    def check(self, path: str) -> tuple[bool, str] | None:
+        """Return (matched, which pattern) of the last pattern that speaks about a path, None when none does."""
+        result = self.spec.check_file(path[len(self.base) :])
+        if result.include is None or result.index is None:
+            return None
+        number, pattern = self.lines[result.index]
+        return result.include, f"{self.name}:{number} {pattern}" if self.name else pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The rules that hold inside one folder. Immutable; a walk makes one for each folder it enters."""
+
+    root: Root
+    path: str
+    excludes: _Patterns
+    includes: _Patterns
+    own_state: tuple[str, ...]
+    ignores: tuple[_Patterns, ...] = ()
+
+    def enter(self, folder: str, ignore_files: Sequence[IgnoreFile]) -> Scope:
+        """Return the rules inside a sub-folder (or, with "", those of this one with its own ignore files read)."""
+        path = f"{self.path}{folder}/" if folder else self.path
+        found = tuple(_patterns(path, f.name, f.lines) for f in ignore_files)
+        return Scope(self.root, path, self.excludes, self.includes, self.own_state, (*self.ignores, *found))
+
+    def verdict(self, name: str, *, is_folder: bool) -> Verdict:
+        """Say whether an entry of this folder belongs to the index; for a folder, whether it is worth entering."""
+        path = self.path + name
+        return self._refused(name, path + "/" * is_folder, is_folder=is_folder) or self._accepted(
+            name, path, is_folder=is_folder
+        )
+
+    def _refused(self, name: str, path: str, *, is_folder: bool) -> Verdict | None:
+        if is_folder and (name in _NEVER or f"{self.root.path}/{path[:-1]}" in self.own_state):
+            return Verdict(included=False, reason=f"{name}/ is never indexed")
+        excluded = self.excludes.check(path)
+        if excluded and excluded[0]:
+            return Verdict(included=False, reason=f"exclude of the configuration: {excluded[1]}")
+        for patterns in reversed(self.ignores):
+            spoken = patterns.check(path)
+            if spoken:
+                if spoken[0]:
+                    return Verdict(included=False, reason=f"ignored by {printable(spoken[1])}")
+                break
+        if _DENIED.check_file(path).include and path.rstrip("/") not in self.root.include:
+            return Verdict(included=False, reason="on the deny list of keys and credentials; `include` may name the file")
+        return None
+
+    def _accepted(self, name: str, path: str, *, is_folder: bool) -> Verdict:
+        included = self.includes.check(path)
+        if not is_folder and included and included[0]:
+            return Verdict(included=True, reason=f"include of the configuration: {included[1]}", notable=True)
+        if name.startswith(".") and not (is_folder and self._leads_to_include(path)):
+            return Verdict(included=False, reason="hidden; `include` may name it")
+        if is_folder:
+            return Verdict(included=True, reason="a folder")
+        if _GENERATED.check_file(path).include:
+            return Verdict(included=False, reason="generated; `include` may name it")
+        kind = kind_of(path)
+        if kind is None:
+            return Verdict(included=False, reason="not a known text type; `include` may name it")
+        return Verdict(included=True, reason=f"a {kind} file", notable=True)
+
+    def _leads_to_include(self, path: str) -> bool:
+        return any(pattern.lstrip("/").startswith(path + "/") for pattern in self.root.include)
+
+
+def scope_of(root: Root, own_state: Sequence[str]) -> Scope:
+    """Return the rules at the top of a root, before its ignore files. `own_state`: absolute folders never indexed."""
+    return Scope(root, "", _patterns("", "", root.exclude), _patterns("", "", root.include), tuple(own_state))
+
+
+def _patterns(base: str, name: str, lines: tuple[str, ...]) -> _Patterns:
+    """Compile patterns; a line that is none (git skips it too) is dropped without the others."""
+    kept = tuple((number, line) for number, line in enumerate(lines, 1) if line.strip() and _is_pattern(line))
+    return _Patterns(base, name, kept, GitIgnoreSpec.from_lines(line for _, line in kept))
+
+
+def _is_pattern(line: str) -> bool:
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+def changes_rules(path: str) -> bool:
+    """Whether a file at this path can change what else belongs to the index."""
+    return path.rsplit("/", 1)[-1] in IGNORE_FILES

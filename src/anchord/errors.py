@@ -1,0 +1,65 @@
+"""What can go wrong for the person in front of the program, named for who must act.
+
+Each carries its own message in one line and a hint in one line that says what to do. Trouble with a single file is not
+an error but a `Problem` (model.py): it is reported and the rest goes on.
+"""
+
+from __future__ import annotations
+
+
+class AnchordError(Exception):
+    """Base of all; `code` is stable and goes over the socket, `exit_code` is the command's."""
+
+    code = "failed"
+    exit_code = 1
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        """Keep the message for people and the hint for what to do next."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(AnchordError):
+    """The call is wrong: an argument, a path, a name. The caller must change it."""
+
+    code = "usage"
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """The configuration is wrong. Its owner must change it."""
+
+    code = "config"
+
+
+class StoreError(AnchordError):
+    """The table or the catalogue cannot be used as it is."""
+
+    code = "store"
+
+
+class EmbedderError(AnchordError):
+    """No vectors can be had just now. Trying again later may help."""
+
+    code = "embedder"
+
+
+class NotRunningError(AnchordError):
+    """No daemon answers on the socket."""
+
+    code = "not_running"
+    exit_code = 3
+
+
+class AlreadyRunningError(AnchordError):
+    """Another anchord writes this index."""
+
+    code = "already_running"
+    exit_code = 1
+
+
+class TimeoutExpiredError(AnchordError):
+    """What was waited for did not come in time."""
+
+    code = "timeout"

@@ -1,0 +1,295 @@
+"""One path -> Outcome, and a walk -> the paths that are due: the story of anchord on one page.
+
+    fingerprint, known -> decide (stop?) -> bytes -> digest (stop?) -> parse -> chunk -> diff
+    -> embed what is new -> catalogue.intend -> store.upsert -> store.delete -> catalogue.apply -> Outcome
+
+The order of the last four is what makes a crash harmless. An intent without its confirmation is repaired by reading the
+file again and comparing with what the store really holds; rows come before others go, so that no search finds a hole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from anchord.chunkers import chunk
+from anchord.chunkers.layout import Count
+from anchord.core.decide import decide
+from anchord.core.diff import diff, row_hash
+from anchord.core.identity import digest, fields_digest, file_key, vector_key
+from anchord.core.recipe import Recipe
+from anchord.model import (
+    UNSEEN,
+    Absent,
+    Action,
+    Chunk,
+    Content,
+    Diff,
+    Document,
+    Fingerprint,
+    Forget,
+    Known,
+    Origin,
+    Outcome,
+    Placed,
+    Problem,
+    Read,
+    Row,
+    Skip,
+    Unstable,
+    Update,
+    Vector,
+    Verdict,
+    Walk,
+)
+from anchord.ports import World
+from anchord.sources import parse
+
+BATCH_FILES = 50
+BATCH_TEXTS = 64
+"""Texts embedded between two commits: about three seconds of work that a crash can cost, or a fresh save can wait for."""
+BATCH_ROWS = 4_096
+MAX_BYTES = 2_000_000
+
+_LET_IN = Verdict(included=True, reason="found by a walk")
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """What a walk found to do. `trouble`: why the folder as a whole could not be walked (nothing is forgotten then)."""
+
+    due: tuple[Origin, ...] = ()
+    skipped: int = 0
+    folder_problems: tuple[tuple[str, Problem], ...] = ()
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A file whose content is as known; only its fingerprint is new."""
+
+    outcome: Outcome
+    fingerprint: Fingerprint
+    read_ns: int
+
+
+class Indexer:
+    """Brings single paths and whole trees up to date. One at a time: it is the one writer."""
+
+    def __init__(self, world: World, count: Count, recipe: Recipe) -> None:
+        """Work on this world by this recipe; `count` counts the model's tokens."""
+        self._files = world.files
+        self._catalogue = world.catalogue
+        self._store = world.store
+        self._embedder = world.embedder
+        self._vanished = world.vanished
+        self._clock = world.clock
+        self._count = count
+        self._recipe = recipe
+
+    # Which paths
+
+    def reconcile(self, root: str, prefix: str = "") -> Reconciled:
+        """Compare a tree with the catalogue by fingerprints alone; no content is read."""
+        walk = self._files.walk(root, prefix)
+        known = self._catalogue.overview(root, prefix)
+        if not isinstance(walk, Walk):
+            if not prefix:
+                return Reconciled(trouble="the folder is gone" if isinstance(walk, Absent) else walk.reason)
+            return Reconciled(due=tuple(Origin(root, path) for path in {prefix, *known}))
+        looks: dict[str, Fingerprint | Problem] = {found.path: found.fingerprint for found in walk.found}
+        looks.update(walk.problems)
+        due = [path for path, seen in looks.items() if self._is_due(seen, known[path].known if path in known else None)]
+        due += [path for path in known if path not in looks and not _below_any(path, walk.unread)]
+        return Reconciled(tuple(Origin(root, path) for path in due), walk.skipped, walk.folder_problems)
+
+    def _is_due(self, seen: Fingerprint | Problem, known: Known | None) -> bool:
+        return not isinstance(decide(_LET_IN, seen, known, self._recipe.digest, MAX_BYTES), Skip)
+
+    # What to do with them
+
+    def index(self, origins: Iterable[Origin]) -> Iterator[Outcome]:
+        """Bring files up to date, many to a commit; an outcome is given once it is durable.
+
+        Raises:
+            EmbedderError, StoreError: nothing of the batch at hand may count as done; call again later.
+        """
+        updates: list[Update] = []
+        looks: list[_Look] = []
+        texts = 0
+        for origin in dict.fromkeys(origins):
+            plan = self._plan(origin)
+            if isinstance(plan, Outcome):
+                yield plan
+            elif isinstance(plan, _Look):
+                looks.append(plan)
+            else:
+                updates.append(plan)
+                texts += len(plan.embed_texts)
+            if len(updates) + len(looks) >= BATCH_FILES or texts >= BATCH_TEXTS:
+                yield from self._finish(updates, looks)
+                updates, looks, texts = [], [], 0
+        yield from self._finish(updates, looks)
+
+    def _plan(self, origin: Origin) -> Outcome | _Look | Update:
+        known = self._catalogue.known(origin)
+        seen = self._files.fingerprint(origin)
+        decision = decide(self._files.verdict(origin), seen, known, self._recipe.digest, MAX_BYTES)
+        match decision:
+            case Skip(reason):
+                return Outcome(origin, Action.SKIPPED if known is None else Action.UNCHANGED, reason)
+            case Forget(reason, problem):
+                fingerprint = seen if isinstance(seen, Fingerprint) else UNSEEN
+                return self._forget(origin, known, reason, problem, fingerprint)
+            case Read(reason):
+                return self._read(origin, known, reason)
+
+    def _read(self, origin: Origin, known: Known | None, reason: str) -> Outcome | _Look | Update:
+        read_ns = self._clock()
+        content = self._files.read(origin)
+        match content:
+            case Unstable():
+                return Outcome(origin, Action.RETRY, "written while it was read")
+            case Absent():
+                return self._forget(origin, known, content.reason, None, UNSEEN)
+            case Problem():
+                return self._forget(origin, known, content.reason, content, UNSEEN)
+            case Content():
+                pass
+        content_digest = digest(content.data)
+        if known and known.settled and known.recipe == self._recipe.digest and known.digest == content_digest:
+            outcome = Outcome(origin, Action.UNCHANGED, f"{reason}, its content did not", len(known.chunks), len(known.chunks))
+            return _Look(outcome, content.fingerprint, read_ns)
+        chunks, problem = self._chunks(origin, content.data)
+        rows = [self._row(origin, piece) for piece in chunks]
+        placed = tuple(
+            Placed(row.id, row.vector_key, row_hash(row), piece.start_line, piece.end_line)
+            for row, piece in zip(rows, chunks, strict=True)
+        )
+        change = diff(self._present(origin, known), rows, placed)
+        texts = {row.vector_key: piece.embed_text for row, piece in zip(rows, chunks, strict=True)}
+        wanted = [(row.vector_key, texts[row.vector_key]) for row in (*change.added, *change.changed)]
+        now = Known(content.fingerprint, read_ns, content_digest, self._recipe.digest, True, placed, problem)
+        return Update(origin, now, change, tuple(dict(wanted).items()), reason)
+
+    def _chunks(self, origin: Origin, data: bytes) -> tuple[Sequence[Chunk], Problem | None]:
+        """Parse and chunk. A file that breaks the parser is that file's problem and nobody else's."""
+        try:
+            document = parse(data, origin.path)
+            if isinstance(document, Document):
+                key = file_key(origin.root, origin.path)
+                return chunk(document, self._recipe.limits, self._count, key), document.problem
+        except Exception as error:  # noqa: BLE001 - see above; the daemon's loop never sees it
+            document = Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
+        return (), document
+
+    def _present(self, origin: Origin, known: Known | None) -> Sequence[Placed]:
+        """Return the rows a file has. After an unconfirmed change only the store knows; their text is not trusted then."""
+        if known is None or known.settled:
+            return known.chunks if known else ()
+        return [Placed(chunk_id, "", "", 0, 0) for chunk_id in self._store.ids_of(origin)]
+
+    def _forget(
+        self, origin: Origin, known: Known | None, reason: str, problem: Problem | None, fingerprint: Fingerprint
+    ) -> Outcome | Update:
+        if known is None and problem is None:
+            return Outcome(origin, Action.SKIPPED, reason)
+        gone = tuple(placed.chunk_id for placed in self._present(origin, known))
+        left = Known(fingerprint, self._clock(), "", self._recipe.digest, True, (), problem) if problem else None
+        return Update(origin, left, Diff((), (), gone, 0, 0), (), reason)
+
+    def _row(self, origin: Origin, piece: Chunk) -> Row:
+        path = " > ".join(piece.header_path)
+        return Row(
+            id=piece.chunk_id,
+            doc_id=fields_digest("doc", origin.root, origin.path),
+            root=origin.root,
+            path=origin.path,
+            kind=piece.kind,
+            header_path=path,
+            content_hash=piece.content_hash,
+            vector_key=vector_key(self._embedder.model, piece.embed_text),
+            text=piece.content,
+            search_text=f"{origin.path}\n{path}\n{path}\n{piece.content}",
+        )
+
+    # Doing it
+
+    def _finish(self, updates: Sequence[Update], looks: Sequence[_Look]) -> Iterator[Outcome]:
+        if looks:
+            self._catalogue.seen([(look.outcome.origin, look.fingerprint, look.read_ns) for look in looks])
+            yield from (look.outcome for look in looks)
+        if updates:
+            embedded = self._commit(updates)
+            yield from (_outcome(update, embedded) for update in updates)
+
+    def _commit(self, updates: Sequence[Update]) -> set[str]:
+        """Write a batch; return the keys of the vectors that were made for it."""
+        writing = [update for update in updates if update.diff.writes]
+        rows = [row for update in writing for row in (*update.diff.added, *update.diff.changed)]
+        texts = dict(pair for update in writing for pair in update.embed_texts)
+        vectors = self._reused(list(texts))
+        missing = [key for key in texts if key not in vectors]
+        intended = not writing
+        for part in _parts(rows, set(missing)):
+            fresh = [key for key in dict.fromkeys(row.vector_key for row in part) if key not in vectors]
+            if fresh:
+                vectors.update(zip(fresh, self._embedder.embed([texts[key] for key in fresh]), strict=True))
+            if not intended:
+                self._catalogue.intend(writing)  # Only now: an embedder that fails leaves nothing half done.
+                intended = True
+            self._store.upsert(part, vectors)
+        if not intended:
+            self._catalogue.intend(writing)
+        gone = [chunk_id for update in writing for chunk_id in update.diff.removed]
+        if gone:
+            self._vanished.put(self._store.vectors_of(gone), self._clock())
+            self._store.delete(gone)
+        self._catalogue.apply(updates)
+        return set(missing)
+
+    def _reused(self, keys: Sequence[str]) -> dict[str, Vector]:
+        """Return the vectors that exist already: in any row of any file, or of rows that vanished lately."""
+        vectors: dict[str, Vector] = dict(self._store.vectors(keys)) if keys else {}
+        missing = [key for key in keys if key not in vectors]
+        if missing:
+            vectors.update(self._vanished.get(missing))
+        return vectors
+
+
+def _parts(rows: Sequence[Row], missing: set[str]) -> Iterator[Sequence[Row]]:
+    """Split rows so that a part needs at most a batch of new vectors: what is embedded is soon durable."""
+    start, fresh = 0, set[str]()
+    for at, row in enumerate(rows):
+        if row.vector_key in missing:
+            fresh.add(row.vector_key)
+        if len(fresh) >= BATCH_TEXTS or at - start + 1 >= BATCH_ROWS:
+            yield rows[start : at + 1]
+            start, fresh = at + 1, set()
+    if start < len(rows):
+        yield rows[start:]
+
+
+def _outcome(update: Update, embedded: set[str]) -> Outcome:
+    """Sum up an update. A text that several files of a batch share counts for the first of them."""
+    change = update.diff
+    made = {key for key, _ in update.embed_texts if key in embedded}
+    embedded -= made
+    known = update.known
+    if known is None:
+        action = Action.REMOVED
+    elif known.problem and not known.problem.partial:
+        action = Action.FAILED
+    else:
+        action = Action.INDEXED if change.writes else Action.SHIFTED if change.shifted else Action.UNCHANGED
+    upserted = len(change.added) + len(change.changed)
+    reason = f"{update.reason}; {known.problem.reason}" if known and known.problem else update.reason
+    return Outcome(
+        update.origin, action, reason,
+        chunks=len(known.chunks) if known else 0, kept=change.kept, shifted=change.shifted, upserted=upserted,
+        deleted=len(change.removed), embedded=len(made), reused=upserted - len(made),
+    )  # fmt: skip
+
+
+def _below_any(path: str, folders: Sequence[str]) -> bool:
+    return any(path.startswith(folder + "/") for folder in folders)

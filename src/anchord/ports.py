@@ -1,0 +1,157 @@
+"""What the stories (`indexer`, `search`) need from the world, in the words of `model`; adapters and fakes keep the promises.
+
+`tests/contracts/` runs the same facts against each implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from anchord.model import (
+    Absent,
+    Content,
+    Entry,
+    Failure,
+    Filters,
+    Fingerprint,
+    Known,
+    Origin,
+    Problem,
+    Row,
+    Scored,
+    Spot,
+    StoreStats,
+    Unstable,
+    Update,
+    Vector,
+    Verdict,
+    Walk,
+)
+
+
+class Files(Protocol):
+    """The roots' trees, read-only. Never follows a symbolic link, never blocks on a pipe, never leaves a root."""
+
+    def verdict(self, origin: Origin) -> Verdict:
+        """Say whether the rules let a path into the index."""
+
+    def fingerprint(self, origin: Origin) -> Fingerprint | Absent | Problem:
+        """Look at a path without reading its content."""
+
+    def read(self, origin: Origin) -> Content | Absent | Problem | Unstable:
+        """Read a whole file between two equal fingerprints."""
+
+    def walk(self, root: str, prefix: str) -> Walk | Absent | Problem:
+        """List the files of a root that the rules let in, below `prefix` ("" or "a/b"). Absent: the folder is gone."""
+
+
+class Catalogue(Protocol):
+    """The truth about files: what was seen, what is wanted in the store, what is confirmed to be there."""
+
+    def known(self, origin: Origin) -> Known | None:
+        """Return what is known of a file. The chunks of one that is not settled are left out: only the store knows."""
+
+    def overview(self, root: str, prefix: str) -> Mapping[str, Entry]:
+        """Return the known files of a root below a prefix, without their chunks."""
+
+    def intend(self, updates: Sequence[Update]) -> None:
+        """Note what is about to be written to the store; durable when it returns."""
+
+    def apply(self, updates: Sequence[Update]) -> None:
+        """Note that the store holds what was wanted; durable when it returns."""
+
+    def seen(self, looks: Sequence[tuple[Origin, Fingerprint, int]]) -> None:
+        """Note new fingerprints of unchanged content, each with the time before it was read."""
+
+    def doubt(self, origins: Sequence[Origin]) -> None:
+        """Mark files whose rows were found to differ, so that they are read and compared with the store again."""
+
+    def failures(self) -> Sequence[Failure]:
+        """Return every listed problem, by root and path."""
+
+    def spots(self, chunk_ids: Sequence[str]) -> Mapping[str, Spot]:
+        """Return where chunks stand now; unknown ids are left out."""
+
+    def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
+        """Yield each id that the store should hold, with its file."""
+
+
+class Store(Protocol):
+    """The table. Calls are idempotent and touch only the ids named."""
+
+    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> None:
+        """Write rows by id, with the vectors of their keys; visible to both searches when it returns."""
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete rows by id; unknown ids are no error."""
+
+    def ids_of(self, origin: Origin) -> Sequence[str]:
+        """Return the ids of a file's rows, those of an interrupted change too."""
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of those keys that some row has."""
+
+    def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of rows, by their keys."""
+
+    def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
+        """Return the rows most similar to a vector, best first."""
+
+    def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
+        """Return the rows that hold words of a text, best first."""
+
+    def rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, in any order."""
+
+    def ids(self) -> Sequence[str]:
+        """Return the id of every row, repeats included."""
+
+    def stats(self) -> StoreStats:
+        """Count the table."""
+
+
+class Embedder(Protocol):
+    """Texts to vectors."""
+
+    @property
+    def model(self) -> str:
+        """What the vectors depend on, as one text; part of the recipe and of every vector key."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
+        """Return a vector a text, of length one. Urgent texts (a query) go before a backfill.
+
+        Raises:
+            EmbedderError: no vectors can be had now.
+        """
+
+
+class Vanished(Protocol):
+    """Vectors of rows that left the table, kept for a while so that an undo, a move or a branch switch embeds nothing."""
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return what is kept of these keys."""
+
+    def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
+        """Keep vectors."""
+
+
+Clock = Callable[[], int]
+"""Nanoseconds of the wall clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything that the indexer acts on."""
+
+    files: Files
+    catalogue: Catalogue
+    store: Store
+    embedder: Embedder
+    vanished: Vanished
+    clock: Clock

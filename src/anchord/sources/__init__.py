@@ -1,0 +1,62 @@
+"""Bytes of a file -> Document. For now project files only; conversations get readers beside this table."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from pathlib import PurePosixPath
+
+from anchord.model import Document, Problem
+
+MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd"})
+TEXT = frozenset({".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv",
+                  ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".ipynb"})  # fmt: skip
+CODE = frozenset({".py", ".pyi", ".rs", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".go", ".java", ".kt", ".kts", ".scala",
+                  ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".cs", ".rb", ".php", ".sh", ".bash", ".zsh", ".fish",
+                  ".ps1", ".swift", ".m", ".mm", ".lua", ".pl", ".pm", ".r", ".jl", ".ex", ".exs", ".erl", ".hs", ".ml",
+                  ".mli", ".clj", ".cljs", ".elm", ".dart", ".zig", ".nim", ".sql", ".graphql", ".proto", ".vue", ".svelte",
+                  ".css", ".scss", ".less", ".tf", ".nix", ".cmake", ".gradle", ".groovy", ".vim", ".el", ".lisp"})  # fmt: skip
+_NAMES = {"readme": "markdown", "changelog": "markdown", "license": "text", "licence": "text", "copying": "text",
+          "notice": "text", "authors": "text", "makefile": "code", "dockerfile": "code", "justfile": "code",
+          "rakefile": "code", "gemfile": "code", "cmakelists.txt": "code"}  # fmt: skip
+
+_BOMS = (  # The UTF-32 mark begins with the UTF-16 one, so it is looked for first.
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_BINARY_SHARE = 0.1
+_REPLACED = re.compile("[\0\ud800-\udfff]")
+
+
+def kind_of(path: str) -> str | None:
+    """Return the kind of a file by its name, None for one that is not known to be text."""
+    name = PurePosixPath(path).name.lower()
+    suffix = PurePosixPath(name).suffix
+    for kind, suffixes in (("markdown", MARKDOWN), ("text", TEXT), ("code", CODE)):
+        if name not in _NAMES and suffix in suffixes:
+            return kind
+    return _NAMES.get(name)
+
+
+def parse(data: bytes, path: str) -> Document | Problem:
+    """Read a file's text; what is no text is a Problem, what is partly none is read with U+FFFD in its place."""
+    mark, encoding = next(((mark, name) for mark, name in _BOMS if data.startswith(mark)), (b"", "utf-8"))
+    body = data[len(mark) :]
+    problem = None
+    try:
+        text = body.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = body.decode(encoding, "replace")
+        problem = Problem(f"not {encoding.upper()} at byte {len(mark) + error.start}: read with U+FFFD there", partial=True)
+    odd = len(_CONTROLS.findall(text)) + text.count("\ufffd")
+    if odd > _BINARY_SHARE * len(text):
+        return Problem("binary content: not indexed")
+    if _REPLACED.search(text):
+        problem = problem or Problem(f"NUL at character {text.find(chr(0))}: read with U+FFFD there", partial=True)
+        text = _REPLACED.sub("\ufffd", text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return Document(text, kind_of(path) or "text", problem)
