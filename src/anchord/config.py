@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -116,6 +116,19 @@ def parse_config(text: str, where: str) -> Config:
         raise ConfigError(f"{where}: {_where(str(error))}", "`anchord config show` lists the keys with their values") from None
     _check(config, where)
     return config
+
+
+def root_config(path: str, kind: str, name: str) -> RootConfig:
+    """Return a root as a `[[root]]` table would give it.
+
+    Raises:
+        ConfigError: the kind is unknown, or not in this version.
+    """
+    if kind not in ("project", "conversations"):
+        raise ConfigError(f"no kind of root is called `{kind}`", 'use "project"')
+    entry = RootConfig(path=path, kind=cast("Any", kind), name=name)
+    _check(Config(root=(entry,)), "--kind")
+    return entry
 
 
 def without_effect(config: Config) -> list[str]:

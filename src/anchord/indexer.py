@@ -9,23 +9,21 @@ file again and comparing with what the store really holds; rows come before othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from anchord.chunkers import chunk
 from anchord.chunkers.layout import Count
 from anchord.core.decide import decide
 from anchord.core.diff import diff, row_hash
-from anchord.core.identity import digest, fields_digest, file_key, vector_key
+from anchord.core.identity import digest
 from anchord.core.recipe import Recipe
 from anchord.model import (
     UNSEEN,
     Absent,
     Action,
-    Chunk,
     Content,
     Diff,
-    Document,
     Fingerprint,
     Forget,
     Known,
@@ -43,13 +41,12 @@ from anchord.model import (
     Walk,
 )
 from anchord.ports import World
-from anchord.sources import parse
+from anchord.rows import MAX_BYTES, make_rows
 
 BATCH_FILES = 50
 BATCH_TEXTS = 64
 """Texts embedded between two commits: about three seconds of work that a crash can cost, or a fresh save can wait for."""
 BATCH_ROWS = 4_096
-MAX_BYTES = 2_000_000
 
 _LET_IN = Verdict(included=True, reason="found by a walk")
 
@@ -86,6 +83,8 @@ class Indexer:
         self._clock = world.clock
         self._count = count
         self._recipe = recipe
+        self.commits = 0
+        """How often the table was changed."""
 
     # Which paths
 
@@ -106,10 +105,34 @@ class Indexer:
     def _is_due(self, seen: Fingerprint | Problem, known: Known | None) -> bool:
         return not isinstance(decide(_LET_IN, seen, known, self._recipe.digest, MAX_BYTES), Skip)
 
+    def audit(self) -> Sequence[Origin]:
+        """Compare the ids of the whole table with the catalogue's, after an unclean stop or when their numbers differ.
+
+        Rows of no file go; files with a missing or a doubled row are returned, to be read and written again.
+        """
+        wanted = dict(self._catalogue.chunk_ids())
+        present = Counter(self._store.ids())
+        extra = [chunk_id for chunk_id in present if chunk_id not in wanted]
+        doubled = [chunk_id for chunk_id, times in present.items() if times > 1 and chunk_id in wanted]
+        self._drop([*extra, *doubled])
+        gone = [*(chunk_id for chunk_id in wanted if chunk_id not in present), *doubled]
+        origins = list(dict.fromkeys(wanted[chunk_id] for chunk_id in gone))
+        self._catalogue.doubt(origins)
+        return origins
+
+    def repair(self, extra: Sequence[str], doubtful: Sequence[Origin], spoiled: Sequence[str]) -> Sequence[Origin]:
+        """Drop rows of no file and rows with spoiled vectors; return the files to read and write again."""
+        self._drop(extra)
+        self._store.delete(spoiled)  # Not kept with the vanished: they must be made anew.
+        self._catalogue.doubt(doubtful)
+        return doubtful
+
     # What to do with them
 
-    def index(self, origins: Iterable[Origin]) -> Iterator[Outcome]:
+    def index(self, origins: Iterable[Origin], enough: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
         """Bring files up to date, many to a commit; an outcome is given once it is durable.
+
+        Before each file `enough` is asked; once it says yes, what was begun is finished and the rest is left.
 
         Raises:
             EmbedderError, StoreError: nothing of the batch at hand may count as done; call again later.
@@ -118,6 +141,8 @@ class Indexer:
         looks: list[_Look] = []
         texts = 0
         for origin in dict.fromkeys(origins):
+            if enough():
+                break
             plan = self._plan(origin)
             if isinstance(plan, Outcome):
                 yield plan
@@ -160,28 +185,14 @@ class Indexer:
         if known and known.settled and known.recipe == self._recipe.digest and known.digest == content_digest:
             outcome = Outcome(origin, Action.UNCHANGED, f"{reason}, its content did not", len(known.chunks), len(known.chunks))
             return _Look(outcome, content.fingerprint, read_ns)
-        chunks, problem = self._chunks(origin, content.data)
-        rows = [self._row(origin, piece) for piece in chunks]
-        placed = tuple(
-            Placed(row.id, row.vector_key, row_hash(row), piece.start_line, piece.end_line)
-            for row, piece in zip(rows, chunks, strict=True)
-        )
+        made, problem = make_rows(origin, content.data, self._recipe, self._count)
+        rows = [each.row for each in made]
+        placed = tuple(Placed(m.row.id, m.row.vector_key, row_hash(m.row), m.start_line, m.end_line) for m in made)
         change = diff(self._present(origin, known), rows, placed)
-        texts = {row.vector_key: piece.embed_text for row, piece in zip(rows, chunks, strict=True)}
+        texts = {each.row.vector_key: each.embed_text for each in made}
         wanted = [(row.vector_key, texts[row.vector_key]) for row in (*change.added, *change.changed)]
         now = Known(content.fingerprint, read_ns, content_digest, self._recipe.digest, True, placed, problem)
         return Update(origin, now, change, tuple(dict(wanted).items()), reason)
-
-    def _chunks(self, origin: Origin, data: bytes) -> tuple[Sequence[Chunk], Problem | None]:
-        """Parse and chunk. A file that breaks the parser is that file's problem and nobody else's."""
-        try:
-            document = parse(data, origin.path)
-            if isinstance(document, Document):
-                key = file_key(origin.root, origin.path)
-                return chunk(document, self._recipe.limits, self._count, key), document.problem
-        except Exception as error:  # noqa: BLE001 - see above; the daemon's loop never sees it
-            document = Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
-        return (), document
 
     def _present(self, origin: Origin, known: Known | None) -> Sequence[Placed]:
         """Return the rows a file has. After an unconfirmed change only the store knows; their text is not trusted then."""
@@ -197,21 +208,6 @@ class Indexer:
         gone = tuple(placed.chunk_id for placed in self._present(origin, known))
         left = Known(fingerprint, self._clock(), "", self._recipe.digest, True, (), problem) if problem else None
         return Update(origin, left, Diff((), (), gone, 0, 0), (), reason)
-
-    def _row(self, origin: Origin, piece: Chunk) -> Row:
-        path = " > ".join(piece.header_path)
-        return Row(
-            id=piece.chunk_id,
-            doc_id=fields_digest("doc", origin.root, origin.path),
-            root=origin.root,
-            path=origin.path,
-            kind=piece.kind,
-            header_path=path,
-            content_hash=piece.content_hash,
-            vector_key=vector_key(self._embedder.model, piece.embed_text),
-            text=piece.content,
-            search_text=f"{origin.path}\n{path}\n{path}\n{piece.content}",
-        )
 
     # Doing it
 
@@ -241,12 +237,16 @@ class Indexer:
             self._store.upsert(part, vectors)
         if not intended:
             self._catalogue.intend(writing)
-        gone = [chunk_id for update in writing for chunk_id in update.diff.removed]
-        if gone:
-            self._vanished.put(self._store.vectors_of(gone), self._clock())
-            self._store.delete(gone)
+        self._drop([chunk_id for update in writing for chunk_id in update.diff.removed])
         self._catalogue.apply(updates)
+        self.commits += bool(writing)
         return set(missing)
+
+    def _drop(self, ids: Sequence[str]) -> None:
+        """Delete rows, keeping their vectors for a while."""
+        if ids:
+            self._vanished.put(self._store.vectors_of(ids), self._clock())
+            self._store.delete(ids)
 
     def _reused(self, keys: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that exist already: in any row of any file, or of rows that vanished lately."""

@@ -248,6 +248,10 @@ class SqliteCatalogue:
         """Keep a root that no configuration names."""
         self._db.execute("INSERT OR REPLACE INTO roots VALUES(?,?,?)", (root.name, os.fsencode(root.path), root.kind))
 
+    def unremember_root(self, name: str) -> None:
+        """Forget that a root was given to a command; its files stay."""
+        self._db.execute("DELETE FROM roots WHERE name=?", (name,))
+
     def remembered_roots(self) -> Sequence[Root]:
         """Return the roots that were given to a command as PATH."""
         rows = self._db.execute("SELECT name, path, kind FROM roots ORDER BY name")

@@ -16,6 +16,7 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -36,7 +37,6 @@ class WorkerEmbedder:
 
     def __init__(self, files: ModelFiles, threads: int, idle_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare; nothing is started before the first text."""
-        self.model = f"sentence-transformers/{files.identity()}"
         self.dimension = files.dimension
         self.embedded = 0
         self.rate = 0.0
@@ -51,6 +51,11 @@ class WorkerEmbedder:
         self._turn = threading.Condition()
         self._busy = False
         self._urgent_waiting = 0
+
+    @cached_property
+    def model(self) -> str:
+        """Name the model by the digest of its weights and settings."""
+        return f"sentence-transformers/{self._files.identity()}"
 
     @property
     def state(self) -> str:

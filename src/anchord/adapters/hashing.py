@@ -33,6 +33,16 @@ class HashEmbedder:
         self.embedded += len(texts)
         return [_vector(text, self.dimension) for text in texts]
 
+    @property
+    def state(self) -> str:
+        """Always ready."""
+        return "ready"
+
+    rate = 0.0
+
+    def rest(self) -> None:
+        """Nothing to end."""
+
     def close(self) -> None:
         """Nothing to close."""
 

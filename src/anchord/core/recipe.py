@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import cached_property
 
 from anchord.chunkers import VERSION
 from anchord.chunkers.layout import Limits
@@ -16,18 +18,24 @@ _AROUND = 54
 _LARGEST_BODY = 430
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipe:
     """Limits of the chunker and identity of the model; `digest` names the whole."""
 
     limits: Limits
-    model: str
+    model: Callable[[], str]
+    """Asked when the digest is needed: hashing the weights takes a moment that a mere search can spare."""
     tokenizer: str
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Return the recipe as one short text."""
-        return fields_digest(VERSION, ROW_VERSION, self.model, self.tokenizer, *map(str, astuple(self.limits)))
+        return fields_digest(VERSION, ROW_VERSION, self.model(), self.tokenizer, *map(str, astuple(self.limits)))
+
+
+def limits_of(window: int, tokens: int | None, heading_depth: int | None) -> Limits:
+    """Return chunk limits for a model's window, made smaller by a setting that counts the two special tokens."""
+    return limits_for(min(window, tokens - 2) if tokens else window, heading_depth)
 
 
 def limits_for(window: int, heading_depth: int | None) -> Limits:

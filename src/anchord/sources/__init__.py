@@ -55,8 +55,12 @@ def parse(data: bytes, path: str) -> Document | Problem:
     odd = len(_CONTROLS.findall(text)) + text.count("\ufffd")
     if odd > _BINARY_SHARE * len(text):
         return Problem("binary content: not indexed")
-    if _REPLACED.search(text):
+    if "\0" in text:
         problem = problem or Problem(f"NUL at character {text.find(chr(0))}: read with U+FFFD there", partial=True)
-        text = _REPLACED.sub("\ufffd", text)
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return Document(text, kind_of(path) or "text", problem)
+    return Document(clean(text), kind_of(path) or "text", problem)
+
+
+def clean(text: str) -> str:
+    """Return a text as chunkers take it: LF line ends, no BOM, U+FFFD for NUL and for lone surrogates (tokenizers crash)."""
+    text = _REPLACED.sub("\ufffd", text.removeprefix("\ufeff"))
+    return text.replace("\r\n", "\n").replace("\r", "\n")

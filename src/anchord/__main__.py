@@ -1,0 +1,6 @@
+"""`python -m anchord`."""
+
+from anchord.cli import main
+
+if __name__ == "__main__":
+    main()

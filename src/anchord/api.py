@@ -1,0 +1,78 @@
+"""The Python API for chunking: one function, dictionaries out."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anchord.adapters.models import find_model
+from anchord.adapters.tokenizer import TokenCounter
+from anchord.chunkers import chunk
+from anchord.chunkers.layout import Limits
+from anchord.core.identity import file_key
+from anchord.core.recipe import limits_of
+from anchord.errors import UsageError
+from anchord.model import Chunk, Document, Problem, printable
+from anchord.sources import clean, kind_of, parse
+
+
+def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
+    """Cut a text into chunks whose ids stay the same where an edit did not reach.
+
+    Args:
+        md_text: the text; markdown unless `path` says otherwise.
+        **options: `path`: names the file, and so its format; `model`: whose tokeniser and window count (default
+            all-MiniLM-L6-v2); `max_chunk_tokens`: a smaller window; `max_heading_level_for_path`: 1 to 6;
+            `strategy`: "anchored".
+
+    Returns:
+        A dictionary a chunk, in order: chunk_id, content, embed_text, header_path (a list), start_line and end_line
+        (1-based, inclusive), anchor_line, content_hash, token_count, kind.
+
+    Raises:
+        UsageError: an option is unknown or cannot be done.
+    """
+    known = {"path", "model", "max_chunk_tokens", "max_heading_level_for_path", "strategy"}
+    if unknown := set(options) - known:
+        raise UsageError(f"unknown option `{min(unknown)}`", f"known: {', '.join(sorted(known))}")
+    if options.get("strategy", "anchored") != "anchored":
+        raise UsageError(f"strategy `{options['strategy']}` is not in this version", 'use "anchored"')
+    path = str(options.get("path") or "")
+    model = find_model(str(options.get("model") or "all-MiniLM-L6-v2"))
+    limits = limits_of(model.window, options.get("max_chunk_tokens"), options.get("max_heading_level_for_path"))
+    document = Document(clean(md_text), kind_of(path) or "markdown")
+    return [chunk_dict(piece) for piece in chunk(document, limits, _counter(model.tokenizer), file_key("", path))]
+
+
+def chunk_file(data: bytes, path: str, limits: Limits, tokenizer: Path) -> list[Chunk]:
+    """Cut a file's bytes; a path of no known type, and none at all, is taken for markdown.
+
+    Raises:
+        UsageError: the content is binary.
+    """
+    document = parse(data, path)
+    if isinstance(document, Problem):
+        raise UsageError(f"{printable(path) or 'the text'}: {document.reason}", "give a text file")
+    return chunk(Document(document.text, kind_of(path) or "markdown"), limits, _counter(tokenizer), file_key("", path))
+
+
+def chunk_dict(piece: Chunk) -> dict[str, Any]:
+    """Return a chunk as JSON values."""
+    return {
+        "chunk_id": piece.chunk_id,
+        "content": piece.content,
+        "embed_text": piece.embed_text,
+        "header_path": list(piece.header_path),
+        "start_line": piece.start_line,
+        "end_line": piece.end_line,
+        "anchor_line": piece.anchor_line,
+        "content_hash": piece.content_hash,
+        "token_count": piece.tokens,
+        "kind": piece.kind,
+    }
+
+
+@cache
+def _counter(tokenizer: Path) -> TokenCounter:
+    return TokenCounter(tokenizer)

@@ -1,0 +1,134 @@
+"""`chunk` and `diff`: what the chunker makes of a file, and what an edit would cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from anchord.adapters.models import find_model
+from anchord.api import chunk_dict, chunk_file
+from anchord.chunkers.layout import Limits
+from anchord.cli import render
+from anchord.cli.frame import AsJson, app, configuration, out, places, print_json
+from anchord.config import Config
+from anchord.core.recipe import limits_of
+from anchord.errors import UsageError
+
+
+@app.command()
+def chunk(
+    file: Annotated[str, typer.Argument(metavar="FILE|-")],
+    strategy: Annotated[str, typer.Option("--strategy", help="anchored")] = "anchored",
+    path: Annotated[str, typer.Option("--path", metavar="NAME", help="Name for the ids and the format.")] = "",
+    check: Annotated[bool, typer.Option("--check", help="Validate and print figures; exit 1 where a law is broken.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Chunk one file; needs no daemon and no index."""
+    if strategy != "anchored":
+        raise UsageError(f"strategy `{strategy}` is not in this version", "use --strategy anchored")
+    data = sys.stdin.buffer.read() if file == "-" else _read(file)
+    config = configuration(places())
+    limits, tokenizer = _sizes(config)
+    pieces = chunk_file(data, path or ("" if file == "-" else file), limits, tokenizer)
+    if check:
+        _check(data, pieces, limits)
+        return
+    if json:
+        print_json([chunk_dict(piece) for piece in pieces])
+        return
+    for piece in pieces:
+        section = escape(render.printable(" > ".join(piece.header_path)))
+        place = f"[bold cyan]{piece.start_line}-{piece.end_line}[/]"
+        out.print(f"{place}  [green]{section}[/]  [dim]{piece.tokens} tokens  {piece.chunk_id[:12]}[/]")
+        for line in piece.content.split("\n"):
+            out.print(f"    {render.printable(line)}", markup=False)
+
+
+@app.command()
+def diff(
+    file: Annotated[str, typer.Argument(metavar="FILE")],
+    against: Annotated[str, typer.Option("--against", metavar="FILE2|GIT_REV", help="Default: HEAD.")] = "HEAD",
+    json: AsJson = False,
+) -> None:
+    """Show which chunks stay, move, are new or vanish, and how many texts would be embedded."""
+    limits, tokenizer = _sizes(configuration(places()))
+    name = os.path.basename(file)
+    now = chunk_file(_read(file), name, limits, tokenizer)
+    before = chunk_file(_read(against) if os.path.isfile(against) else _from_git(file, against), name, limits, tokenizer)
+    old, new = {piece.chunk_id: piece for piece in before}, {piece.chunk_id: piece for piece in now}
+    texts = {piece.embed_text for piece in before}
+    rows: list[dict[str, Any]] = []
+    for piece in now:
+        known = old.get(piece.chunk_id)
+        same = known is not None and (known.start_line, known.end_line) == (piece.start_line, piece.end_line)
+        what = "new" if known is None else "kept" if same else "moved"
+        rows.append({"change": what, **chunk_dict(piece), "embeds": piece.embed_text not in texts})
+    rows += [{"change": "vanished", **chunk_dict(p), "embeds": False} for p in before if p.chunk_id not in new]
+    embedded = len({row["embed_text"] for row in rows if row["embeds"]})
+    counts = {what: sum(row["change"] == what for row in rows) for what in ("kept", "moved", "new", "vanished")}
+    if json:
+        print_json({**counts, "embedded": embedded, "chunks": rows})
+        return
+    colours = {"new": "green", "vanished": "red", "moved": "yellow", "kept": "dim"}
+    for row in rows:
+        section = escape(render.printable(" > ".join(row["header_path"])))
+        place = f"{row['start_line']}-{row['end_line']}"
+        out.print(f"[{colours[row['change']]}]{row['change']:<8}[/] {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]")
+    summary = ", ".join(f"{count} {what}" for what, count in counts.items())
+    out.print(f"{summary}; {embedded} {'text' if embedded == 1 else 'texts'} would be embedded", markup=False)
+
+
+def _sizes(config: Config) -> tuple[Limits, Path]:
+    model = find_model(config.embedding.model)
+    chunking = config.chunking
+    return limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path), model.tokenizer
+
+
+def _check(data: bytes, pieces: list[Any], limits: Limits) -> None:
+    """Print figures, and exit 1 where the order, the coverage or the window is not kept."""
+    lines = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    covered = {line for piece in pieces for line in range(piece.start_line, piece.end_line + 1)}
+    lost = [n for n, line in enumerate(lines, 1) if line.strip() and n not in covered]
+    starts = [piece.start_line for piece in pieces]
+    over = [piece for piece in pieces if piece.tokens > limits.window]
+    figures = {
+        "chunks": len(pieces),
+        "distinct ids": len({piece.chunk_id for piece in pieces}),
+        "lines not covered": len(lost),
+        "out of order": sum(a > b for a, b in pairwise(starts)),
+        f"over {limits.window} tokens": len(over),
+        "most tokens": max((piece.tokens for piece in pieces), default=0),
+    }
+    for name, figure in figures.items():
+        out.print(f"{name + ':':<20} {figure}", markup=False)
+    broken = lost or over or starts != sorted(starts) or figures["distinct ids"] != len(pieces)
+    raise typer.Exit(1 if broken else 0)
+
+
+def _read(file: str) -> bytes:
+    try:
+        if not os.path.isfile(file):
+            raise UsageError(f"{file} is no file", "give a file that is there")
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: {os.strerror(error.errno or 0)}", "see its permissions") from None
+
+
+def _from_git(file: str, revision: str) -> bytes:
+    folder, name = os.path.split(os.path.abspath(file))
+    shown = subprocess.run(
+        ["git", "-C", folder, "show", f"{revision}:./{name}"], capture_output=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if shown.returncode:
+        said = shown.stderr.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
+        raise UsageError(
+            f"{revision} is no file and no revision of {file} ({said[-1]})", "give --against FILE2 or a git revision"
+        )
+    return shown.stdout

@@ -1,0 +1,102 @@
+"""What the commands share: the application, its options, the way to the daemon or to the index itself, and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from anchord import __version__
+from anchord.adapters.config_file import load_config
+from anchord.adapters.lock import lock_holder
+from anchord.config import Config
+from anchord.errors import NotRunningError
+from anchord.ipc.client import Client
+from anchord.places import Places, find_places
+
+app = typer.Typer(
+    name="anchord",
+    help="Keeps a semantic index of your folders true, at the cost of what changed.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback(invoke_without_command=True)
+def frame(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Keep a semantic index of your folders true, at the cost of what changed."""
+    if version:
+        out.print(f"anchord {__version__}", markup=False)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        raise typer.Exit(2)
+
+
+def places() -> Places:
+    """Return the user's places, made and checked."""
+    found = find_places(os.environ)
+    found.make()
+    return found
+
+
+def configuration(of: Places) -> Config:
+    """Return the configuration."""
+    return load_config(of.config)
+
+
+def daemon(of: Places) -> Client | None:
+    """Return a connection to the daemon, None when there is none."""
+    try:
+        return Client(of.socket)
+    except NotRunningError:
+        return None
+
+
+def needed_daemon(of: Places) -> Client:
+    """Return a connection to the daemon.
+
+    Raises:
+        NotRunningError: there is none, or another process holds the index without answering.
+    """
+    client = daemon(of)
+    if client is not None:
+        return client
+    holder = lock_holder(of.lock)
+    if holder is not None:
+        raise NotRunningError(
+            f"no daemon answers on {of.socket}, but process {holder} is writing the index",
+            "wait for it if it is `anchord index`, else end it and run `anchord start`",
+        )
+    raise NotRunningError("anchord is not running", "`anchord start` starts it")
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, readable on a terminal and on one line elsewhere."""
+    text = msgspec.json.encode(value)
+    if sys.stdout.isatty():
+        text = msgspec.json.format(text, indent=2)
+    sys.stdout.write(text.decode() + "\n")
+
+
+def ask(of: Places, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Call a method of the daemon.
+
+    Raises:
+        NotRunningError: there is none. AnchordError: what it answered.
+    """
+    with needed_daemon(of) as client:
+        return client.call(method, **params)

@@ -1,0 +1,208 @@
+"""`index`, `sync`, `verify`, `dump`: bring the index up to date, prove it, print it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+import structlog
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, out, places, print_json
+from anchord.errors import AnchordError, StoreError, UsageError
+from anchord.ipc.client import Client
+from anchord.places import Places
+from anchord.roots import existing_folder
+
+
+@app.command()
+def index(
+    paths: Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Folders; default: every root.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Bring the index up to date once and exit, with or without a daemon."""
+    folders = [existing_folder(path) for path in paths or ()]
+    of = places()
+    configuration(of)
+    client = daemon(of)
+    result = _index_here(of, folders) if client is None else _index_there(of, client, folders)
+    if json:
+        print_json(result)
+        return
+    for away in result.get("away", ()):
+        err.print(f"left alone: {away}", markup=False)
+    for problem in result.get("problems", ()):
+        err.print(f"{problem['path']}: {problem['reason']}", markup=False)
+    figures = f"{result['files']} files, {result['chunks']} chunks; {result['embedded']} texts embedded now"
+    out.print(f"up to date: {figures}, {result['reused']} vectors reused", markup=False)
+
+
+@app.command()
+def sync(
+    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Give up after so long.")] = None,
+) -> None:
+    """Return when everything written to a root before the call is searchable."""
+    result = ask(places(), "sync", timeout=timeout)
+    for name in result["away"]:
+        err.print(f"root {name} is away: its rows are kept as they were", markup=False)
+
+
+@app.command()
+def verify(
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what differs, and only that.")] = False,
+    vectors: Annotated[str, typer.Option("--vectors", metavar="N|all", help="How many vectors to embed again.")] = "16",
+    json: AsJson = False,
+) -> None:
+    """Compare the whole index with what a clean rebuild would hold; exit 1 and a list where they differ."""
+    if vectors != "all" and not vectors.isdecimal():
+        raise UsageError(f"--vectors {vectors} is no number", "give a number, or all")
+    sample = None if vectors == "all" else int(vectors)
+    of = places()
+    client = daemon(of)
+    if client is not None:
+        with client:
+            result = client.call("verify", repair=repair, vectors=sample)
+    else:
+        result = _verify_here(of, sample, repair=repair)
+    if json:
+        print_json(result)
+    else:
+        for difference in result["differences"]:
+            where = f"{difference['root']}:{difference['path']}"
+            out.print(f"{difference['kind']:<9} {where}  {difference['chunk_id'][:12]}", markup=False)
+        figures = f"{result['files']} files, {result['chunks']} chunks, {result['vectors_checked']} vectors embedded again"
+        verdict = "the index is what a clean rebuild gives" if result["ok"] else f"{result['differences_total']} differences"
+        out.print(f"{verdict} ({figures})", markup=False)
+        if not result["ok"]:
+            err.print("`anchord index` brings it up to date, `anchord verify --repair` mends it", markup=False)
+    raise typer.Exit(0 if result["ok"] else 1)
+
+
+@app.command()
+def dump() -> None:
+    """Print every row, one JSON object a line, without vectors; sorted."""
+    of = places()
+    with open_index(of) as reader:
+        from anchord.queries import answer_dump  # noqa: PLC0415 - the store's library comes with it
+
+        for row in answer_dump(reader, reader.catalogue):
+            sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+
+
+def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
+    from anchord.oneshot import bring_up_to_date  # noqa: PLC0415 - seconds of imports that a question can spare
+    from anchord.workspace import open_writer  # noqa: PLC0415
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    with _bar() as bar:
+        writer = open_writer(of, configuration(of), folders)
+        try:
+            if not writer.roots:
+                raise UsageError("there are no roots yet", "`anchord index FOLDER` indexes one, `anchord add FOLDER` keeps it")
+            task = bar.add_task("starting", total=None)
+
+            def show(done: int, total: int, doing: str) -> None:
+                bar.update(task, completed=done, total=total or None, description=doing)
+
+            summary = bring_up_to_date(writer, folders, show)
+            counts = writer.catalogue.counts().values()
+            problems = [(f.origin, f.problem.reason) for f in writer.catalogue.failures()] + summary.problems
+            return {
+                "files": sum(files for files, _ in counts),
+                "chunks": writer.store.count(),
+                "embedded": summary.embedded,
+                "reused": summary.reused,
+                "upserted": summary.upserted,
+                "deleted": summary.deleted,
+                "actions": dict(summary.actions),
+                "away": summary.away,
+                "problems": [{"path": str(origin), "reason": reason} for origin, reason in problems],
+            }
+        finally:
+            writer.close()
+
+
+def _index_there(of: Places, client: Client, folders: list[str]) -> dict[str, Any]:
+    """Ask the daemon, and show its progress meanwhile from a second connection."""
+    failed: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            with client:
+                client.call("index", paths=folders)
+        except AnchordError as error:
+            failed.append(error)
+
+    before = ask(of, "status")
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    with _bar() as bar, Client(of.socket) as watching:
+        task = bar.add_task("indexing", total=None)
+        for progress in watching.progress():
+            done = progress["done"]
+            bar.update(task, completed=done, total=done + progress["pending"], description=progress["state"])
+            if not waiting.is_alive():
+                break
+    if failed:
+        raise failed[0]
+    after = ask(of, "status")
+    return {
+        "files": after["files"],
+        "chunks": after["chunks"],
+        "embedded": after["embedded_total"] - before["embedded_total"],
+        "reused": after["reused_total"] - before["reused_total"],
+        "away": after["degraded"],
+        "problems": [{"path": failure["path"], "reason": failure["reason"]} for failure in after["failed"]],
+    }
+
+
+def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, Any]:
+    from anchord.verifying import repair as mend  # noqa: PLC0415 - the store's library comes with these
+    from anchord.verifying import verification_dict, verify_index  # noqa: PLC0415
+    from anchord.workspace import open_writer  # noqa: PLC0415
+
+    if not repair:
+        with open_index(of) as reader:
+            return verification_dict(verify_index(reader, sample))
+    writer = open_writer(of, configuration(of), [])
+    try:
+        found = verify_index(writer, sample)
+        if found.differences:
+            for _ in writer.indexer.index(mend(writer, found.differences)):
+                pass
+            found = verify_index(writer, sample)
+        return verification_dict(found)
+    finally:
+        writer.close()
+
+
+@contextlib.contextmanager
+def open_index(of: Places) -> Iterator[Any]:
+    """Open the index itself, to read it beside whoever writes.
+
+    Raises:
+        StoreError: there is none yet.
+    """
+    from anchord.workspace import open_reader  # noqa: PLC0415 - seconds of imports
+
+    if not of.catalogue.exists():
+        raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
+    reader = open_reader(of, configuration(of))
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _bar() -> Progress:
+    """Return a progress bar; on anything but a terminal it prints nothing."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)

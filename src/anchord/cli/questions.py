@@ -1,0 +1,129 @@
+"""`status`, `search`, `show`, `explain`, `errors`: questions, answered by the daemon, or by the index where none runs."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from anchord.cli import render
+from anchord.cli.frame import AsJson, app, ask, daemon, err, needed_daemon, out, places, print_json
+from anchord.cli.index import open_index
+from anchord.errors import NotRunningError
+from anchord.ipc.protocol import SearchParams, ShowParams
+
+
+@app.command()
+def status(json: AsJson = False) -> None:
+    """Show what the daemon does and how it is: exit 0 healthy, 1 degraded, 3 not running."""
+    try:
+        with needed_daemon(places()) as client:
+            report = client.call("status")
+    except NotRunningError as error:
+        if json:
+            print_json({"state": "not running", "degraded": [error.message]})
+        raise
+    if json:
+        print_json(report)
+    else:
+        for line in render.status_lines(report):
+            out.print(line)
+    raise typer.Exit(1 if report["state"] == "degraded" else 0)
+
+
+@app.command()
+def search(  # noqa: PLR0917 - one parameter an option
+    query: Annotated[str, typer.Argument(metavar="QUERY")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many files (with --show-chunks: chunks).")] = 10,
+    mode: Annotated[str, typer.Option("--mode", help="hybrid, vector or text")] = "hybrid",
+    root: Annotated[str, typer.Option("--root", help="Only this root.")] = "",
+    path: Annotated[str, typer.Option("--path", metavar="GLOB", help="Only paths like this.")] = "",
+    kind: Annotated[str, typer.Option("--kind", help="Only this kind: markdown, text or code.")] = "",
+    section: Annotated[str, typer.Option("--section", metavar='"A > B"', help="Only below these headings.")] = "",
+    show_chunks: Annotated[bool, typer.Option("--show-chunks", help="A flat list of chunks.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Sync first.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Find chunks by meaning and by words; grouped by file, the best first."""
+    wanted = {"query": query, "k": k, "mode": mode, "root": root, "path": path, "kind": kind, "section": section}
+    of = places()
+    client = needed_daemon(of) if fresh else daemon(of)
+    if client is not None:
+        with client:
+            found = client.call("search", **wanted, fresh=fresh)
+    else:
+        from anchord.queries import answer_search  # noqa: PLC0415 - the store's library comes with it
+
+        with open_index(of) as reader:
+            found = answer_search(reader, reader.catalogue, SearchParams(**wanted))  # type: ignore[arg-type]
+        err.print("anchord is not running: results are as of the last `anchord index`", markup=False, style="dim")
+    if show_chunks:
+        hits = sorted((hit for group in found["groups"] for hit in group), key=lambda hit: -hit["score"])[:k]
+        found = {**found, "groups": [[hit] for hit in hits]}
+    if json:
+        print_json(found)
+        return
+    if not found["groups"]:
+        err.print("nothing found", markup=False)
+    for line in render.search_lines(found["groups"], os.getcwd()):
+        out.print(line)
+
+
+@app.command()
+def show(
+    chunk_id: Annotated[str, typer.Argument(metavar="ID", help="The id's first digits do.")],
+    whole: Annotated[bool, typer.Option("--whole", help="All chunks of its file.")] = False,
+    context: Annotated[int, typer.Option("--context", metavar="N", min=0, help="So many neighbours on both sides.")] = 0,
+    json: AsJson = False,
+) -> None:
+    """Print a chunk, its neighbours, or all chunks of its file."""
+    of = places()
+    client = daemon(of)
+    if client is not None:
+        with client:
+            found = client.call("show", id=chunk_id, whole=whole, context=context)
+    else:
+        from anchord.queries import answer_show  # noqa: PLC0415 - the store's library comes with it
+
+        with open_index(of) as reader:
+            found = answer_show(reader, reader.catalogue, ShowParams(id=chunk_id, whole=whole, context=context))
+    if json:
+        print_json(found)
+        return
+    for chunk in found["chunks"]:
+        for line in render.chunk_lines(chunk):
+            out.print(line)
+
+
+@app.command()
+def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson = False) -> None:
+    """Say whether a file is indexed, which rule decided, and what would be done with it now."""
+    absolute = os.path.abspath(os.path.expanduser(path))
+    of = places()
+    client = daemon(of)
+    if client is not None:
+        with client:
+            told = client.call("explain", path=absolute)
+    else:
+        from anchord.queries import answer_explain  # noqa: PLC0415 - the store's library comes with it
+
+        with open_index(of) as reader:
+            told = answer_explain(reader, reader.catalogue, absolute)
+    if json:
+        print_json(told)
+        return
+    for key, value in told.items():
+        if value not in (None, ""):
+            out.print(f"{key + ':':<13} {render.printable(str(value))}", markup=False)
+
+
+@app.command()
+def errors(json: AsJson = False) -> None:
+    """List the files that are not indexed, or not wholly, and why."""
+    listed: list[dict[str, Any]] = ask(places(), "errors")
+    if json:
+        print_json(listed)
+        return
+    for failure in listed:
+        out.print(f"{failure['path']}: {failure['reason']}", markup=False)

@@ -1,0 +1,98 @@
+"""JSON values -> lines for a terminal. Text of files is data: control characters and bidi overrides are not passed on."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rich.markup import escape
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_EXCERPT_LINES = 4
+_WIDTH = 78
+
+
+def printable(text: str) -> str:
+    """Return a text without what could steer a terminal or hide something."""
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def search_lines(groups: Sequence[Sequence[dict[str, Any]]], folder: str) -> Iterator[str]:
+    """Yield search results: each file's best chunk with an excerpt, then where its others are."""
+    for number, (best, *others) in enumerate(groups):
+        if number:
+            yield ""
+        yield f"[bold cyan]{_place(best, folder)}[/]  [green]{_section(best)}[/]  [dim]{best['score']:.2f} {best['id'][:8]}[/]"
+        for line in _excerpt(best["text"]):
+            yield f"    {escape(line)}"
+        for hit in others[:3]:
+            span = f"{hit['start_line']}-{hit['end_line']}"
+            yield f"  [dim]also {span:<9} {_section(hit)}  {hit['score']:.2f} {hit['id'][:8]}[/]"
+        if others[3:]:
+            yield f"  [dim]and {len(others) - 3} more chunks of this file[/]"
+
+
+def chunk_lines(chunk: dict[str, Any]) -> Iterator[str]:
+    """Yield a chunk with its place above it."""
+    span = f"{chunk['start_line']}-{chunk['end_line']}"
+    place = escape(printable(f"{chunk['root']}:{chunk['path']}:{span}"))
+    yield f"[bold cyan]{place}[/]  [green]{_section(chunk)}[/]  [dim]{chunk['id']}[/]"
+    for line in chunk["text"].split("\n"):
+        yield escape(printable(line))
+
+
+def status_lines(report: dict[str, Any]) -> Iterator[str]:
+    """Yield the status."""
+    colour = {"degraded": "red", "idle": "green"}.get(report["state"], "yellow")
+    who = f"anchord {report['version']}, process {report['pid']}, up {_age(report['uptime_s'])}"
+    yield f"[bold {colour}]{report['state']}[/]  {who}"
+    for reason in report["degraded"]:
+        yield f"  [red]{escape(printable(reason))}[/]"
+    width = max((len(root["name"]) for root in report["roots"]), default=0)
+    for root in report["roots"]:
+        watch = f"{root['watches']} watches" if root["watching"] else "polled"
+        counts = f"{root['files']} files, {root['chunks']} chunks, {root['skipped']} left out, {watch}"
+        yield f"  {escape(root['name']):<{width}}  {root['state']}  {counts}  [dim]{escape(printable(root['path']))}[/]"
+    yield f"  pending {report['pending']}, failed {len(report['failed'])}, embedded {report['embedded_total']}, " + (
+        f"reused {report['reused_total']}, commits {report['commits_total']}"
+    )
+    latency, store, embedder = report["latency_ms"], report["store"], report["embedder"]
+    ages = [f"{name} {_age(report[key])} ago" for name, key in _AGES if report[key] is not None]
+    if ages:
+        yield f"  {', '.join(ages)}"
+    if latency["p50"] is not None:
+        yield f"  save to searchable: half within {latency['p50']:.0f} ms, 95 % within {latency['p95']:.0f} ms"
+    yield f"  store: {store['rows']} rows, {store['fragments']} fragments, {store['bytes'] / 1e6:.1f} MB"
+    yield f"  model: {escape(embedder['model'])} ({embedder['provider']}), {embedder['state']}"
+    yield f"  memory {report['rss_bytes'] / 1e6:.0f} MB, CPU {report['cpu_s']:.1f} s"
+    for failure in report["failed"]:
+        yield f"  [yellow]{escape(printable(failure['path']))}[/]: {escape(printable(failure['reason']))}"
+
+
+_AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"), ("last verified", "last_verified_age_s"))
+
+
+def _place(hit: dict[str, Any], folder: str) -> str:
+    file = str(hit["file"])
+    shown = os.path.relpath(file, folder) if file.startswith(folder.rstrip("/") + "/") else file
+    return escape(printable(f"{shown}:{hit['start_line']}"))
+
+
+def _section(hit: dict[str, Any]) -> str:
+    return escape(printable(str(hit["header_path"])))
+
+
+def _excerpt(text: str) -> list[str]:
+    lines = textwrap.dedent("\n".join(line for line in printable(text).split("\n") if line.strip())).split("\n")
+    cut = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in lines[:_EXCERPT_LINES]]
+    return cut + ["…"] * (len(lines) > _EXCERPT_LINES)
+
+
+def _age(seconds: float) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.1f} s"

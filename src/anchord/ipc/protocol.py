@@ -1,0 +1,130 @@
+"""Requests and answers. Names are fixed by the interface; an unknown parameter is refused by name.
+
+An error's `data.code` is stable (`errors.py`) and `data.hint` says what to do. `hello` gives protocol and version.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from anchord import errors
+from anchord.errors import AnchordError, UsageError
+
+PROTOCOL = 1
+MAX_LINE = 1 << 20
+"""Longest request, in bytes; answers may be longer."""
+
+PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32000
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A call. Without an id it is a notification and gets no answer."""
+
+    method: str
+    params: dict[str, Any] = {}
+    id: int | str | None = None
+    jsonrpc: str = "2.0"
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of the parameters of a method; also those of a method that takes none."""
+
+
+class SearchParams(Params, frozen=True, kw_only=True):
+    """`search`."""
+
+    query: str
+    k: int = 10
+    mode: str = "hybrid"
+    root: str = ""
+    path: str = ""
+    kind: str = ""
+    section: str = ""
+    fresh: bool = False
+
+
+class ShowParams(Params, frozen=True, kw_only=True):
+    """`show`."""
+
+    id: str
+    whole: bool = False
+    context: int = 0
+
+
+class PathParams(Params, frozen=True, kw_only=True):
+    """`explain`."""
+
+    path: str
+
+
+class IndexParams(Params, frozen=True, kw_only=True):
+    """`index`: folders to take in besides the roots."""
+
+    paths: tuple[str, ...] = ()
+
+
+class SyncParams(Params, frozen=True, kw_only=True):
+    """`sync`; no timeout waits as long as it takes."""
+
+    timeout: float | None = None
+
+
+class VerifyParams(Params, frozen=True, kw_only=True):
+    """`verify`; `vectors` is how many to embed again, None for all."""
+
+    repair: bool = False
+    vectors: int | None = 16
+
+
+class RootParams(Params, frozen=True, kw_only=True):
+    """`roots.add`."""
+
+    path: str
+    kind: str = "project"
+    name: str = ""
+
+
+class NameParams(Params, frozen=True, kw_only=True):
+    """`roots.remove` and `rescan` ("" for every root)."""
+
+    name: str = ""
+
+
+def read_params(kind: type[Params], params: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of `kind`
+    """Return the parameters of a request.
+
+    Raises:
+        UsageError: one is unknown, missing, or of the wrong kind.
+    """
+    try:
+        return msgspec.convert(params, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(
+            str(error).replace("`", "'").replace("Object", "params"), "see the interface's table of methods"
+        ) from None
+
+
+def encode(value: object) -> bytes:
+    """Return a value as one line."""
+    return msgspec.json.encode(value) + b"\n"
+
+
+def answer(request_id: int | str | None, result: object) -> bytes:
+    """Return the line of an answer."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+
+
+def failure(request_id: int | str | None, error: AnchordError, code: int = FAILED) -> bytes:
+    """Return the line of an error."""
+    data = {"code": error.code, "hint": error.hint}
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": error.message, "data": data}})
+
+
+def raised(error: dict[str, Any]) -> AnchordError:
+    """Return the exception that an error object stands for."""
+    data = error.get("data") or {}
+    kinds = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AnchordError)}
+    kind = kinds.get(str(data.get("code")), AnchordError)
+    return kind(str(error.get("message", "failed")), str(data.get("hint", "")))

@@ -1,0 +1,157 @@
+"""The socket's methods: each takes parsed parameters and returns JSON values. They run in threads beside the writer's."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from anchord import __version__
+from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.adapters.config_file import load_config
+from anchord.config import root_config
+from anchord.errors import TimeoutExpiredError, UsageError
+from anchord.ipc import protocol
+from anchord.ipc.protocol import Params
+from anchord.model import Root
+from anchord.pipeline import Pipeline
+from anchord.queries import answer_dump, answer_explain, answer_roots, answer_search, answer_show
+from anchord.roots import add_to_config, gather_roots, remove_from_config
+from anchord.status import Status
+from anchord.verification import Verification
+from anchord.verifying import repair, verification_dict, verify_index
+from anchord.workspace import Reader, Writer
+
+_VERIFY_ROUNDS = 3
+
+Table = dict[str, tuple[type[Params], Callable[[Any], object]]]
+
+
+class Methods:
+    """What the daemon can be asked, over one writer's pipeline and reading handles of its own."""
+
+    def __init__(self, writer: Writer, reader: Reader, pipeline: Pipeline, shut_down: Callable[[], None]) -> None:
+        """Answer for these."""
+        self._writer = writer
+        self._reader = reader
+        self._pipeline = pipeline
+        self._shut_down = shut_down
+        self.status = Status(pipeline, reader)
+
+    def table(self) -> Table:
+        """Return the methods by name, with the type of their parameters."""
+        return {
+            "hello": (Params, lambda _: {"protocol": protocol.PROTOCOL, "version": __version__, "pid": os.getpid()}),
+            "ping": (Params, lambda _: "pong"),
+            "status": (Params, lambda _: self._ask(self.status.report)),
+            "errors": (Params, lambda _: self._ask(self.status.failures)),
+            "search": (protocol.SearchParams, self._search),
+            "show": (protocol.ShowParams, lambda p: self._ask(lambda c: answer_show(self._reader, c, p))),
+            "explain": (protocol.PathParams, lambda p: self._ask(lambda c: answer_explain(self._reader, c, p.path))),
+            "dump": (Params, lambda _: self._ask(lambda c: list(answer_dump(self._reader, c)))),
+            "roots": (Params, lambda _: self._ask(lambda c: answer_roots(self._reader, c))),
+            "roots.list": (Params, lambda _: self._ask(lambda c: answer_roots(self._reader, c))),
+            "roots.add": (protocol.RootParams, self._add_root),
+            "roots.remove": (protocol.NameParams, self._remove_root),
+            "reload": (Params, lambda _: self.reload()),
+            "index": (protocol.IndexParams, self._index),
+            "sync": (protocol.SyncParams, lambda p: self._sync(p.timeout)),
+            "verify": (protocol.VerifyParams, self._verify),
+            "pause": (Params, lambda _: self._pause(paused=True)),
+            "resume": (Params, lambda _: self._pause(paused=False)),
+            "shutdown": (Params, lambda _: self._stop()),
+        }
+
+    def reload(self) -> dict[str, Any]:
+        """Follow the configuration's roots; what is the same stays as it is. Other keys take effect at the next start."""
+        config = load_config(self._writer.places.config)
+        wanted = {root.name: root for root in gather_roots(config, self._remembered(), ())}
+        now = {root.name: root for root in self._writer.roots}
+        gone = sorted(now.keys() - wanted.keys())
+        for name in gone:
+            self._drop(name)
+        changed = [root for name, root in wanted.items() if now.get(name) != root]
+        for root in changed:
+            self._take(root)
+        return {"added": [root.name for root in changed], "removed": gone}
+
+    def _ask(self, question: Callable[[SqliteCatalogue], object]) -> object:
+        """Ask with a connection of its own: the writer's belongs to the writer's thread."""
+        with SqliteCatalogue(self._writer.places.catalogue, read_only=True) as catalogue:
+            return question(catalogue)
+
+    def _search(self, params: protocol.SearchParams) -> object:
+        if params.fresh:
+            self._sync(None)
+        return self._ask(lambda catalogue: answer_search(self._reader, catalogue, params))
+
+    def _index(self, params: protocol.IndexParams) -> object:
+        """Take in folders that no root covers yet, then sync."""
+        roots = gather_roots(load_config(self._writer.places.config), self._remembered(), params.paths)
+        known = {root.path for root in self._writer.roots}
+        for root in roots:
+            if root.path not in known:
+                self._take(root)
+        return self._sync(None)
+
+    def _remembered(self) -> list[Root]:
+        return [root for root in self._writer.roots if not root.configured]
+
+    def _sync(self, timeout: float | None) -> dict[str, Any]:
+        began = time.monotonic()
+        if not self._pipeline.sync(timeout):
+            reason = self._pipeline.trouble or f"{self._pipeline.pending} files still wait"
+            waited = time.monotonic() - began
+            raise TimeoutExpiredError(f"not in sync after {waited:.1f} s: {reason}", "`anchord status` shows what it does")
+        away = [state.root.name for state in list(self._pipeline.states.values()) if state.trouble]
+        return {"synced": True, "waited_s": round(time.monotonic() - began, 3), "away": away}
+
+    def _pause(self, *, paused: bool) -> object:
+        self._pipeline.pause(paused=paused)
+        return {"paused": paused}
+
+    def _stop(self) -> object:
+        self._shut_down()
+        return {"stopping": True, "pid": os.getpid()}
+
+    def _add_root(self, params: protocol.RootParams) -> object:
+        places = self._writer.places
+        root = add_to_config(places.config, self._remembered(), root_config(params.path, params.kind, params.name))
+        self.reload()
+        return {"name": root.name, "path": root.path, "kind": root.kind}
+
+    def _remove_root(self, params: protocol.NameParams) -> object:
+        names = sorted(self._pipeline.states)
+        if params.name not in names:
+            raise UsageError(f"no root `{params.name}`", f"there are: {', '.join(names) or 'none'}")
+        places = self._writer.places
+        remove_from_config(places.config, params.name)
+        return {"name": params.name, "removed_chunks": self._drop(params.name)}
+
+    def _take(self, root: Root) -> None:
+        self._pipeline.call(lambda: self._pipeline.add_root(root)).result()
+
+    def _drop(self, name: str) -> int:
+        return self._pipeline.call(lambda: self._pipeline.remove_root(name)).result()
+
+    def _verify(self, params: protocol.VerifyParams) -> object:
+        """Verify in the writer's thread, where nothing moves; a difference must outlive a new walk to be one."""
+        result = self._verify_once(params.vectors)
+        for _ in range(_VERIFY_ROUNDS - 1):
+            if result.differences:
+                result = self._verify_once(params.vectors)
+        if result.differences and params.repair:
+            found = result.differences
+            self._pipeline.call(lambda: self._pipeline.enqueue(repair(self._writer, found))).result()
+            result = self._verify_once(params.vectors)
+        if not result.differences:
+            self._pipeline.counters.last_verified = time.monotonic()
+        return verification_dict(result)
+
+    def _verify_once(self, vectors: int | None) -> Verification:
+        def job() -> Verification:
+            self._pipeline.catch_up()
+            return verify_index(self._writer, vectors)
+
+        return self._pipeline.call(job).result()

@@ -1,0 +1,111 @@
+"""Where anchord keeps its files. The only user of platformdirs.
+
+`ANCHORD_HOME`, when set, holds everything; otherwise the platform's own places do. What anchord makes is for its owner
+alone: folders 0700, files 0600 (by the umask that `main` sets). A place that others can write to is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from anchord.errors import UsageError
+
+_MAX_SOCKET_PATH = 103 if os.uname().sysname == "Darwin" else 107
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Files and folders of one anchord."""
+
+    config: Path
+    data: Path
+    run: Path
+    log: Path
+
+    @property
+    def socket(self) -> Path:
+        """Return the daemon's socket."""
+        return self.run / "anchord.sock"
+
+    @property
+    def lock(self) -> Path:
+        """Return the lock of the one writer."""
+        return self.data / "anchord.lock"
+
+    @property
+    def catalogue(self) -> Path:
+        """Return the truth about files."""
+        return self.data / "state.sqlite"
+
+    @property
+    def vanished(self) -> Path:
+        """Return the cache of vectors whose rows are gone."""
+        return self.data / "vectors.sqlite"
+
+    @property
+    def log_file(self) -> Path:
+        """Return the log of a daemon in the background."""
+        return self.log / "anchord.log"
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """Return the folders that are never indexed, for anchord writes there itself."""
+        folders = (self.config.parent, self.data, self.run, self.log)
+        return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders))
+
+    def make(self) -> None:
+        """Make the folders.
+
+        Raises:
+            UsageError: one is not ours, is a symbolic link, or lets others write; or the socket's path is too long.
+        """
+        for folder in (self.config.parent, self.data, self.run, self.log):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError(f"{folder}: {os.strerror(error.errno or 0)}", "set ANCHORD_HOME to a folder you own") from None
+            self._check(folder)
+        if len(os.fsencode(self.socket)) > _MAX_SOCKET_PATH:
+            raise UsageError(
+                f"the socket's path is longer than the system's {_MAX_SOCKET_PATH} bytes: {self.socket}",
+                "set ANCHORD_HOME to a shorter path",
+            )
+
+    def _check(self, folder: Path) -> None:
+        seen = folder.lstat()
+        if stat.S_ISLNK(seen.st_mode):
+            seen = folder.stat()
+            if folder == self.run:
+                raise UsageError(f"{folder} is a symbolic link", "make it a folder of your own")
+        if seen.st_uid != os.geteuid():
+            raise UsageError(f"{folder} belongs to another user (uid {seen.st_uid})", "set ANCHORD_HOME to a folder you own")
+        if seen.st_mode & _OTHERS_WRITE and folder in (self.data, self.run):
+            raise UsageError(f"{folder} lets others write to it", f"run `chmod 700 {folder}`")
+
+
+def find_places(environment: Mapping[str, str]) -> Places:
+    """Return the places for an environment; nothing is made."""
+    home = environment.get("ANCHORD_HOME")
+    if home:
+        base = Path(os.path.abspath(os.path.expanduser(home)))
+        return Places(base / "config.toml", base / "data", base / "run", base / "log")
+    dirs = platformdirs.PlatformDirs("anchord", appauthor=False)
+    return Places(dirs.user_config_path / "config.toml", dirs.user_data_path, _run_folder(environment), dirs.user_log_path)
+
+
+def _run_folder(environment: Mapping[str, str]) -> Path:
+    """Prefer the session's own folder; without one (a cron job, a container) a private one under the temporary folder."""
+    runtime = environment.get("XDG_RUNTIME_DIR")
+    if runtime:
+        return Path(runtime) / "anchord"
+    if os.uname().sysname == "Darwin":
+        return platformdirs.PlatformDirs("anchord", appauthor=False).user_data_path / "run"
+    return Path(tempfile.gettempdir()) / f"anchord-{os.geteuid()}"

@@ -1,0 +1,151 @@
+"""Questions about an index, answered as JSON values: the same for the daemon and for a command without one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.core.decide import decide
+from anchord.errors import UsageError
+from anchord.ipc.protocol import SearchParams, ShowParams
+from anchord.model import Filters, Fingerprint, Hit, Origin, Problem, Row, Spot, printable
+from anchord.roots import root_of
+from anchord.rows import MAX_BYTES
+from anchord.search import MODES, Question, grouped, search
+from anchord.workspace import Reader
+
+_ID_MATCHES = 10
+
+
+def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchParams) -> dict[str, Any]:
+    """Answer `search`: groups of hits by file, best first, each with where it stands now.
+
+    Raises:
+        UsageError: the mode or the root is unknown. EmbedderError: no vector of the query can be had.
+    """
+    if params.mode not in MODES:
+        raise UsageError(f"no search mode `{params.mode}`", f"there are: {', '.join(MODES)}")
+    paths = {root.name: root.path for root in reader.roots}
+    if params.root and params.root not in paths:
+        raise UsageError(f"no root `{params.root}`", f"there are: {', '.join(sorted(paths)) or 'none yet'}")
+    filters = Filters(params.root, params.path, params.kind, params.section)
+    hits = search(Question(params.query, params.mode, filters), reader.store, reader.embedder, catalogue)
+    groups = [[_hit(hit, paths) for hit in group] for group in grouped(hits, params.k)]
+    return {"query": params.query, "mode": params.mode, "groups": groups}
+
+
+def _hit(hit: Hit, roots: dict[str, str]) -> dict[str, Any]:
+    row = hit.row
+    return {
+        "id": row.id,
+        "score": round(hit.score, 4),
+        "cosine": None if hit.cosine is None else round(hit.cosine, 4),
+        "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
+        "root": row.root,
+        "path": row.path,
+        "file": os.path.join(roots.get(row.root, ""), row.path),
+        "kind": row.kind,
+        "header_path": row.header_path,
+        "start_line": hit.start_line,
+        "end_line": hit.end_line,
+        "text": row.text,
+    }
+
+
+def answer_show(reader: Reader, catalogue: SqliteCatalogue, params: ShowParams) -> dict[str, Any]:
+    """Answer `show`: a chunk by the first digits of its id, with neighbours, or with all chunks of its file.
+
+    Raises:
+        UsageError: no chunk, or several, have such an id.
+    """
+    found = catalogue.starting_with(params.id.lower(), _ID_MATCHES) if params.id else []
+    if len(found) != 1:
+        what = f"{len(found)} or more chunks start" if found else "no chunk starts"
+        raise UsageError(f"{what} with `{params.id}`", "give more digits, as `anchord search --json` shows them")
+    reach = 1 << 30 if params.whole else max(0, params.context)
+    ids = catalogue.neighbours(found[0], reach)
+    rows = {row.id: row for row in reader.store.rows(ids)}
+    spots = catalogue.spots(ids)
+    chunks = [_located(rows[chunk], spots[chunk]) for chunk in ids if chunk in rows and chunk in spots]
+    return {"id": found[0], "chunks": chunks}
+
+
+def _located(row: Row, spot: Spot | None) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "root": row.root,
+        "path": row.path,
+        "kind": row.kind,
+        "header_path": row.header_path,
+        "start_line": spot.start_line if spot else None,
+        "end_line": spot.end_line if spot else None,
+        "content_hash": row.content_hash,
+        "vector_key": row.vector_key,
+        "text": row.text,
+    }
+
+
+def answer_dump(reader: Reader, catalogue: SqliteCatalogue) -> Iterator[dict[str, Any]]:
+    """Yield every row with its lines, sorted by root, path, place and id; lines are null between intent and confirmation."""
+    rows = sorted(reader.store.all_rows(), key=lambda row: (row.root, row.path))
+    spots = catalogue.spots([row.id for row in rows])
+    located = [_located(row, spots.get(row.id)) for row in rows]
+    yield from sorted(located, key=lambda r: (r["root"], r["path"], r["start_line"] or 0, r["end_line"] or 0, r["id"]))
+
+
+def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dict[str, Any]:
+    """Answer `explain`: is a file indexed, which rule decided, what would be done with it now, and its last problem."""
+    absolute = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(path))), os.path.basename(path))
+    found = root_of(reader.roots, absolute)
+    if found is None or not found[1]:
+        what = "is a root itself" if found else "is in no root"
+        hint = "`anchord roots` lists the roots" if found else "`anchord add FOLDER` makes its folder one"
+        return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
+    origin = Origin(found[0].name, found[1])
+    known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.verdict(origin)
+    decision = decide(verdict, seen, known, reader.recipe.digest, MAX_BYTES)
+    problem = known.problem if known else seen if isinstance(seen, Problem) else None
+    return {
+        "path": printable(absolute),
+        "root": origin.root,
+        "indexed": bool(known and known.digest and not (known.problem and not known.problem.partial)),
+        "chunks": len(known.chunks) if known else 0,
+        "rule": verdict.reason,
+        "decision": type(decision).__name__.lower(),
+        "reason": decision.reason,
+        "last_reason": catalogue.reason(origin),
+        "problem": problem.reason if problem else None,
+        "size": seen.size if isinstance(seen, Fingerprint) else None,
+    }
+
+
+def answer_roots(reader: Reader, catalogue: SqliteCatalogue) -> list[dict[str, Any]]:
+    """Answer `roots`."""
+    counts = catalogue.counts()
+    return [
+        {
+            "name": root.name,
+            "path": printable(root.path),
+            "kind": root.kind,
+            "from": "configuration" if root.configured else "command line",
+            "files": counts.get(root.name, (0, 0))[0],
+            "chunks": counts.get(root.name, (0, 0))[1],
+        }
+        for root in reader.roots
+    ]
+
+
+def answer_failures(catalogue: SqliteCatalogue, paths: dict[str, str], now_ns: int) -> list[dict[str, Any]]:
+    """Return the files that are not indexed, or not wholly, with the reason and the seconds since when."""
+    return [
+        failure_of(paths.get(f.origin.root, ""), f.origin.path, f.problem, (now_ns - f.since_ns) / 1e9)
+        for f in catalogue.failures()
+    ]
+
+
+def failure_of(root: str, path: str, problem: Problem, age_s: float) -> dict[str, Any]:
+    """Return a listed problem."""
+    full = printable(os.path.join(root, path))
+    return {"path": full, "reason": problem.reason, "partial": problem.partial, "since_s": round(max(age_s, 0.0), 1)}

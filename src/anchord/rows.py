@@ -1,0 +1,54 @@
+"""A file's bytes -> the rows that the index should hold of it. Both the indexer and its judge, `verification`, start here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anchord.chunkers import chunk
+from anchord.chunkers.layout import Count
+from anchord.core.identity import fields_digest, file_key, vector_key
+from anchord.core.recipe import Recipe
+from anchord.model import Chunk, Document, Origin, Problem, Row, printable
+from anchord.sources import parse
+
+MAX_BYTES = 2_000_000
+"""Larger files are named in status and not read: what a person wrote is smaller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A row, its lines, and the text that its vector is made of."""
+
+    row: Row
+    start_line: int
+    end_line: int
+    embed_text: str
+
+
+def make_rows(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tuple[tuple[Made, ...], Problem | None]:
+    """Parse and chunk. A file that breaks the parser is that file's problem and nobody else's."""
+    try:
+        document = parse(data, origin.path)
+        if isinstance(document, Document):
+            chunks = chunk(document, recipe.limits, count, file_key(origin.root, origin.path))
+            return tuple(_make(origin, piece, recipe.model()) for piece in chunks), document.problem
+    except Exception as error:  # noqa: BLE001 - see above; the daemon's loop never sees it
+        document = Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
+    return (), document
+
+
+def _make(origin: Origin, piece: Chunk, model: str) -> Made:
+    path, section = printable(origin.path), " > ".join(piece.header_path)
+    row = Row(
+        id=piece.chunk_id,
+        doc_id=fields_digest("doc", origin.root, origin.path),
+        root=origin.root,
+        path=path,
+        kind=piece.kind,
+        header_path=section,
+        content_hash=piece.content_hash,
+        vector_key=vector_key(model, piece.embed_text),
+        text=piece.content,
+        search_text=f"{path}\n{section}\n{section}\n{piece.content}",
+    )
+    return Made(row, piece.start_line, piece.end_line, piece.embed_text)
