@@ -58,7 +58,7 @@ async def _serve(writer: Writer, config: Config) -> None:
     server = Server(writer.places.socket, table, methods.status.progress)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
-    loop.add_signal_handler(signal.SIGHUP, pool.submit, methods.reload)
+    loop.add_signal_handler(signal.SIGHUP, pool.submit, methods.hang_up)
     try:
         await loop.run_in_executor(pool, pipeline.start)
         await server.start()

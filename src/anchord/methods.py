@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import structlog
+
 from anchord import __version__
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.config_file import load_config
 from anchord.config import root_config
-from anchord.errors import TimeoutExpiredError, UsageError
+from anchord.errors import AnchordError, TimeoutExpiredError, UsageError
 from anchord.ipc import protocol
 from anchord.ipc.protocol import Params
 from anchord.model import Root
@@ -22,6 +24,8 @@ from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import repair, verification_dict, verify_index
 from anchord.workspace import Reader, Writer
+
+log = structlog.get_logger()
 
 _VERIFY_ROUNDS = 3
 
@@ -71,10 +75,19 @@ class Methods:
         gone = sorted(now.keys() - wanted.keys())
         for name in gone:
             self._drop(name)
+        self.status.config_trouble = ""
         changed = [root for name, root in wanted.items() if now.get(name) != root]
         for root in changed:
             self._take(root)
         return {"added": [root.name for root in changed], "removed": gone}
+
+    def hang_up(self) -> None:
+        """Reload on a signal, when there is nobody to tell but the log and the status."""
+        try:
+            log.info("config.reloaded", **self.reload())
+        except AnchordError as error:
+            self.status.config_trouble = f"the configuration was not taken over: {error.message}"
+            log.warning("config.refused", reason=error.message)
 
     def _ask(self, question: Callable[[SqliteCatalogue], object]) -> object:
         """Ask with a connection of its own: the writer's belongs to the writer's thread."""
@@ -104,7 +117,7 @@ class Methods:
             reason = self._pipeline.trouble or f"{self._pipeline.pending} files still wait"
             waited = time.monotonic() - began
             raise TimeoutExpiredError(f"not in sync after {waited:.1f} s: {reason}", "`anchord status` shows what it does")
-        away = [state.root.name for state in list(self._pipeline.states.values()) if state.trouble]
+        away = [state.root.name for state in list(self._pipeline.roots.states.values()) if state.trouble]
         return {"synced": True, "waited_s": round(time.monotonic() - began, 3), "away": away}
 
     def _pause(self, *, paused: bool) -> object:
@@ -122,7 +135,7 @@ class Methods:
         return {"name": root.name, "path": root.path, "kind": root.kind}
 
     def _remove_root(self, params: protocol.NameParams) -> object:
-        names = sorted(self._pipeline.states)
+        names = sorted(self._pipeline.roots.states)
         if params.name not in names:
             raise UsageError(f"no root `{params.name}`", f"there are: {', '.join(names) or 'none'}")
         places = self._writer.places

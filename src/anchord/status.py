@@ -25,6 +25,7 @@ class Status:
         """Remember when the process began."""
         self._pipeline = pipeline
         self._reader = reader
+        self.config_trouble = ""
         self._began = time.monotonic()
         self._process = psutil.Process()
 
@@ -43,7 +44,7 @@ class Status:
             "uptime_s": round(now - self._began, 1),
             "version": __version__,
             "recipe": self._reader.recipe.digest,
-            "roots": [self._root(name, counts.get(name, (0, 0))) for name in list(pipeline.states)],
+            "roots": [self._root(name, counts.get(name, (0, 0))) for name in list(pipeline.roots.states)],
             "files": sum(files for files, _ in counts.values()),
             "chunks": store.rows,
             "pending": pipeline.pending,
@@ -51,7 +52,7 @@ class Status:
             "embedded_total": counters.embedded,
             "reused_total": counters.reused,
             "commits_total": pipeline.commits,
-            "overflows": pipeline.overflows,
+            "overflows": pipeline.roots.overflows,
             "reconciles": counters.reconciles,
             "last_event_age_s": _age(counters.last_event, now),
             "last_commit_age_s": _age(counters.last_commit, now),
@@ -71,10 +72,11 @@ class Status:
     def state(self) -> tuple[str, list[str]]:
         """Return the state and, where it is degraded, why."""
         pipeline = self._pipeline
-        states = list(pipeline.states.values())
+        states = list(pipeline.roots.states.values())
         if not pipeline.alive:
             return ("degraded", ["the writer's thread ended"]) if pipeline.started else ("starting", [])
-        reasons = [f"indexing is held up: {pipeline.trouble}"] if pipeline.trouble else []
+        reasons = [self.config_trouble] if self.config_trouble else []
+        reasons += [f"indexing is held up: {pipeline.trouble}"] if pipeline.trouble else []
         reasons += [f"root {state.root.name}: {state.trouble}; its rows are kept" for state in states if state.trouble]
         reasons += [f"root {state.root.name} {state.watch_trouble}" for state in states if state.watch_trouble]
         if reasons:
@@ -88,7 +90,7 @@ class Status:
     def failures(self, catalogue: SqliteCatalogue) -> list[dict[str, Any]]:
         """Return the files and folders that are not indexed, or not wholly, and why."""
         now = time.time_ns()
-        states = list(self._pipeline.states.values())
+        states = list(self._pipeline.roots.states.values())
         files = answer_failures(catalogue, {state.root.name: state.root.path for state in states}, now)
         folders = [
             failure_of(state.root.path, path, problem, (now - since) / 1e9)
@@ -109,7 +111,7 @@ class Status:
         }
 
     def _root(self, name: str, counted: tuple[int, int]) -> Mapping[str, Any]:
-        state = self._pipeline.states[name]
+        state = self._pipeline.roots.states[name]
         doing = "indexing" if self._pipeline.busy_with == name else "idle"
         return {
             "name": name,
@@ -120,7 +122,7 @@ class Status:
             "chunks": counted[1],
             "skipped": state.skipped,
             "watching": state.watching,
-            "watches": self._pipeline.watches(name),
+            "watches": self._pipeline.roots.watches(name),
             "polled_dirs": 0 if state.watching else 1,
         }
 

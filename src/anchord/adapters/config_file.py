@@ -24,6 +24,8 @@ def load_config(file: Path) -> Config:
 def add_root(file: Path, path: str, kind: str, name: str) -> None:
     """Write a `[[root]]` at the end."""
     document = tomlkit.parse(_text(file))
+    if document.body:
+        document.add(tomlkit.nl())
     table = tomlkit.table()
     table["path"] = path
     if kind != "project":
@@ -39,7 +41,11 @@ def add_root(file: Path, path: str, kind: str, name: str) -> None:
 def remove_root(file: Path, index: int) -> None:
     """Take out the `[[root]]` at a place, counted from 0."""
     document = tomlkit.parse(_text(file))
-    del document["root"][index]
+    roots = document["root"]
+    if len(roots) == 1:
+        del document["root"]  # tomlkit would write `root = []`, which no [[root]] may follow
+    else:
+        del roots[index]
     _replace(file, tomlkit.dumps(document))
 
 

@@ -7,19 +7,18 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from anchord.adapters.models import find_model
-from anchord.api import chunk_dict, chunk_file
-from anchord.chunkers.layout import Limits
 from anchord.cli import render
 from anchord.cli.frame import AsJson, app, configuration, out, places, print_json
 from anchord.config import Config
-from anchord.core.recipe import limits_of
 from anchord.errors import UsageError
+
+if TYPE_CHECKING:
+    from anchord.chunkers.layout import Limits
 
 
 @app.command()
@@ -31,6 +30,8 @@ def chunk(
     json: AsJson = False,
 ) -> None:
     """Chunk one file; needs no daemon and no index."""
+    from anchord.api import chunk_dict, chunk_file
+
     if strategy != "anchored":
         raise UsageError(f"strategy `{strategy}` is not in this version", "use --strategy anchored")
     data = sys.stdin.buffer.read() if file == "-" else _read(file)
@@ -58,6 +59,8 @@ def diff(
     json: AsJson = False,
 ) -> None:
     """Show which chunks stay, move, are new or vanish, and how many texts would be embedded."""
+    from anchord.api import chunk_dict, chunk_file
+
     limits, tokenizer = _sizes(configuration(places()))
     name = os.path.basename(file)
     now = chunk_file(_read(file), name, limits, tokenizer)
@@ -86,6 +89,9 @@ def diff(
 
 
 def _sizes(config: Config) -> tuple[Limits, Path]:
+    from anchord.adapters.models import find_model
+    from anchord.core.recipe import limits_of
+
     model = find_model(config.embedding.model)
     chunking = config.chunking
     return limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path), model.tokenizer

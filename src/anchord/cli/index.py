@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
-import structlog
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, out, places, print_json
+from anchord.cli.lifecycle import log_to_stderr
 from anchord.errors import AnchordError, StoreError, UsageError
 from anchord.ipc.client import Client
 from anchord.places import Places
@@ -89,17 +89,17 @@ def dump() -> None:
     """Print every row, one JSON object a line, without vectors; sorted."""
     of = places()
     with open_index(of) as reader:
-        from anchord.queries import answer_dump  # noqa: PLC0415 - the store's library comes with it
+        from anchord.queries import answer_dump
 
         for row in answer_dump(reader, reader.catalogue):
             sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
 
 
 def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
-    from anchord.oneshot import bring_up_to_date  # noqa: PLC0415 - seconds of imports that a question can spare
-    from anchord.workspace import open_writer  # noqa: PLC0415
+    from anchord.oneshot import bring_up_to_date
+    from anchord.workspace import open_writer
 
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    log_to_stderr(logging.WARNING)
     with _bar() as bar:
         writer = open_writer(of, configuration(of), folders)
         try:
@@ -163,9 +163,9 @@ def _index_there(of: Places, client: Client, folders: list[str]) -> dict[str, An
 
 
 def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, Any]:
-    from anchord.verifying import repair as mend  # noqa: PLC0415 - the store's library comes with these
-    from anchord.verifying import verification_dict, verify_index  # noqa: PLC0415
-    from anchord.workspace import open_writer  # noqa: PLC0415
+    from anchord.verifying import repair as mend
+    from anchord.verifying import verification_dict, verify_index
+    from anchord.workspace import open_writer
 
     if not repair:
         with open_index(of) as reader:
@@ -189,7 +189,7 @@ def open_index(of: Places) -> Iterator[Any]:
     Raises:
         StoreError: there is none yet.
     """
-    from anchord.workspace import open_reader  # noqa: PLC0415 - seconds of imports
+    from anchord.workspace import open_reader
 
     if not of.catalogue.exists():
         raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")

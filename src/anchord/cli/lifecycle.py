@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import structlog
 import typer
 
 from anchord.adapters.lock import lock_holder
@@ -34,7 +33,7 @@ def run(paths: Paths = None, kind: Kind = "project") -> None:
     of = places()
     config = configuration(of)
     log_to_stderr()
-    from anchord.daemon import run_daemon  # noqa: PLC0415 - seconds of imports that a mere question can spare
+    from anchord.daemon import run_daemon
 
     run_daemon(of, config, folders)
 
@@ -92,12 +91,12 @@ def resume() -> None:
     ask(places(), "resume")
 
 
-def log_to_stderr() -> None:
+def log_to_stderr(level: int = logging.INFO) -> None:
     """Write events to standard error: for people on a terminal, as JSON elsewhere. Never content."""
+    import structlog
+
     on_terminal = sys.stderr.isatty()
-    renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
-    )
+    renderer = structlog.dev.ConsoleRenderer() if on_terminal else structlog.processors.JSONRenderer()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -105,7 +104,7 @@ def log_to_stderr() -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
 

@@ -53,7 +53,7 @@ def search(  # noqa: PLR0917 - one parameter an option
         with client:
             found = client.call("search", **wanted, fresh=fresh)
     else:
-        from anchord.queries import answer_search  # noqa: PLC0415 - the store's library comes with it
+        from anchord.queries import answer_search
 
         with open_index(of) as reader:
             found = answer_search(reader, reader.catalogue, SearchParams(**wanted))  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def show(
         with client:
             found = client.call("show", id=chunk_id, whole=whole, context=context)
     else:
-        from anchord.queries import answer_show  # noqa: PLC0415 - the store's library comes with it
+        from anchord.queries import answer_show
 
         with open_index(of) as reader:
             found = answer_show(reader, reader.catalogue, ShowParams(id=chunk_id, whole=whole, context=context))
@@ -106,7 +106,7 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson =
         with client:
             told = client.call("explain", path=absolute)
     else:
-        from anchord.queries import answer_explain  # noqa: PLC0415 - the store's library comes with it
+        from anchord.queries import answer_explain
 
         with open_index(of) as reader:
             told = answer_explain(reader, reader.catalogue, absolute)

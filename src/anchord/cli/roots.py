@@ -141,7 +141,7 @@ def _remove_without_daemon(of: Places, name: str) -> int:
     known = gather_roots(configuration(of), _remembered(of), ())
     if all(root.name != name for root in known):
         raise UsageError(f"no root `{name}`", f"there are: {', '.join(root.name for root in known) or 'none'}")
-    from anchord.workspace import open_writer  # noqa: PLC0415 - the index is only opened when there is one to change
+    from anchord.workspace import open_writer
 
     if not of.catalogue.exists():
         remove_from_config(of.config, name)

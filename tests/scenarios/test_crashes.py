@@ -1,0 +1,143 @@
+"""A writer that dies between any two steps: the next start ends where an undisturbed one would, and embeds nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scenarios.conftest import Index
+from scenarios.test_edits import guide
+
+from anchord.model import Origin
+
+STEPS = (
+    ("catalogue", "intend", "before"),
+    ("catalogue", "intend", "after"),
+    ("store", "upsert", "before"),
+    ("store", "upsert", "after"),
+    ("vanished", "put", "before"),
+    ("store", "delete", "before"),
+    ("store", "delete", "after"),
+    ("catalogue", "apply", "before"),
+    ("catalogue", "apply", "after"),
+)
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing may catch it."""
+
+
+def kill_at(index: Index, target: str, method: str, moment: str) -> None:
+    """Make one step of the commit end the writer."""
+    thing = getattr(index, target)
+    real: Callable[..., Any] = getattr(thing, method)
+
+    def killed(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - stands in for any method
+        if moment == "after":
+            real(*args, **kwargs)
+        raise Killed
+
+    setattr(thing, method, killed)
+
+
+def restarted(index: Index) -> Index:
+    index.close()
+    again = Index(index.base, embedder=index.embedder)
+    again.sync()
+    doubtful = again.indexer.audit()
+    list(again.indexer.index(doubtful))
+    return again
+
+
+@pytest.mark.parametrize(("target", "method", "moment"), STEPS)
+def test_f1_a_kill_at_any_step_of_a_commit_converges(tmp_path: Path, target: str, method: str, moment: str) -> None:
+    index = Index(tmp_path)
+    index.write("guide.md", guide())
+    index.write("gone.md", "# Gone\n\nSoon.\n")
+    index.write("moved.md", "# Moved\n\nElsewhere.\n")
+    index.sync()
+    (index.folder / "gone.md").unlink()
+    (index.folder / "moved.md").rename(index.folder / "there.md")
+    index.write("guide.md", guide().replace("chunks3word4", "chunks three"))
+    kill_at(index, target, method, moment)
+    with pytest.raises(Killed):
+        index.sync()
+    again = restarted(index)
+    assert not again.verify().differences
+    again.close()
+
+
+def test_f1_what_was_committed_before_a_kill_is_not_embedded_again(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    for n in range(60):
+        index.write(f"{n:02}.md", guide().replace("word", f"word{n}x") if n % 20 == 0 else f"# Note {n}\n\nText {n}.\n")
+    real, calls = index.store.upsert, 0
+
+    def second_upsert_kills(*args: Any) -> None:  # noqa: ANN401 - stands in for the method
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise Killed
+        real(*args)
+
+    index.store.upsert = second_upsert_kills  # type: ignore[assignment, method-assign] # the fault
+    with pytest.raises(Killed):
+        index.sync()
+    committed = index.store.count()
+    assert committed > 0
+    before = index.embedder.embedded
+    again = restarted(index)
+    assert again.embedder.embedded - before == again.store.count() - committed
+    assert not again.verify().differences
+    again.close()
+
+
+def test_f6_a_catalogue_that_was_lost_is_rebuilt_without_embedding(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    index.write("guide.md", guide())
+    index.write("gone.md", "# Gone\n\nIts row must not stay.\n")
+    index.sync()
+    index.close()
+    for file in tmp_path.glob("state.sqlite*"):
+        file.unlink()
+    (index.folder / "gone.md").unlink()
+    before = index.embedder.embedded
+    again = restarted(index)
+    assert again.embedder.embedded == before
+    assert not again.verify().differences
+    again.close()
+
+
+def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    index.write("guide.md", guide())
+    index.sync()
+    ids = sorted(index.store.ids())
+    stranger = index.store.rows(ids[:1])[0]
+    vectors = index.store.vectors_of(ids[:1])
+    index.store.delete(ids[3:6])
+    index.store.upsert([type(stranger)(**{**_fields(stranger), "id": "f" * 32})], vectors)
+    assert {str(d.kind) for d in index.verify().differences} == {"missing", "extra"}
+    again = restarted(index)
+    assert not again.verify().differences
+    again.close()
+
+
+def test_an_embedder_that_fails_leaves_nothing_half_done(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    index.write("guide.md", guide())
+    index.sync()
+    index.write("guide.md", guide().replace("chunks3word4", "chunks three"))
+    kill_at(index, "embedder", "embed", "before")
+    with pytest.raises(Killed):
+        index.sync()
+    known = index.catalogue.known(Origin("tree", "guide.md"))
+    assert known is not None
+    assert known.settled
+    index.close()
+
+
+def _fields(row: Any) -> dict[str, Any]:  # noqa: ANN401 - a slotted dataclass
+    return {name: getattr(row, name) for name in row.__slots__}

@@ -1,0 +1,186 @@
+"""Imports point down, one outside library has one module, nothing goes in circles, and modules stay small enough to read."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import anchord
+
+SOURCE = Path(anchord.__file__).parent
+MODULES = sorted(path for path in SOURCE.rglob("*.py"))
+
+TIERS: tuple[tuple[str, ...], ...] = (
+    ("model", "errors"),
+    ("core.identity",),
+    ("sources", "config"),
+    ("chunkers",),
+    ("core",),
+    ("ports", "rows"),
+    ("adapters",),
+    ("indexer", "search", "verification"),
+    ("places", "roots"),
+    ("ipc", "api", "workspace", "barrier", "watching"),
+    ("pipeline", "queries", "verifying"),
+    ("oneshot", "status"),
+    ("methods",),
+    ("daemon",),
+    ("cli",),
+)
+"""From the lowest: a module imports from lower tiers and from its own package. The first prefix that fits counts."""
+
+PURE = ("model", "errors", "core", "sources", "chunkers", "config", "ports", "rows", "indexer", "search")
+"""These touch no disk, clock, thread, process or log."""
+
+IMPURE_LIBRARIES = frozenset(
+    """
+    os io sys time random secrets shutil tempfile glob signal socket subprocess threading multiprocessing queue asyncio
+    concurrent sqlite3 select selectors logging structlog watchdog lancedb lance pyarrow sentence_transformers torch psutil
+    rich typer tomlkit platformdirs tokenizers
+    """.split()  # noqa: SIM905 - a list of forty words would not be easier to read
+)
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "xxhash": ("core.identity",),
+    "pathspec": ("core.rules",),
+    "markdown_it": ("chunkers.markdown",),
+    "tokenizers": ("adapters.tokenizer",),
+    "watchdog": ("adapters.watch",),
+    "sqlite3": ("adapters.catalogue", "adapters.vanished"),
+    "lancedb": ("adapters.lance",),
+    "lance": ("adapters.lance",),
+    "pyarrow": ("adapters.lance",),
+    "torch": ("adapters.worker",),
+    "sentence_transformers": ("adapters.worker",),
+    "huggingface_hub": ("adapters.models",),
+    "tomlkit": ("adapters.config_file",),
+    "platformdirs": ("places",),
+    "psutil": ("status",),
+    "typer": ("cli",),
+    "rich": ("cli",),
+    "msgspec": ("config", "ipc", "adapters.worker", "cli"),
+    "structlog": ("ipc", "pipeline", "methods", "daemon", "cli"),
+}
+"""Outside libraries and the only modules that may import them."""
+
+MOST_CODE_LINES = 300
+PUBLIC_NAMES = ("api", "ipc.client")
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the full names of the modules that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            ours = node.module == "anchord" or node.module.startswith("anchord.")
+            yield from (f"{node.module}.{alias.name}" if ours else node.module for alias in node.names)
+
+
+def our_module(imported: str) -> str:
+    """Turn `anchord.model.Chunk` into `model`: the longest part that is a module."""
+    parts = imported.split(".")[1:]
+    names = {name_of(path) for path in MODULES}
+    while parts and ".".join(parts) not in names:
+        parts.pop()
+    return ".".join(parts)
+
+
+def tier(module: str) -> int:
+    for number, prefixes in enumerate(TIERS):
+        if any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes):
+            return number
+    raise AssertionError(f"{module} has no place in TIERS")
+
+
+def below(module: str, prefixes: tuple[str, ...]) -> bool:
+    return any(module == prefix or module.startswith(prefix + ".") for prefix in prefixes)
+
+
+def edges() -> dict[str, set[str]]:
+    graph: dict[str, set[str]] = {}
+    for path in MODULES:
+        ours = {our_module(name) for name in imports(path) if name.split(".")[0] == "anchord"}
+        graph[name_of(path)] = ours - {"", name_of(path)}
+    return graph
+
+
+def test_imports_point_down() -> None:
+    wrong = [
+        f"{module} imports {imported}"
+        for module, targets in edges().items()
+        for imported in targets
+        if module not in ("", "__main__") and tier(imported) >= tier(module) and imported.split(".")[0] != module.split(".")[0]
+    ]
+    assert wrong == []
+
+
+def test_there_are_no_import_cycles() -> None:
+    graph, done = edges(), set[str]()
+    graph.pop("")  # the package itself names its public parts, on first use
+    while ready := {module for module, targets in graph.items() if module not in done and targets <= done | {module, ""}}:
+        done |= ready
+    assert set(graph) - done == set()
+
+
+@pytest.mark.parametrize("library", HOMES)
+def test_an_outside_library_has_one_home(library: str) -> None:
+    users = {name_of(path) for path in MODULES if library in {name.split(".")[0] for name in imports(path)}}
+    assert users, f"nothing uses {library}: take it out of the dependencies and of this table"
+    assert [user for user in users if not below(user, HOMES[library])] == []
+
+
+def test_the_pure_modules_touch_nothing_outside() -> None:
+    wrong = {
+        f"{name_of(path)} imports {name}"
+        for path in MODULES
+        if below(name_of(path), PURE)
+        for name in imports(path)
+        if name.split(".")[0] in IMPURE_LIBRARIES
+    }
+    assert wrong == set()
+
+
+def test_the_package_itself_imports_nothing_heavy() -> None:
+    assert {our_module(name) for name in imports(SOURCE / "__init__.py") if name.startswith("anchord.")} == set(PUBLIC_NAMES)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_is_small_and_says_what_it_is_for(path: Path) -> None:
+    source = path.read_text("utf-8")
+    assert ast.get_docstring(ast.parse(source)), "a module begins with what it is for"
+    assert code_lines(source) <= MOST_CODE_LINES
+
+
+def code_lines(source: str) -> int:
+    """Count the lines that hold more than blanks, comments and docstrings."""
+    quiet = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in quiet:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
+
+
+def test_only_the_daemons_loop_and_named_places_catch_everything() -> None:
+    allowed = {
+        "pipeline": 2,  # the loop; and jobs, whose error goes to their caller
+        "rows": 1,  # a file that breaks the parser
+        "adapters.worker": 1,  # whatever a model raises
+        "ipc.server": 1,  # one bad call
+    }
+    found = {name_of(path): count for path in MODULES if (count := path.read_text("utf-8").count("except Exception as"))}
+    assert found == allowed

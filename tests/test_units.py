@@ -1,0 +1,282 @@
+"""The service files: systemd's own verifier accepts the unit, a schema stricter than `plistlib` accepts the agent.
+
+`systemd-analyze verify` exits 0 on an unknown key and `plistlib` takes the last of two equal keys, so neither verdict
+is enough: here any word from the verifier fails, and the plist must satisfy a table of what launchd knows. Each check
+is also shown a file that it must refuse.
+"""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[1]
+_UNIT = _ROOT / "systemd" / "anchord.service"
+_AGENT = _ROOT / "launchd" / "io.anchord.plist"
+_EXPOSURE_LIMIT = 65  # tenths: the unit scored 6.3 on systemd 252
+
+_HOME = "/Users/ada"
+_PROGRAM = "/Users/ada/.local/bin/anchord"
+
+_PLACEHOLDER = re.compile(r"@\w+@")
+
+_needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="not Linux: systemd runs on Linux only")
+_needs_analyzer = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+
+
+# The systemd unit
+
+
+def _render_unit(text: str, folder: Path, program: str = sys.executable) -> Path:
+    """Write the unit with a program that exists here; quoting and `%%` keep systemd from reading its path as syntax."""
+    quoted = '"' + program.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
+    rendered, count = re.subn(r"(?m)^ExecStart=\S+", lambda _: f"ExecStart={quoted}", text)
+    assert count == 1, "the unit must have one ExecStart"
+    path = folder / _UNIT.name
+    path.write_text(rendered, encoding="utf-8")
+    return path
+
+
+def _analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run systemd-analyze as a user without units of their own; without a runtime folder it does not start."""
+    runtime = folder / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_RUNTIME_DIR": str(runtime), "LC_ALL": "C"}
+    return subprocess.run(
+        ["systemd-analyze", "--user", "--no-pager", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def _verify(unit: Path) -> str:
+    """Return what the verifier has to say, the exit status included; nothing is what a good unit gets."""
+    ran = _analyze(unit.parent, "verify", "--man=no", str(unit))
+    return ran.stdout + (f"exit status {ran.returncode}\n" if ran.returncode else "")
+
+
+def _exposure(unit: Path) -> subprocess.CompletedProcess[str]:
+    return _analyze(unit.parent, "security", "--offline=true", f"--threshold={_EXPOSURE_LIMIT}", str(unit))
+
+
+@_needs_linux
+@_needs_analyzer
+def test_systemd_finds_nothing_to_say_about_the_unit(tmp_path: Path) -> None:
+    assert _verify(_render_unit(_UNIT.read_text(encoding="utf-8"), tmp_path)) == ""
+
+
+@_needs_linux
+@_needs_analyzer
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("[Service]\n", "[Service]\nRestartEver=yes\n", "RestartEver"),
+        ("[Unit]\n", "[Unti]\n", "Unti"),
+        ("TimeoutStopSec=30\n", "TimeoutStopSec=soon\n", "ignoring: soon"),
+        ("SystemCallFilter=@system-service\n", "SystemCallFilter=@no-such-set\n", "no-such-set"),
+    ],
+)
+def test_a_mistake_in_the_unit_is_named(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+    text = _UNIT.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    assert complaint in _verify(_render_unit(text.replace(old, new), tmp_path))
+
+
+@_needs_linux
+@_needs_analyzer
+def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    missing = str(tmp_path / "nowhere" / "anchord")
+    assert missing in _verify(_render_unit(_UNIT.read_text(encoding="utf-8"), tmp_path, missing))
+
+
+@_needs_linux
+@_needs_analyzer
+def test_the_unit_stays_below_the_exposure_limit(tmp_path: Path) -> None:
+    ran = _exposure(_render_unit(_UNIT.read_text(encoding="utf-8"), tmp_path))
+    assert ran.returncode == 0, ran.stdout
+
+
+@_needs_linux
+@_needs_analyzer
+def test_a_unit_without_its_restrictions_exceeds_the_exposure_limit(tmp_path: Path) -> None:
+    text = _UNIT.read_text(encoding="utf-8")
+    bare = re.sub(r"(?m)^(NoNewPrivileges|Restrict\w+|LockPersonality|SystemCall\w+)=.*\n", "", text)
+    ran = _exposure(_render_unit(bare, tmp_path))
+    assert ran.returncode == 1, ran.stdout
+    assert "Overall exposure level" in ran.stdout
+
+
+def test_the_unit_has_its_three_sections_in_order() -> None:
+    sections = re.findall(r"(?m)^\[(.*)\]$", _UNIT.read_text(encoding="utf-8"))
+    assert sections == ["Unit", "Service", "Install"]
+
+
+# The LaunchAgent
+
+_Check = Callable[[object], bool]
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    """Tell a number from a flag, which Python counts among the numbers."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("/")
+
+
+def _is_command(value: object) -> bool:
+    return isinstance(value, list) and value != [] and all(map(_is_text, value)) and _is_path(value[0])
+
+
+def _is_environment(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_text(key) and isinstance(item, str) for key, item in value.items())
+
+
+def _one_of(*words: str) -> _Check:
+    return lambda value: value in words
+
+
+def _all_within(known: dict[str, _Check]) -> _Check:
+    """Accept a dictionary that has at least one key, all of them known and with fitting values."""
+
+    def check(value: object) -> bool:
+        if not isinstance(value, dict) or not value:
+            return False
+        return all(key in known and known[key](item) for key, item in value.items())
+
+    return check
+
+
+_SCHEMA: dict[str, _Check] = {
+    "Label": _one_of("io.anchord"),
+    "ProgramArguments": _is_command,
+    "EnvironmentVariables": _is_environment,
+    "RunAtLoad": _is_flag,
+    "KeepAlive": _all_within({"SuccessfulExit": _is_flag, "Crashed": _is_flag}),
+    "ThrottleInterval": _is_number,
+    "ExitTimeOut": _is_number,
+    "ProcessType": _one_of("Background", "Standard", "Adaptive", "Interactive"),
+    "LowPriorityIO": _is_flag,
+    "Nice": _is_number,
+    "Umask": _is_number,
+    "SoftResourceLimits": _all_within({"NumberOfFiles": _is_number}),
+    "StandardOutPath": _is_path,
+    "StandardErrorPath": _is_path,
+}
+_REQUIRED = ("Label", "ProgramArguments")
+
+
+def _render_agent(text: str) -> str:
+    return text.replace("@HOME@", _HOME).replace("@ANCHORD@", _PROGRAM)
+
+
+def _texts(value: object) -> list[str]:
+    """Return every string in the value, keys included."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for item in pair for text in _texts(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _texts(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def _repeated_keys(text: str) -> list[str]:
+    """Return the keys that a dictionary has twice, which `plistlib` would pass over in silence."""
+    tree = ET.fromstring(text)  # noqa: S314 - our own file
+    counts = [Counter(key.text or "" for key in block.findall("key")) for block in tree.iter("dict")]
+    return [key for count in counts for key, times in count.items() if times > 1]
+
+
+def _faults(text: str) -> list[str]:
+    """Return what is wrong with a rendered agent, in words; nothing if launchd will read it as meant."""
+    agent = plistlib.loads(text.encode())
+    assert isinstance(agent, dict)
+    return [
+        *(f"repeated key {key}" for key in _repeated_keys(text)),
+        *(f"missing key {key}" for key in _REQUIRED if key not in agent),
+        *(f"unknown key {key}" for key in agent if key not in _SCHEMA),
+        *(f"bad value of {key}" for key, value in agent.items() if key in _SCHEMA and not _SCHEMA[key](value)),
+        *(f"not expanded by launchd: {found}" for found in _texts(agent) if "~" in found or "$" in found),
+        *(f"not rendered: {found}" for found in _texts(agent) if _PLACEHOLDER.search(found)),
+    ]
+
+
+def test_the_rendered_agent_has_no_faults() -> None:
+    assert _faults(_render_agent(_AGENT.read_text(encoding="utf-8"))) == []
+
+
+def test_the_agent_runs_the_program_it_was_rendered_with_and_logs_below_the_home() -> None:
+    agent = plistlib.loads(_render_agent(_AGENT.read_text(encoding="utf-8")).encode())
+    assert agent["ProgramArguments"] == [_PROGRAM, "run"]
+    for key in ("StandardOutPath", "StandardErrorPath"):
+        assert Path(agent[key]).parent == Path(_HOME, "Library", "Logs", "anchord")
+
+
+def test_the_agent_starts_again_after_a_failure_only() -> None:
+    assert plistlib.loads(_AGENT.read_bytes())["KeepAlive"] == {"SuccessfulExit": False}
+
+
+def test_the_agent_keeps_what_it_makes_for_its_owner() -> None:
+    assert plistlib.loads(_AGENT.read_bytes())["Umask"] == stat.S_IRWXG | stat.S_IRWXO
+
+
+def test_the_template_itself_is_refused() -> None:
+    faults = _faults(_AGENT.read_text(encoding="utf-8"))
+    assert "not rendered: @ANCHORD@" in faults
+    assert "bad value of ProgramArguments" in faults
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("<key>RunAtLoad</key>", "<key>Nice</key><integer>5</integer><key>RunAtLoad</key>", "repeated key Nice"),
+        (
+            "<key>SuccessfulExit</key>",
+            "<key>SuccessfulExit</key><true/><key>SuccessfulExit</key>",
+            "repeated key SuccessfulExit",
+        ),
+        ("<key>RunAtLoad</key>", "<key>RunAtLaod</key>", "unknown key RunAtLaod"),
+        ("<key>SuccessfulExit</key>", "<key>SuccesfulExit</key>", "bad value of KeepAlive"),
+        ("<key>Label</key>", "<key>ServiceDescription</key>", "missing key Label"),
+        ("<string>@ANCHORD@</string>", "<string>anchord</string>", "bad value of ProgramArguments"),
+        ("@HOME@/Library/Logs/anchord/launchd.out.log", "launchd.out.log", "bad value of StandardOutPath"),
+        (
+            "@HOME@/Library/Logs/anchord/launchd.err.log",
+            "/~ada/launchd.err.log",
+            "not expanded by launchd: /~ada/launchd.err.log",
+        ),
+        ("<string>@ANCHORD@</string>", "<string>~/bin/anchord</string>", "not expanded by launchd: ~/bin/anchord"),
+        ("<string>@ANCHORD@</string>", "<string>/$HOME/anchord</string>", "not expanded by launchd: /$HOME/anchord"),
+        ("<string>run</string>", "<string>@COMMAND@</string>", "not rendered: @COMMAND@"),
+        ("<integer>63</integer>", "<string>077</string>", "bad value of Umask"),
+        ("<integer>10</integer>", "<true/>", "bad value of Nice"),
+        ("<string>Background</string>", "<string>background</string>", "bad value of ProcessType"),
+    ],
+)
+def test_a_mistake_in_the_agent_is_named(old: str, new: str, fault: str) -> None:
+    text = _AGENT.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    assert fault in _faults(_render_agent(text.replace(old, new)))
