@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import selectors
 import subprocess
 import sys
 import threading
@@ -118,12 +117,7 @@ class WorkerEmbedder:
                 self._urgent_waiting -= urgent
 
     def _ask(self, texts: Sequence[str]) -> list[Vector]:
-        worker = self._started()
-        try:
-            write_frame(worker.requests, list(texts))
-        except OSError as error:
-            raise EmbedderError("the embedding process ended", _HINT) from error
-        answer = worker.answer(_BATCH_TIMEOUT_S)
+        answer = self._started().answer(_BATCH_TIMEOUT_S, list(texts))
         numbers = answer.get("vectors")
         size = 4 * self.dimension
         if not isinstance(numbers, bytes) or len(numbers) != size * len(texts):
@@ -136,6 +130,7 @@ class WorkerEmbedder:
         if self._closed:
             raise EmbedderError("anchord is stopping")
         if self._worker is None or self._worker.process.poll() is not None:
+            self._end()
             self._worker = _Worker(self._files.folder, self._threads)
             ready = self._worker.answer(_START_TIMEOUT_S).get("ready")
             if ready != self.dimension:
@@ -160,35 +155,51 @@ class _Worker:
             "PYTHONWARNINGS": "ignore",
         }
         # In a session of its own, so that Ctrl-C reaches only the parent, which ends it in good order.
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "anchord.adapters.worker", str(folder), str(threads)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,
-            start_new_session=True,
-        )
-        self.requests = cast("BinaryIO", self.process.stdin)
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "anchord.adapters.worker", str(folder), str(threads)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EmbedderError(f"the embedding process cannot be started: {error}", _HINT) from error
+        self._requests = cast("BinaryIO", self.process.stdin)
         self._answers = cast("BinaryIO", self.process.stdout)
 
-    def answer(self, timeout_s: float) -> dict[str, object]:
-        """Return the next answer.
+    def answer(self, timeout_s: float, request: object = None) -> dict[str, object]:
+        """Send a request, if there is one, and return the next answer.
 
         Raises:
-            EmbedderError: none came in time, or the process ended.
+            EmbedderError: the whole of it did not come in time, or the process ended.
         """
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._answers, selectors.EVENT_READ)
-            if not selector.select(timeout_s):
-                raise EmbedderError(f"the embedding process gave no answer in {timeout_s:.0f} s", _HINT)
-        answer = read_frame(self._answers)
-        if not isinstance(answer, dict):
-            raise EmbedderError("the embedding process ended before it answered", _HINT)
-        return answer
+        overdue = threading.Event()
+
+        def give_up() -> None:
+            overdue.set()
+            self.process.kill()  # Which ends the pipe, and with it the wait.
+
+        timer = threading.Timer(timeout_s, give_up)
+        timer.start()
+        try:
+            if request is not None:
+                write_frame(self._requests, request)
+            answer = read_frame(self._answers)
+        except OSError:
+            answer = None
+        finally:
+            timer.cancel()
+        if isinstance(answer, dict):
+            return answer
+        if overdue.is_set():
+            raise EmbedderError(f"the embedding process gave no answer in {timeout_s:.0f} s", _HINT)
+        raise EmbedderError("the embedding process ended before it answered", _HINT)
 
     def end(self) -> None:
         """Close the pipe, which ends the process; kill it when it does not."""
-        for stream in (self.requests, self._answers):
+        for stream in (self._requests, self._answers):
             with suppress(OSError):
                 stream.close()
         try:

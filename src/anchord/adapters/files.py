@@ -6,6 +6,7 @@ symbolic link between look and read leads out of the root; and with O_NONBLOCK, 
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import stat
@@ -55,10 +56,8 @@ class FolderFiles:
     def read(self, origin: Origin) -> Content | Absent | Problem | Unstable:
         """Read a file between two equal fingerprints; one that only grows is taken as it was at the first."""
         try:
-            with self._parent(origin) as (folder, name):
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-                with os.fdopen(descriptor, "rb", buffering=0) as stream:
-                    return self._read_open(stream.fileno(), self._full(origin))
+            with self._opened(origin) as descriptor:
+                return self._read_open(descriptor, self._full(origin))
         except OSError as error:
             return _trouble(error)
 
@@ -71,7 +70,8 @@ class FolderFiles:
                 return Walk(skipped=1)
             scope = scope.enter(folder, self._ignore_files(top, f"{scope.path}{folder}/"))
         try:
-            entries = _listed(os.path.join(top.path, prefix) if prefix else top.path)
+            with self._parent(Origin(root, f"{prefix}/." if prefix else ".")):  # No folder on the way is a link.
+                entries = _listed(os.path.join(top.path, prefix))
         except OSError as error:
             return _trouble(error)
         walker = _Walker(self, scope, entries)
@@ -91,20 +91,27 @@ class FolderFiles:
         for name in names:
             content = self._small(Origin(root.name, base + name))
             if content:
-                found.append(IgnoreFile(base + name, tuple(content.decode("utf-8", "replace").splitlines())))
+                found.append(IgnoreFile(base + name, _ignore_lines(content)))
         return found
 
     def _small(self, origin: Origin) -> bytes:
         try:
-            with self._parent(origin) as (folder, name):
-                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-                with os.fdopen(descriptor, "rb") as stream:
-                    return stream.read(_MAX_IGNORE_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+            with self._opened(origin) as descriptor:
+                return _read_exactly(descriptor, _MAX_IGNORE_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
         except OSError:
             return b""  # No such file is the usual case; one that cannot be read ignores nothing.
 
     def _full(self, origin: Origin) -> str:
         return os.path.join(self._roots[origin.root].path, origin.path)
+
+    @contextmanager
+    def _opened(self, origin: Origin) -> Iterator[int]:
+        with self._parent(origin) as (folder, name):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def _parent(self, origin: Origin) -> Iterator[tuple[int, str]]:
@@ -125,10 +132,11 @@ class FolderFiles:
             return before
         for _ in range(_READS):
             before = _fingerprint(os.fstat(descriptor))
-            size = min(before.size, self._max_bytes)
-            data = _read_exactly(descriptor, size)
+            if before.size > self._max_bytes:
+                return Unstable()  # It outgrew the limit since the look that let it through; the next look refuses it.
+            data = _read_exactly(descriptor, before.size)
             after = _fingerprint(os.fstat(descriptor))
-            if before == after and len(data) == size:
+            if before == after and len(data) == before.size:
                 return Content(data, before)
             time.sleep(_PAUSE_S)
         if after.size > before.size == len(data):
@@ -208,6 +216,12 @@ _KINDS = {
 def _listed(path: str) -> list[os.DirEntry[str]]:
     with os.scandir(path) as entries:
         return list(entries)
+
+
+def _ignore_lines(content: bytes) -> tuple[str, ...]:
+    """Split as git does: at line feeds alone; names are bytes, as `os.fsdecode` shows them."""
+    text = os.fsdecode(content.removeprefix(codecs.BOM_UTF8))
+    return tuple(line.removesuffix("\r") for line in text.split("\n"))
 
 
 def _fingerprint(seen: os.stat_result) -> Fingerprint:

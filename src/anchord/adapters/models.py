@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -66,7 +67,7 @@ def _folder(name: str) -> Path | None:
         package, inner = _BUNDLED[name]
         spec = find_spec(package)
         return Path(str(spec.origin)).parent / inner if spec and spec.origin else None
-    local = Path(name).expanduser()
+    local = Path(os.path.expanduser(name))
     return local.resolve() if local.is_dir() else _cached(name)
 
 

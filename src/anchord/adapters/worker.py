@@ -21,13 +21,16 @@ _BATCH = 16
 
 
 def read_frame(stream: BinaryIO) -> object:
-    """Return the next frame's value, None at the end of the stream."""
+    """Return the next frame's value, None at the end of the stream and for bytes that are no frame."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
     (size,) = _LENGTH.unpack(head)
     body = stream.read(size)
-    return msgspec.msgpack.decode(body) if len(body) == size else None
+    try:
+        return msgspec.msgpack.decode(body) if len(body) == size else None
+    except msgspec.DecodeError:
+        return None
 
 
 def write_frame(stream: BinaryIO, value: object) -> None:

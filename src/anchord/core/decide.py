@@ -41,15 +41,19 @@ def _refuse(known: Known | None, problem: Problem) -> Decision:
 def _decide_known(seen: Fingerprint, known: Known | None, recipe: str) -> Decision:
     if known is None:
         return Read("new file")
-    if not known.settled:
-        return Read("an earlier change was not confirmed")
-    if known.recipe != recipe:
-        return Read("the recipe changed")
-    if known.fingerprint != seen:
-        return Read(_difference(known.fingerprint, seen))
-    if max(seen.mtime_ns, seen.ctime_ns) >= known.read_ns - RACY_NS:
-        return Read("changed too shortly before it was last read to trust its times")
-    return Skip("size, times and inode are as when it was read")
+    reasons = {
+        "an earlier change was not confirmed": not known.settled,
+        "the recipe changed": known.recipe != recipe,
+        _difference(known.fingerprint, seen): known.fingerprint != seen,
+        "it was refused before and fits now": not known.digest,
+        "changed too shortly before it was last read to trust its times": _is_racy(seen, known),
+    }
+    due = next((reason for reason, holds in reasons.items() if holds), None)
+    return Read(due) if due else Skip("size, times and inode are as when it was read")
+
+
+def _is_racy(seen: Fingerprint, known: Known) -> bool:
+    return max(seen.mtime_ns, seen.ctime_ns) >= known.read_ns - RACY_NS
 
 
 def _difference(before: Fingerprint, after: Fingerprint) -> str:

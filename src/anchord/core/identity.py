@@ -33,7 +33,7 @@ def digest_stream(blocks: Iterable[bytes]) -> str:
 
 def fields_digest(*fields: str) -> str:
     """Hash a tuple of texts; the order and the borders between fields count."""
-    return xxhash.xxh3_128_hexdigest("\0".join(fields).encode("utf-8", "surrogateescape"))
+    return xxhash.xxh3_128_hexdigest("\0".join(fields).encode("utf-8", "surrogatepass"))
 
 
 def file_key(root: str, path: str) -> str:
@@ -59,4 +59,4 @@ def vector_key(model: str, embed_text: str) -> str:
 
 def hash_vector_seed(text: str) -> int:
     """64 bits of a text, for the provider that embeds without a model."""
-    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogateescape"))
+    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))

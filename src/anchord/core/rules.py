@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pathspec import GitIgnoreSpec
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from anchord.model import Root, Verdict, printable
 from anchord.sources import kind_of
@@ -115,16 +116,25 @@ class _Patterns:
 
     base: str
     name: str
-    lines: tuple[tuple[int, str], ...]
-    spec: GitIgnoreSpec
+    lines: tuple[tuple[int, str, GitIgnoreSpecPattern], ...]
+    """Last first."""
 
     def check(self, path: str) -> tuple[bool, str] | None:
-        """Return (matched, which pattern) of the last pattern that speaks about a path, None when none does."""
-        result = self.spec.check_file(path[len(self.base) :])
-        if result.include is None or result.index is None:
-            return None
-        number, pattern = self.lines[result.index]
-        return result.include, f"{self.name}:{number} {pattern}" if self.name else pattern
+        """Return (matched, which pattern) of the last pattern that speaks about an entry itself, None when none does."""
+        below = path[len(self.base) :]
+        for number, line, pattern in self.lines:
+            if _is_about(pattern, below):
+                return bool(pattern.include), f"{self.name}:{number} {line}" if self.name else line
+        return None
+
+    def covers(self, path: str) -> tuple[bool, str] | None:
+        """Do so for an entry or, when none speaks about it, the nearest folder above."""
+        while path:
+            spoken = self.check(path)
+            if spoken:
+                return spoken
+            path = path[: path.rstrip("/").rfind("/") + 1]
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +156,8 @@ class Scope:
 
     def verdict(self, name: str, *, is_folder: bool) -> Verdict:
         """Say whether an entry of this folder belongs to the index; for a folder, whether it is worth entering."""
-        path = self.path + name
-        return self._refused(name, path + "/" * is_folder, is_folder=is_folder) or self._accepted(
-            name, path, is_folder=is_folder
-        )
+        path = self.path + name + "/" * is_folder
+        return self._refused(name, path, is_folder=is_folder) or self._accepted(path, is_folder=is_folder)
 
     def _refused(self, name: str, path: str, *, is_folder: bool) -> Verdict | None:
         if is_folder and (name in _NEVER or f"{self.root.path}/{path[:-1]}" in self.own_state):
@@ -163,15 +171,15 @@ class Scope:
                 if spoken[0]:
                     return Verdict(included=False, reason=f"ignored by {printable(spoken[1])}")
                 break
-        if _DENIED.check_file(path).include and path.rstrip("/") not in self.root.include:
+        if _DENIED.check_file(path).include and not self._is_named(path):
             return Verdict(included=False, reason="on the deny list of keys and credentials; `include` may name the file")
         return None
 
-    def _accepted(self, name: str, path: str, *, is_folder: bool) -> Verdict:
-        included = self.includes.check(path)
-        if not is_folder and included and included[0]:
-            return Verdict(included=True, reason=f"include of the configuration: {included[1]}", notable=True)
-        if name.startswith(".") and not (is_folder and self._leads_to_include(path)):
+    def _accepted(self, path: str, *, is_folder: bool) -> Verdict:
+        included = self.includes.covers(path)
+        if included and included[0]:
+            return Verdict(included=True, reason=f"include of the configuration: {included[1]}", notable=not is_folder)
+        if "/." in f"/{path}" and not (is_folder and self._is_named(path)):
             return Verdict(included=False, reason="hidden; `include` may name it")
         if is_folder:
             return Verdict(included=True, reason="a folder")
@@ -182,8 +190,10 @@ class Scope:
             return Verdict(included=False, reason="not a known text type; `include` may name it")
         return Verdict(included=True, reason=f"a {kind} file", notable=True)
 
-    def _leads_to_include(self, path: str) -> bool:
-        return any(pattern.lstrip("/").startswith(path + "/") for pattern in self.root.include)
+    def _is_named(self, path: str) -> bool:
+        """Whether `include` names this very file, or something below this folder, without wildcards on the way."""
+        named = [pattern.removeprefix("/") for pattern in self.root.include]
+        return any(name.startswith(path) if path.endswith("/") else name == path for name in named)
 
 
 def scope_of(root: Root, own_state: Sequence[str]) -> Scope:
@@ -193,16 +203,30 @@ def scope_of(root: Root, own_state: Sequence[str]) -> Scope:
 
 def _patterns(base: str, name: str, lines: tuple[str, ...]) -> _Patterns:
     """Compile patterns; a line that is none (git skips it too) is dropped without the others."""
-    kept = tuple((number, line) for number, line in enumerate(lines, 1) if line.strip() and _is_pattern(line))
-    return _Patterns(base, name, kept, GitIgnoreSpec.from_lines(line for _, line in kept))
+    compiled = [(number, line, _pattern(line)) for number, line in enumerate(lines, 1)]
+    return _Patterns(base, name, tuple((n, line, made) for n, line, made in reversed(compiled) if made))
 
 
-def _is_pattern(line: str) -> bool:
+def _pattern(line: str) -> GitIgnoreSpecPattern | None:
     try:
-        GitIgnoreSpec.from_lines([line])
+        made = GitIgnoreSpecPattern(line)
     except ValueError:
+        return None
+    return None if made.include is None else made
+
+
+def _is_about(pattern: GitIgnoreSpecPattern, path: str) -> bool:
+    """Whether a pattern matches an entry itself, as git asks: the folders above it were asked for before.
+
+    pathspec also matches what stands below a match. The one group of an expression is the slash of the entry that it means:
+    below that entry the group ends before the path does. Without a group (`**`, `a/**`) all that is found is meant.
+    """
+    if pattern.regex is None:
         return False
-    return True
+    bare = path.rstrip("/")
+    if any(not found.lastindex for found in pattern.regex.finditer(bare)):
+        return True
+    return bare != path and any(found.lastindex and found.end() == len(path) for found in pattern.regex.finditer(path))
 
 
 def changes_rules(path: str) -> bool:

@@ -1,0 +1,82 @@
+"""The recipe: whatever the index depends on besides the files changes its digest, and nothing is hashed before it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchord.chunkers.layout import Limits
+from anchord.core import recipe as recipe_module
+from anchord.core.recipe import Recipe, limits_for, limits_of
+
+
+def recipe(limits: Limits | None = None, model: str = "model", tokenizer: str = "tokenizer") -> Recipe:
+    return Recipe(limits or Limits(), lambda: model, tokenizer)
+
+
+def test_equal_recipes_have_equal_digests() -> None:
+    assert recipe().digest == recipe().digest
+
+
+OTHERS: dict[str, Callable[[], Recipe]] = {
+    "model": lambda: recipe(model="another"),
+    "tokenizer": lambda: recipe(tokenizer="another"),
+    "model and tokenizer swapped": lambda: recipe(model="tokenizer", tokenizer="model"),
+    "body": lambda: recipe(replace(Limits(), body=199)),
+    "context": lambda: recipe(replace(Limits(), context=31)),
+    "repeated": lambda: recipe(replace(Limits(), repeated=31)),
+    "window": lambda: recipe(replace(Limits(), window=253)),
+    "heading depth": lambda: recipe(replace(Limits(), heading_depth=5)),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
+def test_whatever_the_index_depends_on_changes_the_digest(other: Callable[[], Recipe]) -> None:
+    assert other().digest != recipe().digest
+
+
+@pytest.mark.parametrize("version", ["VERSION", "ROW_VERSION"])
+def test_a_new_version_of_chunker_or_row_changes_the_digest(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    before = recipe().digest
+    monkeypatch.setattr(recipe_module, version, "next")
+    assert recipe().digest != before
+
+
+def test_the_model_is_asked_once_and_only_for_the_digest() -> None:
+    asked: list[str] = []
+    made = Recipe(Limits(), lambda: asked.append("model") or "model", "tokenizer")  # type: ignore[func-returns-value]
+    assert asked == []
+    assert made.digest == made.digest
+    assert asked == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("window", "body"), [(254, 200), (126, 72), (510, 430), (8190, 430), (64, 16), (70, 16), (71, 17), (484, 430), (483, 429)]
+)
+def test_a_chunk_leaves_room_for_its_context_in_the_window(window: int, body: int) -> None:
+    limits = limits_for(window, None)
+    assert (limits.body, limits.window, limits.heading_depth) == (body, window, 6)
+
+
+def test_a_setting_makes_the_window_smaller_and_counts_the_two_special_tokens() -> None:
+    assert limits_of(254, 128, None) == limits_for(126, None)
+
+
+@pytest.mark.parametrize("tokens", [None, 256, 300, 10_000])
+def test_a_setting_never_makes_the_window_larger(tokens: int | None) -> None:
+    assert limits_of(254, tokens, None) == limits_for(254, None)
+
+
+@pytest.mark.parametrize(("depth", "used"), [(None, 6), (1, 1), (3, 3), (6, 6)])
+def test_the_depth_of_headings_is_kept(depth: int | None, used: int) -> None:
+    assert limits_of(254, None, depth).heading_depth == used
+
+
+@given(st.integers(16, 10_000), st.none() | st.integers(18, 10_000))
+def test_a_chunk_always_fits_the_window(window: int, tokens: int | None) -> None:
+    limits = limits_of(window, tokens, None)
+    assert 16 <= limits.body <= limits.window <= window
