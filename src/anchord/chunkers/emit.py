@@ -27,7 +27,8 @@ class _Span:
 
 def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind: str) -> list[Chunk]:
     """Write the chunks of a text; pieces of nothing but blank lines give none."""
-    sections = _Sections(layout.headings, sizing.limits.heading_depth)
+    limits = sizing.limits
+    sections = _Sections(layout.headings, limits.heading_depth)
     seen: Counter[str] = Counter()
     chunks: list[Chunk] = []
     for piece in pieces:
@@ -37,8 +38,10 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
         opening, closing = _wrapping(layout.wraps, span)
         content = opening + _source(layout, span) + closing
         normal = opening + _normal(_source(layout, span), span, layout.wraps) + closing
+        tokens = _tokens(layout, span, (opening, closing), normal, sizing.count)
         path, nearest = sections.around(span.top, span.bottom)
-        context = "" if nearest is None or nearest.line >= span.top else _shortened(nearest.title, sizing)
+        title = nearest.title if nearest and nearest.line < span.top else ""
+        context, context_tokens = _shortened(title, min(limits.context, limits.window - tokens), sizing.count)
         embed_text = f"{context}\n{normal}" if context else normal
         content_hash = digest(normal.encode())
         lines = (span.top - span.anchor_line, span.bottom - span.anchor_line)
@@ -55,7 +58,7 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
                 end_line=span.bottom + 1,
                 anchor_line=span.anchor_line + 1,
                 content_hash=content_hash,
-                tokens=_tokens(layout, span, (opening, closing, context), embed_text, sizing.count),
+                tokens=tokens + context_tokens,
                 kind=kind,
             )
         )
@@ -114,27 +117,23 @@ _WORD = re.compile(r"\s*\S+")
 _CONTEXT_CHARS = 400
 
 
-def _shortened(title: str, sizing: Sizing) -> str:
-    """Cut a heading at the last word that keeps it within `limit` tokens."""
+def _shortened(title: str, limit: int, count: Count) -> tuple[str, int]:
+    """Cut a heading at the last word, or in a long first word at the last character, that keeps it within `limit` tokens."""
     title = " ".join(title[:_CONTEXT_CHARS].split())
-    limit, count = sizing.limits.context, sizing.count
-    if count([title])[0] <= limit:
-        return title
-    words = _WORD.findall(title)
-    kept, total = "", 0
-    for word, tokens in zip(words, count(words), strict=True):
-        total += tokens
-        if total > limit:
-            break
-        kept += word
-    return kept
+    (whole,) = count([title])
+    if whole <= limit:
+        return title, whole
+    ends = [match.end() for match in _WORD.finditer(title)]
+    ends = [*range(1, ends[0]), *ends]
+    sizes = count([title[:end] for end in ends])
+    return max(((title[:end], size) for end, size in zip(ends, sizes, strict=True) if size <= limit), default=("", 0))
 
 
-def _tokens(layout: Layout, span: _Span, around: tuple[str, ...], embed_text: str, count: Count) -> int:
-    """Number of model tokens of the embedded text. Counts add up over whole lines, not over parts of one."""
+def _tokens(layout: Layout, span: _Span, around: tuple[str, ...], text: str, count: Count) -> int:
+    """Number of model tokens of a text. Counts add up over whole lines, not over parts of one."""
     inside_line = layout.start[span.first] > 0 or layout.end[span.last - 1] < len(layout.lines[span.bottom])
     if inside_line or _has_split_line(span):
-        return count([embed_text])[0]
+        return count([text])[0]
     return sum(layout.tokens[span.first : span.last]) + sum(count(around))
 
 

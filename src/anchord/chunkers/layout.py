@@ -57,9 +57,12 @@ class Sizing:
     count: Count
 
     def weigh(self, texts: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return (weights, tokens). Without the floor of one weight for 8 characters a line of base64 would weigh 1."""
+        """Return (weights, tokens). Without the floor of one weight for 8 characters a line of base64 would weigh 1.
+
+        Blanks at the end weigh nothing: they are no part of a hash, so they must not move a cut either.
+        """
         tokens = self.count(texts)
-        weights = [max(n, -(-len(text) // _CHARS_PER_WEIGHT)) for n, text in zip(tokens, texts, strict=True)]
+        weights = [max(n, -(-len(text.rstrip()) // _CHARS_PER_WEIGHT)) for n, text in zip(tokens, texts, strict=True)]
         return weights, tokens
 
 
@@ -168,9 +171,17 @@ def _split_line(text: str, strength: int, sizing: Sizing) -> list[tuple[int, int
             how = CLAUSE if clause else SENTENCE
             step = _WORD_PART if d - c > _MAX_WORD else d - c
             spans.extend((e, min(e + step, d), how if e == c else CHARACTERS) for e in range(c, d, step))
+    weights, _ = sizing.weigh([text[a:b] for a, b, _ in spans])
+    spans = [part for span, mass in zip(spans, weights, strict=True) for part in _parts(*span, -(-mass // heavy))]
     spans[0] = (spans[0][0], spans[0][1], strength)
     weights, tokens = sizing.weigh([text[a:b] for a, b, _ in spans])
     return [(*span, mass, n) for span, mass, n in zip(spans, weights, tokens, strict=True)]
+
+
+def _parts(first: int, last: int, strength: int, number: int) -> list[tuple[int, int, int]]:
+    """Cut a span evenly: what is still heavy has neither blanks nor few tokens (a syllable of Hangul is up to three)."""
+    step = max(1, -(-(last - first) // max(1, number)))
+    return [(at, min(at + step, last), strength if at == first else CHARACTERS) for at in range(first, last, step)]
 
 
 def _spans(text: str, first: int, last: int, end: re.Pattern[str], shortest: int) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from anchord.chunkers import layout as at
-from anchord.chunkers.layout import Heading, Layout, Limits, Sizing, Wrap, lay_out
+from anchord.chunkers.layout import Heading, Layout, Sizing, Wrap, lay_out
 
 _FRONT_MATTER_LINES = 400
 _UNCLOSED_FENCES = 3
@@ -57,7 +57,7 @@ def lay_out_markdown(text: str, sizing: Sizing) -> Layout:
     strengths = _strengths(lines, outline)
     weights, _ = sizing.weigh(lines)
     _hold_together(outline, strengths, weights, sizing.limits.body)
-    return lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing.limits))
+    return lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing))
 
 
 def _outline(lines: Sequence[str]) -> _Outline:
@@ -193,16 +193,23 @@ def _hold_together(outline: _Outline, strengths: list[int], weights: Sequence[in
                 strengths[number] = min(strengths[number], at.LAST_RESORT)
     for heading in outline.headings:
         after = outline.heading_ends[heading.line]
+        if sum(weights[heading.line : after]) > limit:  # A long paragraph over dashes is a heading too.
+            strengths[heading.line + 1 : after - 1] = [at.TEXT_LINE] * (after - heading.line - 2)
         while after < len(strengths) and not weights[after]:
             after += 1
         if after < len(strengths):
             strengths[after] = min(strengths[after], at.LAST_RESORT)
 
 
-def _wraps(lines: Sequence[str], outline: _Outline, weights: Sequence[int], limits: Limits) -> list[Wrap]:
-    wraps = [Wrap(f.first, f.last - 1, f.opening, f.marker, verbatim=True) for f in outline.fences]
+def _wraps(lines: Sequence[str], outline: _Outline, weights: Sequence[int], sizing: Sizing) -> list[Wrap]:
+    most = sizing.limits.repeated
+    openings, _ = sizing.weigh([fence.opening for fence in outline.fences])
+    wraps = [
+        Wrap(f.first, f.last - 1, f.opening if weight <= most else f.marker, f.marker, verbatim=True)
+        for f, weight in zip(outline.fences, openings, strict=True)
+    ]
     for table in outline.tables:
         head = table.first + 2
-        opening = "\n".join(lines[table.first : head]) if sum(weights[table.first : head]) <= limits.repeated else ""
+        opening = "\n".join(lines[table.first : head]) if sum(weights[table.first : head]) <= most else ""
         wraps.append(Wrap(table.first + 1, table.last - 1, opening, "", verbatim=False))
     return sorted(wraps, key=lambda wrap: wrap.first)
