@@ -10,11 +10,14 @@ from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import Limits
+from anchord.config import chunking_config
 from anchord.core.identity import file_key
 from anchord.core.recipe import limits_of
 from anchord.errors import UsageError
 from anchord.model import Chunk, Document, Problem, printable
 from anchord.sources import clean, kind_of, parse
+
+_CHUNKING = ("strategy", "max_chunk_tokens", "max_heading_level_for_path")
 
 
 def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
@@ -23,7 +26,7 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     Args:
         md_text: the text; markdown unless `path` says otherwise.
         **options: `path`: names the file, and so its format; `model`: whose tokeniser and window count (default
-            all-MiniLM-L6-v2); `max_chunk_tokens`: a smaller window; `max_heading_level_for_path`: 1 to 6;
+            all-MiniLM-L6-v2); `max_chunk_tokens`: a smaller window, at least 64; `max_heading_level_for_path`: 1 to 6;
             `strategy`: "anchored".
 
     Returns:
@@ -33,14 +36,15 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     Raises:
         UsageError: an option is unknown or cannot be done.
     """
-    known = {"path", "model", "max_chunk_tokens", "max_heading_level_for_path", "strategy"}
+    known = {"path", "model", *_CHUNKING}
     if unknown := set(options) - known:
         raise UsageError(f"unknown option `{min(unknown)}`", f"known: {', '.join(sorted(known))}")
     if options.get("strategy", "anchored") != "anchored":
         raise UsageError(f"strategy `{options['strategy']}` is not in this version", 'use "anchored"')
     path = str(options.get("path") or "")
     model = find_model(str(options.get("model") or "all-MiniLM-L6-v2"))
-    limits = limits_of(model.window, options.get("max_chunk_tokens"), options.get("max_heading_level_for_path"))
+    chunking = chunking_config({name: options[name] for name in _CHUNKING if name in options})
+    limits = limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path)
     document = Document(clean(md_text), kind_of(path) or "markdown")
     return [chunk_dict(piece) for piece in chunk(document, limits, _counter(model.tokenizer), file_key("", path))]
 

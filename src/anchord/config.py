@@ -8,11 +8,15 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
+from msgspec import Meta
 
-from anchord.errors import ConfigError
+from anchord.errors import ConfigError, UsageError
+
+_HOUR_MS = 3_600_000
+_YEAR_S = 31_536_000
 
 
 class RootConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,10 +37,10 @@ class ChunkingConfig(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str = "anchored"
     max_chars: int | None = None
     min_chars: int | None = None
-    max_chunk_tokens: int | None = None
+    max_chunk_tokens: Annotated[int, Meta(ge=64, le=8192)] | None = None
     overlap_tokens: int | None = None
     min_chunk_tokens: int | None = None
-    max_heading_level_for_path: int | None = None
+    max_heading_level_for_path: Annotated[int, Meta(ge=1, le=6)] | None = None
     keep_code_blocks_intact: bool = True
     extract: str | None = None
 
@@ -46,8 +50,8 @@ class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: Literal["sentence-transformers", "openai", "hash"] = "sentence-transformers"
     model: str = "all-MiniLM-L6-v2"
-    idle_unload_s: float = 300.0
-    threads: int = 0
+    idle_unload_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 300.0
+    threads: Annotated[int, Meta(ge=0, le=1024)] = 0
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +64,10 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The `[watch]` table."""
 
     mode: Literal["auto", "events", "poll"] = "auto"
-    settle_ms: int = 200
-    max_wait_ms: int = 2000
-    reconcile_s: float = 900.0
-    poll_s: float = 5.0
+    settle_ms: Annotated[int, Meta(gt=0, le=_HOUR_MS)] = 200
+    max_wait_ms: Annotated[int, Meta(gt=0, le=_HOUR_MS)] = 2000
+    reconcile_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 900.0
+    poll_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 5.0
 
 
 class PrivacyConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +106,7 @@ def parse_config(text: str, where: str) -> Config:
     """
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # Numbers of 5,000 digits and 1,000 nested arrays are no TOMLDecodeError.
         raise ConfigError(f"{where}: {error}", "mend the line; `anchord config check` reads it again") from None
     for key, known in _keys(raw):
         name = key.rsplit(".", 1)[-1]
@@ -131,10 +135,27 @@ def root_config(path: str, kind: str, name: str) -> RootConfig:
     return entry
 
 
+def chunking_config(options: Mapping[str, Any]) -> ChunkingConfig:
+    """Return the `[chunking]` table that holds these values.
+
+    Raises:
+        UsageError: a value is of the wrong kind or out of range.
+    """
+    try:
+        return msgspec.convert(dict(options), ChunkingConfig)
+    except msgspec.ValidationError as error:
+        raise UsageError(_where(str(error)), "leave it out for the model's own") from None
+
+
 def without_effect(config: Config) -> list[str]:
     """Name the keys that are set and that nothing in this version heeds."""
     ignored = [f"chunking.{name}" for name in _UNUSED_BY_ANCHORED if getattr(config.chunking, name) is not None]
-    return ignored + ["chunking.keep_code_blocks_intact"] * (not config.chunking.keep_code_blocks_intact)
+    switches = {
+        "chunking.enabled": config.chunking.enabled,
+        "chunking.keep_code_blocks_intact": config.chunking.keep_code_blocks_intact,
+        "privacy.redact": config.privacy.redact,
+    }
+    return ignored + [name for name, on in switches.items() if not on]
 
 
 def values(config: Config) -> Iterator[tuple[str, Any]]:
@@ -173,12 +194,5 @@ def _check(config: Config, where: str) -> None:
         raise ConfigError(f"{where}: provider `openai` is not in this version", 'use provider = "sentence-transformers"')
     if any(root.kind == "conversations" for root in config.root):
         raise ConfigError(f"{where}: roots of kind `conversations` are not in this version", 'use kind = "project"')
-    tokens = config.chunking.max_chunk_tokens
-    smallest, largest = 64, 8192
-    if tokens is not None and not smallest <= tokens <= largest:
-        raise ConfigError(f"{where}: chunking.max_chunk_tokens is {tokens}", f"give {smallest} to {largest}")
-    timings = {"settle_ms": config.watch.settle_ms, "max_wait_ms": config.watch.max_wait_ms}
-    timings |= {"reconcile_s": int(config.watch.reconcile_s), "poll_s": int(config.watch.poll_s)}
-    for name, value in timings.items():
-        if value <= 0:
-            raise ConfigError(f"{where}: watch.{name} must be above 0", "leave the key out for the default")
+    if any(not root.path or "\0" in root.path for root in config.root):
+        raise ConfigError(f"{where}: root.path names no folder", "give the folder's absolute path")

@@ -78,7 +78,9 @@ class SqliteCatalogue:
 
     def _check_schema(self, *, read_only: bool) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0 and not read_only:
+        if version == 0 and read_only:
+            raise StoreError(f"{self._file} holds no index", "run `anchord index` to make it")
+        if version == 0:
             self._db.executescript(f"BEGIN; {_SCHEMA_SQL} PRAGMA user_version={SCHEMA}; COMMIT;")
         elif version > SCHEMA:
             raise StoreError(f"{self._file} was written by a newer anchord (schema {version})", "update anchord")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from anchord.errors import StoreError
 from anchord.model import Vector
 
 KEPT_NS = 7 * 24 * 3600 * 1_000_000_000
@@ -21,16 +22,29 @@ class VanishedVectors:
     """Vector key -> vector, with the time when it left the table."""
 
     def __init__(self, file: Path) -> None:
-        """Open the file, or start it anew when it is damaged: it is only a cache."""
+        """Open the file, or start it anew when it is damaged."""
+        self._file = file
         try:
             self._db = _opened(file)
-        except sqlite3.DatabaseError:
-            for suffix in ("", "-wal", "-shm"):
-                file.with_name(file.name + suffix).unlink(missing_ok=True)
-            self._db = _opened(file)
+        except sqlite3.Error:
+            self._start_anew()
 
     def get(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return what is kept of these keys."""
+        try:
+            return self._kept(keys)
+        except sqlite3.Error:
+            self._start_anew()
+            return {}
+
+    def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
+        """Keep vectors, and let go of those that are too old or too many."""
+        try:
+            self._keep(vectors, now_ns)
+        except sqlite3.Error:
+            self._start_anew()
+
+    def _kept(self, keys: Sequence[str]) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
         for at in range(0, len(keys), _VARIABLES):
             some = keys[at : at + _VARIABLES]
@@ -38,17 +52,28 @@ class VanishedVectors:
             found.update(self._db.execute(f"SELECT key, vector FROM vectors WHERE key IN ({marks})", some))
         return found
 
-    def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
-        """Keep vectors, and let go of those that are too old or too many."""
+    def _keep(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
         with closing(self._db.cursor()) as cursor:
             cursor.execute("BEGIN")
             cursor.executemany("INSERT OR REPLACE INTO vectors VALUES(?,?,?)", [(k, v, now_ns) for k, v in vectors.items()])
             cursor.execute("DELETE FROM vectors WHERE gone_ns < ?", (now_ns - KEPT_NS,))
             cursor.execute(
-                "DELETE FROM vectors WHERE gone_ns < (SELECT gone_ns FROM vectors ORDER BY gone_ns DESC LIMIT 1 OFFSET ?)",
+                "DELETE FROM vectors WHERE rowid IN "
+                "(SELECT rowid FROM vectors ORDER BY gone_ns DESC, rowid DESC LIMIT -1 OFFSET ?)",
                 (_MAX_VECTORS,),
             )
             cursor.execute("COMMIT")
+
+    def _start_anew(self) -> None:
+        """Delete the file: it is only a cache, and on a full disk others need the room more."""
+        if hasattr(self, "_db"):
+            self._db.close()
+        try:
+            for suffix in ("", "-wal", "-shm"):
+                self._file.with_name(self._file.name + suffix).unlink(missing_ok=True)
+            self._db = _opened(self._file)
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(f"{self._file}: {error}") from error
 
     def close(self) -> None:
         """Close the file."""

@@ -1,0 +1,572 @@
+"""What every catalogue promises, on the fake and on SQLite alike; then what SQLite alone has."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakes import FakeCatalogue
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anchord.adapters.catalogue import SCHEMA, SqliteCatalogue
+from anchord.errors import StoreError
+from anchord.model import (
+    UNSEEN,
+    Diff,
+    Entry,
+    Failure,
+    Fingerprint,
+    Known,
+    Origin,
+    Placed,
+    Problem,
+    Root,
+    Spot,
+    Update,
+)
+from anchord.ports import Catalogue
+
+A, B = Origin("notes", "a.md"), Origin("notes", "b.md")
+SEEN = Fingerprint(10, 20, 30, 40, 50)
+LATER = Fingerprint(11, 21, 31, 2**64 - 1, 2**63)
+BAD = Problem("binary content: not indexed")
+PARTIAL = Problem("not UTF-8 at byte 3: read with U+FFFD there", partial=True)
+NOTHING = Diff((), (), (), 0, 0)
+
+
+@pytest.fixture(params=["fake", "sqlite"])
+def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalogue]:
+    """Give an empty catalogue of either make."""
+    if request.param == "fake":
+        yield FakeCatalogue()
+        return
+    with SqliteCatalogue(tmp_path / "state.sqlite") as made:
+        yield made
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[SqliteCatalogue]:
+    """Give an empty catalogue in SQLite."""
+    with SqliteCatalogue(tmp_path / "state.sqlite") as made:
+        yield made
+
+
+def chunk(chunk_id: str, start: int = 1, end: int = 2) -> Placed:
+    return Placed(chunk_id, f"key {chunk_id}", f"row {chunk_id}", start, end)
+
+
+def known(*chunks: Placed, problem: Problem | None = None, read_ns: int = 1_000) -> Known:
+    digest = "" if problem and not problem.partial else "digest"
+    return Known(SEEN, read_ns, digest, "recipe", settled=True, chunks=chunks, problem=problem)
+
+
+def update(origin: Origin, state: Known | None) -> Update:
+    return Update(origin, state, NOTHING, (), "a reason")
+
+
+def keep(catalogue: Catalogue, origin: Origin, state: Known | None) -> None:
+    """Take a file all the way, as an undisturbed commit does."""
+    catalogue.intend([update(origin, state)])
+    catalogue.apply([update(origin, state)])
+
+
+def wanted(catalogue: Catalogue) -> set[tuple[str, Origin]]:
+    return set(catalogue.chunk_ids())
+
+
+# intend and apply
+
+
+def test_an_empty_catalogue_knows_nothing(catalogue: Catalogue) -> None:
+    assert catalogue.known(A) is None
+    assert catalogue.overview("notes", "") == {}
+    assert wanted(catalogue) == set()
+    assert list(catalogue.failures()) == []
+    assert catalogue.spots(["x"]) == {}
+
+
+def test_what_was_applied_is_known(catalogue: Catalogue) -> None:
+    state = known(chunk("x", 1, 4), chunk("y", 5, 9))
+    keep(catalogue, A, state)
+    assert catalogue.known(A) == state
+    assert catalogue.known(B) is None
+    assert wanted(catalogue) == {("x", A), ("y", A)}
+
+
+def test_chunks_keep_their_order(catalogue: Catalogue) -> None:
+    state = known(*[chunk(name) for name in "zmabq"])
+    keep(catalogue, A, state)
+    assert catalogue.known(A) == state
+
+
+def test_numbers_of_any_file_system_come_back_whole(catalogue: Catalogue) -> None:
+    state = replace(known(), fingerprint=LATER)
+    keep(catalogue, A, state)
+    assert catalogue.known(A) == state
+
+
+def test_a_new_file_between_intent_and_confirmation_is_not_settled(catalogue: Catalogue) -> None:
+    catalogue.intend([update(A, known(chunk("x")))])
+    assert catalogue.known(A) == Known(UNSEEN, 0, "", "", settled=False)
+    assert wanted(catalogue) == {("x", A)}
+
+
+def test_a_known_file_between_intent_and_confirmation_keeps_its_old_state_without_chunks(catalogue: Catalogue) -> None:
+    state = known(chunk("x"))
+    keep(catalogue, A, state)
+    catalogue.intend([update(A, replace(known(chunk("y")), digest="other", recipe="other"))])
+    assert catalogue.known(A) == replace(state, settled=False, chunks=())
+    assert wanted(catalogue) == {("y", A)}
+
+
+def test_a_file_that_is_about_to_be_forgotten_wants_no_chunks(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x")))
+    catalogue.intend([update(A, None)])
+    before = catalogue.known(A)
+    assert before is not None
+    assert not before.settled
+    assert wanted(catalogue) == set()
+    catalogue.apply([update(A, None)])
+    assert catalogue.known(A) is None
+
+
+def test_an_intent_can_be_changed_before_it_is_confirmed(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x")))
+    catalogue.intend([update(A, known(chunk("y")))])
+    catalogue.intend([update(A, known(chunk("z"), chunk("x")))])
+    assert wanted(catalogue) == {("z", A), ("x", A)}
+    state = known(chunk("z"), chunk("x"))
+    catalogue.apply([update(A, state)])
+    assert catalogue.known(A) == state
+    assert wanted(catalogue) == {("z", A), ("x", A)}
+
+
+def test_applying_without_an_intent_is_enough_when_the_store_is_not_touched(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x", 1, 2)))
+    catalogue.apply([update(A, known(chunk("x", 7, 8)))])
+    assert catalogue.known(A) == known(chunk("x", 7, 8))
+    catalogue.apply([update(B, known())])
+    assert catalogue.known(B) == known()
+
+
+def test_applying_twice_is_applying_once(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x")))
+    catalogue.apply([update(A, known(chunk("x")))])
+    assert catalogue.known(A) == known(chunk("x"))
+    assert list(catalogue.chunk_ids()) == [("x", A)]
+
+
+def test_forgetting_an_unknown_file_is_no_error(catalogue: Catalogue) -> None:
+    keep(catalogue, A, None)
+    catalogue.apply([update(B, None)])
+    assert catalogue.known(A) is None
+    assert catalogue.overview("notes", "") == {}
+
+
+def test_a_batch_takes_in_many_files(catalogue: Catalogue) -> None:
+    states = {Origin("notes", f"{n}.md"): known(chunk(f"c{n}")) for n in range(20)}
+    batch = [update(origin, state) for origin, state in states.items()]
+    catalogue.intend(batch)
+    catalogue.apply(batch)
+    assert {origin: catalogue.known(origin) for origin in states} == states
+
+
+def test_empty_batches_are_no_error(catalogue: Catalogue) -> None:
+    catalogue.intend([])
+    catalogue.apply([])
+    catalogue.seen([])
+    catalogue.doubt([])
+    assert catalogue.overview("notes", "") == {}
+
+
+def test_the_same_path_in_two_roots_is_two_files(catalogue: Catalogue) -> None:
+    other = Origin("other", "a.md")
+    keep(catalogue, A, known(chunk("x")))
+    keep(catalogue, other, known(chunk("y")))
+    keep(catalogue, A, None)
+    assert catalogue.known(other) == known(chunk("y"))
+
+
+# seen and doubt
+
+
+def test_a_new_fingerprint_replaces_the_old_one_and_nothing_else(catalogue: Catalogue) -> None:
+    state = known(chunk("x"), problem=PARTIAL)
+    keep(catalogue, A, state)
+    catalogue.seen([(A, LATER, 9_000), (B, LATER, 9_000)])
+    assert catalogue.known(A) == replace(state, fingerprint=LATER, read_ns=9_000)
+    assert catalogue.known(B) is None
+
+
+def test_a_new_fingerprint_does_not_confirm_an_intent(catalogue: Catalogue) -> None:
+    catalogue.intend([update(A, known(chunk("x")))])
+    catalogue.seen([(A, LATER, 9_000)])
+    state = catalogue.known(A)
+    assert state is not None
+    assert not state.settled
+
+
+def test_a_doubted_file_is_not_settled_and_its_chunks_stay_listed(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x", 3, 4)))
+    keep(catalogue, B, known(chunk("y")))
+    catalogue.doubt([A])
+    assert catalogue.known(A) == replace(known(), settled=False)
+    assert catalogue.known(B) == known(chunk("y"))
+    assert wanted(catalogue) == {("x", A), ("y", B)}
+    assert catalogue.spots(["x"]) == {"x": Spot(A, 3, 4)}
+
+
+def test_doubt_ends_when_the_file_is_applied_again(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x")))
+    catalogue.doubt([A])
+    catalogue.doubt([A])
+    keep(catalogue, A, known(chunk("z")))
+    assert catalogue.known(A) == known(chunk("z"))
+    assert wanted(catalogue) == {("z", A)}
+
+
+def test_doubt_about_an_intent_or_an_unknown_file_changes_nothing(catalogue: Catalogue) -> None:
+    catalogue.intend([update(A, known(chunk("x")))])
+    catalogue.doubt([A, B])
+    assert wanted(catalogue) == {("x", A)}
+    assert catalogue.known(B) is None
+
+
+# overview
+
+TREE = ("a", "a.md", "a/b.md", "a/b/c.md", "a/b/d/e.md", "a0", "a-b/x.md", "ab/x.md", "a b/x.md", "z.md", "%/x.md", "_/x.md")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "paths"),
+    [
+        ("", set(TREE)),
+        ("a", {"a", "a/b.md", "a/b/c.md", "a/b/d/e.md"}),
+        ("a/b", {"a/b/c.md", "a/b/d/e.md"}),
+        ("a/b.md", {"a/b.md"}),
+        ("a b", {"a b/x.md"}),
+        ("%", {"%/x.md"}),
+        ("_", {"_/x.md"}),
+        ("nothing", set()),
+        ("a/", set()),
+        ("'", set()),
+    ],
+)
+def test_a_prefix_is_a_file_or_a_folder(catalogue: Catalogue, prefix: str, paths: set[str]) -> None:
+    catalogue.apply([update(Origin("notes", path), known()) for path in TREE])
+    catalogue.apply([update(Origin("other", path), known()) for path in TREE])
+    assert set(catalogue.overview("notes", prefix)) == paths
+
+
+def test_an_overview_counts_chunks_and_leaves_them_out(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x"), chunk("y")))
+    keep(catalogue, B, known(problem=BAD))
+    assert catalogue.overview("notes", "") == {"a.md": Entry(known(), 2), "b.md": Entry(known(problem=BAD), 0)}
+
+
+def test_an_overview_shows_intents_with_the_chunks_they_want(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x")))
+    catalogue.intend([update(A, known(chunk("x"), chunk("y"))), update(B, known(chunk("z")))])
+    assert catalogue.overview("notes", "") == {
+        "a.md": Entry(replace(known(), settled=False), 2),
+        "b.md": Entry(Known(UNSEEN, 0, "", "", settled=False), 1),
+    }
+
+
+# Names
+
+
+@pytest.mark.parametrize("path", ["caf\udce9.md", 'it\'s "x".md', "new\nline.md", "日本 🎈.md", "a\\xff.md", "%_*?.md", " "])
+def test_any_name_of_the_system_comes_back(catalogue: Catalogue, path: str) -> None:
+    origin = Origin("it's", f"sub/{path}")
+    state = known(chunk("x"), problem=PARTIAL)
+    keep(catalogue, origin, state)
+    assert catalogue.known(origin) == state
+    assert list(catalogue.overview("it's", "sub")) == [origin.path]
+    assert wanted(catalogue) == {("x", origin)}
+    assert catalogue.spots(["x"]) == {"x": Spot(origin, 1, 2)}
+    assert [failure.origin for failure in catalogue.failures()] == [origin]
+
+
+def test_an_undecodable_name_is_not_the_name_it_is_printed_as(catalogue: Catalogue) -> None:
+    keep(catalogue, Origin("notes", "a\udcff.md"), known(chunk("x")))
+    assert catalogue.known(Origin("notes", "a\\xff.md")) is None
+
+
+# failures
+
+
+def test_problems_are_listed_by_root_and_path_with_the_time_since_when(catalogue: Catalogue) -> None:
+    origins = [Origin("b", "z.md"), Origin("a", "é.md"), Origin("a", "z.md"), Origin("a", "b\udcff.md")]
+    for n, origin in enumerate(origins):
+        keep(catalogue, origin, known(problem=BAD, read_ns=n))
+    keep(catalogue, A, known(chunk("x")))
+    assert list(catalogue.failures()) == [
+        Failure(origins[3], BAD, 3),
+        Failure(origins[2], BAD, 2),
+        Failure(origins[1], BAD, 1),
+        Failure(origins[0], BAD, 0),
+    ]
+
+
+def test_a_lasting_problem_keeps_its_first_time(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(problem=BAD, read_ns=1))
+    keep(catalogue, A, known(problem=BAD, read_ns=2))
+    assert list(catalogue.failures()) == [Failure(A, BAD, 1)]
+
+
+def test_another_problem_begins_its_own_time(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(problem=BAD, read_ns=1))
+    keep(catalogue, A, known(problem=PARTIAL, read_ns=2))
+    assert list(catalogue.failures()) == [Failure(A, PARTIAL, 2)]
+
+
+def test_a_problem_that_is_over_is_not_listed_and_begins_anew_later(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(problem=BAD, read_ns=1))
+    keep(catalogue, A, known())
+    assert list(catalogue.failures()) == []
+    keep(catalogue, A, known(problem=BAD, read_ns=3))
+    assert list(catalogue.failures()) == [Failure(A, BAD, 3)]
+
+
+def test_a_problem_stays_listed_until_its_end_is_confirmed(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(problem=BAD, read_ns=1))
+    catalogue.intend([update(A, known(chunk("x")))])
+    assert list(catalogue.failures()) == [Failure(A, BAD, 1)]
+
+
+# spots
+
+
+def test_spots_say_where_chunks_stand(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("x", 1, 4), chunk("y", 5, 9)))
+    keep(catalogue, B, known(chunk("z", 2, 3)))
+    assert catalogue.spots(["z", "y", "unknown", "y"]) == {"z": Spot(B, 2, 3), "y": Spot(A, 5, 9)}
+    assert catalogue.spots([]) == {}
+
+
+def test_between_intent_and_confirmation_old_rows_have_a_place_and_moved_ones_the_new_one(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(chunk("old", 1, 2), chunk("moved", 3, 4)))
+    catalogue.intend([update(A, known(chunk("new", 1, 5), chunk("moved", 6, 7)))])
+    assert catalogue.spots(["old", "moved", "new"]) == {
+        "old": Spot(A, 1, 2), "moved": Spot(A, 6, 7), "new": Spot(A, 1, 5)
+    }  # fmt: skip
+    catalogue.apply([update(A, known(chunk("new", 1, 5), chunk("moved", 6, 7)))])
+    assert set(catalogue.spots(["old", "moved", "new"])) == {"moved", "new"}
+
+
+def test_more_ids_than_fit_a_statement_are_handled(catalogue: Catalogue) -> None:
+    keep(catalogue, A, known(*[chunk(f"{n}") for n in range(1_300)]))
+    assert len(catalogue.spots([f"{n}" for n in range(1_300)])) == 1_300
+
+
+# Both against each other
+
+ORIGINS = (A, B, Origin("notes", "b.md/c.md"), Origin("other", "\udcff.md"))
+STATES = st.none() | st.builds(
+    lambda names, problem, read_ns: known(*[chunk(n, read_ns, read_ns) for n in names], problem=problem, read_ns=read_ns),
+    st.lists(st.sampled_from("uvwxyz"), unique=True),
+    st.sampled_from([None, None, BAD, PARTIAL]),
+    st.integers(1, 9),
+)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["intend", "apply", "both", "seen", "doubt"]), st.sampled_from(ORIGINS), STATES),
+    min_size=1,
+    max_size=15,
+)
+
+
+def step(catalogue: Catalogue, name: str, origin: Origin, state: Known | None) -> None:
+    # Every file has chunks of its own, as ids are made of paths.
+    own = state and replace(
+        state, chunks=tuple(replace(c, chunk_id=f"{ORIGINS.index(origin)}{c.chunk_id}") for c in state.chunks)
+    )
+    if name in ("intend", "both"):
+        catalogue.intend([update(origin, own)])
+    if name in ("apply", "both"):
+        catalogue.apply([update(origin, own)])
+    if name == "seen":
+        catalogue.seen([(origin, LATER, 77)])
+    if name == "doubt":
+        catalogue.doubt([origin])
+
+
+def observed(catalogue: Catalogue) -> Sequence[object]:
+    ids = [chunk_id for chunk_id, _ in catalogue.chunk_ids()]
+    return (
+        [catalogue.known(origin) for origin in ORIGINS],
+        [catalogue.overview("notes", ""), catalogue.overview("notes", "b.md"), catalogue.overview("other", "")],
+        sorted(catalogue.chunk_ids()),
+        list(catalogue.failures()),
+        catalogue.spots(ids),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS)
+def test_any_order_of_steps_leaves_both_makes_with_the_same_answers(
+    steps: Sequence[tuple[str, Origin, Known | None]],
+) -> None:
+    fake = FakeCatalogue()
+    with tempfile.TemporaryDirectory() as folder, SqliteCatalogue(Path(folder) / "state.sqlite") as real:
+        for name, origin, state in steps:
+            step(fake, name, origin, state)
+            step(real, name, origin, state)
+            assert observed(real) == observed(fake)
+
+
+# SQLite alone
+
+
+def test_everything_outlives_the_process(tmp_path: Path) -> None:
+    with SqliteCatalogue(tmp_path / "state.sqlite") as first:
+        keep(first, A, known(chunk("x")))
+        first.intend([update(B, known(chunk("y")))])
+        first.note("clean", "0")
+    with SqliteCatalogue(tmp_path / "state.sqlite") as again:
+        assert again.known(A) == known(chunk("x"))
+        assert again.unsettled() == [B]
+        assert again.noted("clean") == "0"
+
+
+def test_a_batch_that_fails_half_way_leaves_nothing(sqlite: SqliteCatalogue) -> None:
+    keep(sqlite, A, known(chunk("x")))
+    bad = known(replace(chunk("y"), start_line=None))  # type: ignore[arg-type]
+    for call in (sqlite.intend, sqlite.apply):
+        with pytest.raises(sqlite3.IntegrityError):
+            call([update(B, known(chunk("z"))), update(A, bad)])
+        assert sqlite.known(A) == known(chunk("x"))
+        assert sqlite.known(B) is None
+    keep(sqlite, B, known(chunk("z")))
+    assert sqlite.known(B) == known(chunk("z"))
+
+
+def test_a_reader_sees_whole_transactions_while_the_writer_writes(tmp_path: Path) -> None:
+    file = tmp_path / "state.sqlite"
+    with SqliteCatalogue(file) as writer, SqliteCatalogue(file, read_only=True) as reader:
+        keep(writer, A, known(chunk("x")))
+        assert reader.known(A) == known(chunk("x"))
+        keep(writer, A, known(chunk("y")))
+        assert reader.spots(["x", "y"]) == {"y": Spot(A, 1, 2)}
+
+
+def test_a_reader_cannot_write(tmp_path: Path) -> None:
+    file = tmp_path / "state.sqlite"
+    SqliteCatalogue(file).close()
+    with SqliteCatalogue(file, read_only=True) as reader, pytest.raises(sqlite3.OperationalError, match="readonly"):
+        reader.note("key", "value")
+
+
+def test_a_reader_without_a_file_is_told_so_and_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(StoreError):
+        SqliteCatalogue(tmp_path / "state.sqlite", read_only=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["50% off?.sqlite", "a#b.sqlite", "it's.sqlite", "%41.sqlite", "ü.sqlite"])
+def test_the_file_has_the_very_name_that_was_given(tmp_path: Path, name: str) -> None:
+    SqliteCatalogue(tmp_path / name).close()
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_damaged_file_is_a_store_error_and_stays_as_it_is(tmp_path: Path, read_only: bool) -> None:  # noqa: FBT001 - a table
+    file = tmp_path / "state.sqlite"
+    file.write_bytes(b"no database at all\n" * 100)
+    with pytest.raises(StoreError, match="not a database"):
+        SqliteCatalogue(file, read_only=read_only)
+    assert file.read_bytes().startswith(b"no database")
+
+
+def test_a_reader_of_an_empty_file_is_told_that_there_is_no_index(tmp_path: Path) -> None:
+    # A writer that was killed between making the file and making its tables leaves this.
+    file = tmp_path / "state.sqlite"
+    file.touch()
+    with pytest.raises(StoreError), SqliteCatalogue(file, read_only=True) as reader:
+        reader.known(A)
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "state.sqlite"
+    SqliteCatalogue(file).close()
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(f"PRAGMA user_version={SCHEMA + 1}")
+    with pytest.raises(StoreError, match="newer anchord") as raised:
+        SqliteCatalogue(file)
+    assert raised.value.hint == "update anchord"
+
+
+def test_what_was_applied_is_on_the_disk_when_the_call_returns(sqlite: SqliteCatalogue) -> None:
+    assert sqlite._db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert sqlite._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_chunks_of_forgotten_files_leave_no_trace(sqlite: SqliteCatalogue) -> None:
+    keep(sqlite, A, known(chunk("x"), chunk("y")))
+    sqlite.intend([update(A, known(chunk("z")))])
+    keep(sqlite, A, None)
+    assert sqlite._db.execute("SELECT count(*) FROM chunks").fetchone() == (0,)
+
+
+def test_the_reason_of_the_last_change_is_kept(sqlite: SqliteCatalogue) -> None:
+    sqlite.apply([replace(update(A, known()), reason="new file")])
+    assert sqlite.reason(A) == "new file"
+    assert sqlite.reason(B) == ""
+
+
+def test_neighbours_are_the_chunks_before_and_after(sqlite: SqliteCatalogue) -> None:
+    keep(sqlite, A, known(*[chunk(name) for name in "abcde"]))
+    keep(sqlite, B, known(chunk("z")))
+    assert sqlite.neighbours("c", 1) == ["b", "c", "d"]
+    assert sqlite.neighbours("a", 2) == ["a", "b", "c"]
+    assert sqlite.neighbours("z", 9) == ["z"]
+    assert sqlite.neighbours("unknown", 1) == []
+
+
+def test_an_id_can_be_given_by_its_first_digits(sqlite: SqliteCatalogue) -> None:
+    keep(sqlite, A, known(*[chunk(name) for name in ("ab1", "ab2", "abf", "ac0", "b00")]))
+    assert sorted(sqlite.starting_with("ab", 10)) == ["ab1", "ab2", "abf"]
+    assert len(sqlite.starting_with("ab", 2)) == 2
+    assert sqlite.starting_with("ff", 10) == []
+
+
+def test_an_id_in_doubt_is_given_once(sqlite: SqliteCatalogue) -> None:
+    keep(sqlite, A, known(chunk("ab1")))
+    sqlite.intend([update(A, known(chunk("ab1")))])
+    assert sqlite.starting_with("ab", 10) == ["ab1"]
+
+
+def test_counts_leave_unusable_files_out(sqlite: SqliteCatalogue) -> None:
+    keep(sqlite, A, known(chunk("x"), chunk("y")))
+    keep(sqlite, B, known(problem=BAD))
+    keep(sqlite, Origin("notes", "empty.md"), known())
+    keep(sqlite, Origin("other", "a.md"), known(chunk("z"), problem=PARTIAL))
+    assert sqlite.counts() == {"notes": (2, 2), "other": (1, 1)}
+
+
+def test_a_root_is_remembered_until_it_is_forgotten_with_its_files(sqlite: SqliteCatalogue) -> None:
+    root = Root("notes", "/home/ada/caf\udce9", "project", configured=False)
+    sqlite.remember_root(root)
+    sqlite.remember_root(root)
+    keep(sqlite, A, known(chunk("x")))
+    keep(sqlite, Origin("other", "a.md"), known(chunk("z")))
+    assert sqlite.remembered_roots() == [root]
+    assert sorted(sqlite.root_names()) == ["notes", "other"]
+    assert sqlite.origins("notes") == [A]
+    sqlite.forget_root("notes")
+    assert sqlite.remembered_roots() == []
+    assert sqlite.root_names() == ["other"]
+    assert wanted(sqlite) == {("z", Origin("other", "a.md"))}
+
+
+def test_small_facts_are_kept_and_overwritten(sqlite: SqliteCatalogue) -> None:
+    assert sqlite.noted("clean") == ""
+    sqlite.note("clean", "0")
+    sqlite.note("clean", "1")
+    assert sqlite.noted("clean") == "1"

@@ -1,0 +1,469 @@
+"""What every store promises, on the fake and on LanceDB alike; then what LanceDB alone has."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from fakes import FakeStore
+
+from anchord.adapters.lance import LanceStore
+from anchord.errors import StoreError
+from anchord.model import Filters, Origin, Row, Scored, Vector
+from anchord.ports import Store
+
+ANY = Filters()
+ODD_NAMES = (
+    'it\'s "x".md',
+    "' OR '1'='1",
+    "a'; DROP TABLE chunks; --.md",
+    "a/*b*/.md",
+    "back\\slash.md",
+    "100%_.md",
+    "new\nline.md",
+    "日本 🎈/ü.md",
+    "${x} {y} `z`.md",
+)
+
+
+def vector(*numbers: float) -> Vector:
+    """Make a vector of four numbers, the missing ones 0."""
+    return array("f", (*numbers, *[0.0] * (4 - len(numbers)))).tobytes()
+
+
+def row(row_id: str, path: str = "a.md", text: str = "some words", **others: str) -> Row:
+    """Make a row whose vector's key is that of its text, as two rows of one text share it."""
+    made = Row(
+        row_id, f"doc of {path}", "notes", path, "markdown", "Guide > Part", "hash", f"key of {text}", text, text
+    )  # fmt: skip
+    return replace(made, **others)
+
+
+EAST, NORTH, BETWEEN, WEST = vector(1), vector(0, 1), vector(1, 1), vector(-1)
+
+
+@pytest.fixture(params=["fake", "lance"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Give an empty store of either make."""
+    return FakeStore() if request.param == "fake" else lance(tmp_path)
+
+
+def lance(folder: Path, *, read_only: bool = False, dimension: int = 4) -> LanceStore:
+    return LanceStore(str(folder / "lance"), dimension, "model", read_only=read_only)
+
+
+def fill(store: Store, *rows: Row, vectors: Sequence[Vector] = ()) -> None:
+    """Write rows with vectors of their own, or all with one."""
+    store.upsert(rows, {row.vector_key: vectors[n] if vectors else EAST for n, row in enumerate(rows)})
+
+
+def found(scored: Sequence[Scored]) -> list[str]:
+    return [each.row.id for each in scored]
+
+
+# Writing
+
+
+def test_a_new_store_is_empty(store: Store) -> None:
+    assert list(store.ids()) == []
+    assert store.stats().rows == 0
+    assert list(store.nearest(EAST, 5, ANY)) == []
+    assert list(store.matching("words", 5, ANY)) == []
+
+
+def test_a_row_comes_back_as_it_was_written(store: Store) -> None:
+    written = Row("1", "d", "notes", "a/b.md", "code", "A > B", "h", "k", "text\n\ttwo  \n", "search text", "room")
+    store.upsert([written], {"k": EAST})
+    assert list(store.rows(["1"])) == [written]
+
+
+def test_writing_twice_is_writing_once(store: Store) -> None:
+    for _ in range(2):
+        fill(store, row("1"), row("2"))
+    assert sorted(store.ids()) == ["1", "2"]
+    assert store.stats().rows == 2
+
+
+def test_a_row_of_a_known_id_replaces_the_old_one(store: Store) -> None:
+    fill(store, row("1", text="old"), row("2", text="other"))
+    fill(store, row("1", text="new"), vectors=[NORTH])
+    assert sorted(each.text for each in store.rows(["1", "2"])) == ["new", "other"]
+    assert store.vectors_of(["1"]) == {"key of new": NORTH}
+
+
+def test_an_id_twice_in_a_batch_is_written_once_with_its_last_row(store: Store) -> None:
+    store.upsert([row("1", text="first"), row("2"), row("1", text="last")], {
+        "key of first": EAST, "key of some words": EAST, "key of last": NORTH,
+    })  # fmt: skip
+    assert sorted(store.ids()) == ["1", "2"]
+    assert [each.text for each in store.rows(["1"])] == ["last"]
+    assert store.vectors_of(["1"]) == {"key of last": NORTH}
+
+
+def test_writing_nothing_is_no_error(store: Store) -> None:
+    store.upsert([], {})
+    assert list(store.ids()) == []
+
+
+def test_a_row_without_its_vector_is_refused_and_nothing_is_written(store: Store) -> None:
+    with pytest.raises(KeyError):
+        store.upsert([row("1", text="one"), row("2", text="two")], {"key of one": EAST})
+    assert list(store.ids()) == []
+
+
+def test_vectors_of_other_keys_do_no_harm(store: Store) -> None:
+    store.upsert([row("1")], {"key of some words": EAST, "key of nothing": NORTH})
+    assert store.vectors(["key of nothing"]) == {}
+
+
+def test_deleting_takes_the_ids_named_and_no_others(store: Store) -> None:
+    fill(store, row("1"), row("2"), row("3"))
+    store.delete(["1", "3"])
+    assert list(store.ids()) == ["2"]
+    assert found(store.matching("words", 5, ANY)) == ["2"]
+
+
+def test_deleting_unknown_ids_is_no_error(store: Store) -> None:
+    fill(store, row("1"))
+    store.delete(["2", "2", "", "' OR 1=1 --"])
+    store.delete([])
+    assert list(store.ids()) == ["1"]
+
+
+def test_deleting_twice_is_deleting_once(store: Store) -> None:
+    fill(store, row("1"), row("2"))
+    store.delete(["1", "1"])
+    store.delete(["1"])
+    assert list(store.ids()) == ["2"]
+
+
+def test_more_ids_than_fit_a_statement_are_handled(store: Store) -> None:
+    many = [row(f"{n:05}", text=f"t{n}") for n in range(2_500)]
+    store.upsert(many, {each.vector_key: EAST for each in many})
+    assert len(store.rows([each.id for each in many])) == 2_500
+    assert len(store.vectors([each.vector_key for each in many])) == 2_500
+    store.delete([each.id for each in many[1:]])
+    assert list(store.ids()) == ["00000"]
+
+
+# Looking up
+
+
+def test_the_ids_of_a_file_are_those_of_its_root_and_path(store: Store) -> None:
+    fill(store, row("1"), row("2"), row("3", path="b.md"), row("4", root="other"), row("5", path="a.md/a.md"))
+    assert sorted(store.ids_of(Origin("notes", "a.md"))) == ["1", "2"]
+    assert list(store.ids_of(Origin("notes", "c.md"))) == []
+
+
+@pytest.mark.parametrize("path", ODD_NAMES)
+def test_a_path_with_quotes_or_sql_is_only_a_path(store: Store, path: str) -> None:
+    fill(store, row("1", path=path), row("2"))
+    assert list(store.ids_of(Origin("notes", path))) == ["1"]
+    assert [each.path for each in store.rows(["1"])] == [path]
+    store.delete(store.ids_of(Origin("notes", path)))
+    assert list(store.ids()) == ["2"]
+
+
+@pytest.mark.parametrize("text", ODD_NAMES)
+def test_odd_text_in_any_field_is_only_text(store: Store, text: str) -> None:
+    odd = row(text, path="a.md", text=text, root=text, kind=text, header_path=text, room=text)
+    fill(store, odd, row("2"))
+    assert list(store.rows([text])) == [odd]
+    assert store.vectors([f"key of {text}"]) == {f"key of {text}": EAST}
+    assert list(store.ids_of(Origin(text, "a.md"))) == [text]
+    assert found(store.nearest(EAST, 5, Filters(root=text, kind=text))) == [text]
+
+
+def test_an_undecodable_path_is_found_by_the_name_the_system_gives(store: Store) -> None:
+    fill(store, row("1", path="caf\udce9.md"), row("2"))
+    assert list(store.ids_of(Origin("notes", "caf\udce9.md"))) == ["1"]
+    assert [each.path for each in store.rows(["1"])] == ["caf\\xe9.md"]
+
+
+def test_vectors_are_shared_by_key_across_rows(store: Store) -> None:
+    fill(store, row("1", text="same"), row("2", path="b.md", text="same"), row("3", text="else"), vectors=[EAST, EAST, NORTH])
+    assert store.vectors(["key of same", "key of else", "key of none"]) == {"key of same": EAST, "key of else": NORTH}
+    store.delete(["1"])
+    assert store.vectors(["key of same"]) == {"key of same": EAST}
+    store.delete(["2"])
+    assert store.vectors(["key of same"]) == {}
+
+
+def test_vectors_of_rows_come_by_their_keys(store: Store) -> None:
+    fill(store, row("1", text="one"), row("2", text="two"), vectors=[EAST, BETWEEN])
+    assert store.vectors_of(["2", "3"]) == {"key of two": BETWEEN}
+
+
+def test_asking_for_nothing_gives_nothing(store: Store) -> None:
+    fill(store, row("1"))
+    assert store.vectors([]) == {}
+    assert store.vectors_of([]) == {}
+    assert list(store.rows([])) == []
+
+
+def test_unknown_and_repeated_ids_give_each_row_once(store: Store) -> None:
+    fill(store, row("1"), row("2"))
+    assert [each.id for each in store.rows(["2", "9", "2"])] == ["2"]
+
+
+def test_statistics_count_the_rows(store: Store) -> None:
+    fill(store, row("1"), row("2"))
+    stats = store.stats()
+    assert stats.rows == 2
+    assert min(stats.fragments, stats.versions, stats.bytes) > 0
+
+
+# Searching by meaning
+
+
+def test_the_nearest_come_first_with_their_cosine(store: Store) -> None:
+    rows = [row("west", text="w"), row("between", text="b"), row("east", text="e"), row("north", text="n")]
+    fill(store, *rows, vectors=[WEST, BETWEEN, EAST, NORTH])
+    hits = store.nearest(vector(5), 3, ANY)
+    assert found(hits) == ["east", "between", "north"]
+    assert [each.cosine for each in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-6)
+    assert all(each.bm25 is None for each in hits)
+    assert hits[0].row == rows[2]
+
+
+def test_the_limit_counts_after_the_filters(store: Store) -> None:
+    fill(store, *[row(f"{n}", text=f"t{n}") for n in range(20)], row("far", path="far.md", text="far"),
+         vectors=[*[EAST] * 20, WEST])  # fmt: skip
+    assert found(store.nearest(EAST, 1, Filters(path_glob="far.md"))) == ["far"]
+
+
+# Searching by words
+
+
+def test_words_are_found_in_any_case_and_order(store: Store) -> None:
+    fill(store, row("1", text="The quick brown Fox jumps"), row("2", text="A lazy dog sleeps"))
+    hits = store.matching("fox QUICK", 5, ANY)
+    assert found(hits) == ["1"]
+    assert hits[0].cosine is None
+    assert (hits[0].bm25 or 0) > 0
+
+
+def test_more_of_the_words_come_first(store: Store) -> None:
+    fill(store, row("1", text="alpha and others"), row("2", text="alpha beta gamma"), row("3", text="alpha beta others"))
+    assert found(store.matching("alpha beta gamma", 2, ANY)) == ["2", "3"]
+
+
+def test_words_are_sought_in_the_search_text(store: Store) -> None:
+    fill(store, row("1", text="body", search_text="guide.md Heading body"))
+    assert found(store.matching("heading", 5, ANY)) == ["1"]
+
+
+@pytest.mark.parametrize("text", ["", " \n", '"', "(", "*", "zebra", "AND", "a:b", "-- ' OR 1=1", "\0", "[x", "\\"])
+def test_odd_questions_find_nothing_and_raise_nothing(store: Store, text: str) -> None:
+    fill(store, row("1", text="quick brown fox"))
+    assert list(store.matching(text, 5, ANY)) == []
+
+
+def test_operators_in_a_question_are_only_words(store: Store) -> None:
+    fill(store, row("1", text="quick brown fox"), row("2", text="lazy dog"))
+    assert found(store.matching('fox AND ("', 5, ANY)) == ["1"]
+    assert found(store.matching("fox -quick", 5, ANY)) == ["1"]
+
+
+def test_both_searches_see_a_write_at_once(store: Store) -> None:
+    fill(store, row("1", text="alpha"))
+    assert found(store.nearest(EAST, 5, ANY)) == found(store.matching("alpha", 5, ANY)) == ["1"]
+    fill(store, row("1", text="beta"), vectors=[NORTH])
+    assert found(store.matching("beta", 5, ANY)) == ["1"]
+    assert list(store.matching("alpha", 5, ANY)) == []
+    assert [each.cosine for each in store.nearest(NORTH, 5, ANY)] == pytest.approx([1.0])
+    store.delete(["1"])
+    assert list(store.matching("beta", 5, ANY)) == list(store.nearest(NORTH, 5, ANY)) == []
+
+
+# Filters
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """A filter and the rows below that pass it."""
+
+    filters: Filters
+    ids: str
+
+
+TREE = (
+    row("a", "top.md", "apple a"),
+    row("b", "docs/top.md", "apple b", header_path="Guide > Install > Linux"),
+    row("c", "docs/deep/er/x.md", "apple c", header_path="guide"),
+    row("d", "docs.md", "apple d", kind="text", header_path="Guidelines"),
+    row("e", "src/main.py", "apple e", kind="code", header_path=""),
+    row("f", "top.md", "apple f", root="other", header_path="A (b) > C++"),
+    row("g", "it's [x]+.md", "apple g", header_path="Install > Guide"),
+)
+
+FILTERED: dict[str, Filtered] = {
+    "none": Filtered(ANY, "abcdefg"),
+    "root": Filtered(Filters(root="other"), "f"),
+    "unknown root": Filtered(Filters(root="oth"), ""),
+    "kind": Filtered(Filters(kind="code"), "e"),
+    "kind is exact": Filtered(Filters(kind="Code"), ""),
+    "name in any folder": Filtered(Filters(path_glob="top.md"), "abf"),
+    "name from the top": Filtered(Filters(path_glob="/top.md"), "af"),
+    "star in any folder": Filtered(Filters(path_glob="*.md"), "abcdfg"),
+    "star stays in its folder": Filtered(Filters(path_glob="docs/*"), "b"),
+    "two stars do not": Filtered(Filters(path_glob="docs/**"), "bc"),
+    "two stars before": Filtered(Filters(path_glob="**/top.md"), "abf"),
+    "two stars between": Filtered(Filters(path_glob="docs/**/x.md"), "c"),
+    "two stars for no folder": Filtered(Filters(path_glob="docs/**/top.md"), "b"),
+    "two stars alone": Filtered(Filters(path_glob="**"), "abcdefg"),
+    "question mark": Filtered(Filters(path_glob="d?cs.md"), "d"),
+    "question mark is no border": Filtered(Filters(path_glob="docs?top.md"), ""),
+    "dots are only dots": Filtered(Filters(path_glob="docsxmd"), ""),
+    "a dot is not any character": Filtered(Filters(path_glob="top?md"), "abf"),
+    "odd characters": Filtered(Filters(path_glob="it's [x]+.md"), "g"),
+    "case counts": Filtered(Filters(path_glob="Top.md"), ""),
+    "part of a name": Filtered(Filters(path_glob="op.md"), ""),
+    "quote and SQL": Filtered(Filters(path_glob="' OR '1'='1"), ""),
+    "section": Filtered(Filters(section="Guide"), "abcg"),
+    "section in any case": Filtered(Filters(section="gUIDE"), "abcg"),
+    "section below": Filtered(Filters(section="Guide > Install"), "b"),
+    "section in the middle": Filtered(Filters(section="Install"), "bg"),
+    "section with loose blanks": Filtered(Filters(section="guide>install"), "b"),
+    "whole headings only": Filtered(Filters(section="Guidel"), ""),
+    "odd section": Filtered(Filters(section="A (b) > C++"), "f"),
+    "section in the wrong order": Filtered(Filters(section="Linux > Install"), ""),
+    "all at once": Filtered(Filters("notes", "docs/**", "markdown", "Install"), "b"),
+    "all at once but one": Filtered(Filters("other", "docs/**", "markdown", "Install"), ""),
+}
+
+
+@pytest.mark.parametrize("case", FILTERED.values(), ids=FILTERED)
+def test_filters_restrict_both_searches(filled: Store, case: Filtered) -> None:
+    assert sorted(found(filled.nearest(EAST, 50, case.filters))) == list(case.ids)
+    assert sorted(found(filled.matching("apple", 50, case.filters))) == list(case.ids)
+
+
+@pytest.fixture(scope="module", params=["fake", "lance"])
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Give a store with the rows of TREE, for reading only."""
+    store: Store = FakeStore() if request.param == "fake" else lance(tmp_path_factory.mktemp("filled"))
+    fill(store, *TREE)
+    return store
+
+
+# Both against each other
+
+
+def test_any_order_of_writes_leaves_both_makes_with_the_same_rows(tmp_path: Path) -> None:
+    random = Random(7)  # noqa: S311 - a fixed course, not a secret
+    fake, real = FakeStore(), lance(tmp_path)
+    for step in range(60):
+        ids = random.choices("abcdefgh", k=random.randrange(5))
+        rows = [row(row_id, random.choice(["a.md", "b.md"]), random.choice(["one", "two"])) for row_id in ids]
+        for store in (fake, real):
+            if step % 3:
+                store.upsert(rows, {"key of one": EAST, "key of two": NORTH})
+            else:
+                store.delete(ids)
+    assert sorted(real.ids()) == sorted(fake.ids())
+    assert sorted(real.rows(list("abcdefgh")), key=lambda each: each.id) == sorted(
+        fake.rows(list("abcdefgh")), key=lambda each: each.id
+    )
+    for path in ("a.md", "b.md"):
+        assert sorted(real.ids_of(Origin("notes", path))) == sorted(fake.ids_of(Origin("notes", path)))
+
+
+# LanceDB alone
+
+
+def test_rows_outlive_the_process(tmp_path: Path) -> None:
+    fill(lance(tmp_path), row("1"))
+    assert list(lance(tmp_path).ids()) == ["1"]
+    assert list(lance(tmp_path, read_only=True).ids()) == ["1"]
+
+
+def test_a_reader_sees_what_the_writer_wrote_since_it_opened(tmp_path: Path) -> None:
+    writer = lance(tmp_path)
+    reader = lance(tmp_path, read_only=True)
+    fill(writer, row("1", text="alpha"))
+    assert found(reader.nearest(EAST, 5, ANY)) == found(reader.matching("alpha", 5, ANY)) == ["1"]
+    writer.delete(["1"])
+    assert list(reader.ids()) == []
+
+
+def test_a_reader_without_a_table_is_told_so_and_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no index yet"):
+        lance(tmp_path, read_only=True)
+    with pytest.raises(StoreError, match="there is no index yet"):
+        lance(tmp_path, read_only=True)
+
+
+def test_a_table_for_vectors_of_another_size_is_made_anew(tmp_path: Path) -> None:
+    fill(lance(tmp_path), row("1"))
+    store = lance(tmp_path, dimension=8)
+    assert list(store.ids()) == []
+    store.upsert([row("1")], {"key of some words": vector(1) + vector(2)})
+    assert store.vectors_of(["1"]) == {"key of some words": vector(1) + vector(2)}
+
+
+def test_what_is_no_folder_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "lance").write_text("in the way")
+    with pytest.raises(StoreError):
+        lance(tmp_path)
+
+
+def test_ids_that_stand_twice_are_reported_and_not_written_over(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    for _ in range(2):
+        store._table.add(store._batch([row("1")], {"key of some words": EAST}))
+    assert list(store.ids()) == ["1", "1"]
+    with pytest.raises(StoreError, match="duplicate") as raised:
+        fill(store, row("1", text="new"))
+    assert raised.value.hint == "run `anchord verify --repair`"
+    store.delete(["1"])
+    assert list(store.ids()) == []
+
+
+def test_every_write_that_changes_nothing_makes_no_version(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    fill(store, row("1"))
+    before = store.stats().versions
+    store.upsert([], {})
+    store.delete([])
+    assert store.stats().versions == before
+
+
+def test_upkeep_folds_the_fragments_and_keeps_rows_vectors_and_searches(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    for n in range(8):
+        fill(store, row(f"{n}", text=f"word{n} shared"), vectors=[EAST if n else NORTH])
+    store.delete(["7"])
+    before = sorted(store.all_rows(), key=lambda each: each.id)
+    store.maintain()
+    assert store.stats().fragments == 1
+    assert sorted(store.all_rows(), key=lambda each: each.id) == before
+    assert store.vectors_of(["0", "1"]) == {"key of word0 shared": NORTH, "key of word1 shared": EAST}
+    assert found(store.nearest(NORTH, 1, ANY)) == found(store.matching("word0", 5, ANY)) == ["0"]
+    assert len(store.matching("shared", 50, ANY)) == 7
+    fill(store, row("3", text="later"))
+    assert found(store.matching("later", 5, ANY)) == ["3"]
+
+
+def test_the_rows_of_a_root_are_counted_and_named(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    fill(store, row("1"), row("2", path="b.md"), row("3", root="it's"))
+    assert sorted(store.ids_of_root("notes")) == ["1", "2"]
+    assert list(store.ids_of_root("it's")) == ["3"]
+    assert store.count() == 3
+
+
+Search = Callable[[LanceStore], Sequence[Scored]]
+
+
+@pytest.mark.parametrize(
+    "search", [lambda s: s.nearest(EAST, 5, ANY), lambda s: s.matching("words", 5, ANY)], ids=["meaning", "words"]
+)
+def test_a_vector_of_zeros_is_found_by_words_alone(tmp_path: Path, search: Search) -> None:
+    store = lance(tmp_path)
+    fill(store, row("1"), vectors=[vector()])
+    assert all(each.cosine is None for each in search(store))

@@ -1,0 +1,411 @@
+"""The ports in memory: they keep the promises of `ports` and count the work, so that tests assert reads, not seconds.
+
+`tests/contracts/` runs the same facts against these and against the real adapters, so that a fake cannot lie. The embedder
+has no fake here: `HashEmbedder` needs no model and counts the texts it is given.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar, cast
+
+from anchord.model import (
+    UNSEEN,
+    Absent,
+    Content,
+    Entry,
+    Failure,
+    Filters,
+    Fingerprint,
+    Found,
+    Known,
+    Origin,
+    Placed,
+    Problem,
+    Row,
+    Scored,
+    Spot,
+    StoreStats,
+    Unstable,
+    Update,
+    Vector,
+    Verdict,
+    Walk,
+    printable,
+)
+
+T = TypeVar("T")
+
+SECOND = 1_000_000_000
+NOON = 1_700_000_000 * SECOND
+"""A moment long after the times that `FakeFiles` gives its files."""
+
+
+class HandClock:
+    """Nanoseconds that pass when a test says so."""
+
+    def __init__(self, now_ns: int = NOON) -> None:
+        """Start at a moment."""
+        self.now_ns = now_ns
+
+    def __call__(self) -> int:
+        """Return the time."""
+        return self.now_ns
+
+    def move(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_ns += round(seconds * SECOND)
+
+
+class FakeFiles:
+    """A tree as a dict. `reads`, `looks` and `walks` keep what was asked, in order."""
+
+    def __init__(self, clock: Callable[[], int] = lambda: 1) -> None:
+        """Start with no files; new files are written at the clock's time."""
+        self.contents: dict[Origin, bytes] = {}
+        self.fingerprints: dict[Origin, Fingerprint] = {}
+        self.problems: dict[Origin, Problem] = {}
+        """Paths that are there and cannot be used."""
+        self.excluded: dict[Origin, str] = {}
+        """Paths that a rule keeps out, with the rule."""
+        self.unstable: set[Origin] = set()
+        """Paths that are being written whenever they are read."""
+        self.gone: set[str] = set()
+        """Roots whose folder is not there."""
+        self.unread: set[tuple[str, str]] = set()
+        """Folders (root, path) that may not be listed."""
+        self.reads: list[Origin] = []
+        self.looks: list[Origin] = []
+        self.walks: list[tuple[str, str]] = []
+        self._clock = clock
+        self._inodes = 0
+
+    def put(self, origin: Origin, text: str | bytes, fingerprint: Fingerprint | None = None) -> Fingerprint:
+        """Write a file; a hand-set fingerprint makes any coincidence of size and times."""
+        data = text.encode() if isinstance(text, str) else text
+        before = self.fingerprints.get(origin)
+        if fingerprint is None:
+            self._inodes += before is None
+            now = self._clock()
+            fingerprint = Fingerprint(len(data), now, now, before.inode if before else self._inodes, 1)
+        self.contents[origin], self.fingerprints[origin] = data, fingerprint
+        return fingerprint
+
+    def remove(self, origin: Origin) -> None:
+        """Delete a file."""
+        del self.contents[origin], self.fingerprints[origin]
+
+    def move(self, origin: Origin, to: Origin) -> None:
+        """Rename a file: content, size, time of writing and inode stay."""
+        self.contents[to] = self.contents.pop(origin)
+        self.fingerprints[to] = replace(self.fingerprints.pop(origin), ctime_ns=self._clock())
+
+    def verdict(self, origin: Origin) -> Verdict:
+        """Say no to what is excluded, yes to all else."""
+        reason = self.excluded.get(origin)
+        return Verdict(included=reason is None, reason=reason or "a file of the fake", notable=reason is None)
+
+    def fingerprint(self, origin: Origin) -> Fingerprint | Absent | Problem:
+        """Look at a path."""
+        self.looks.append(origin)
+        return self._seen(origin)
+
+    def read(self, origin: Origin) -> Content | Absent | Problem | Unstable:
+        """Read a file."""
+        self.reads.append(origin)
+        if origin in self.unstable:
+            return Unstable()
+        seen = self._seen(origin)
+        return Content(self.contents[origin], seen) if isinstance(seen, Fingerprint) else seen
+
+    def walk(self, root: str, prefix: str) -> Walk | Absent | Problem:
+        """List what is below a prefix."""
+        self.walks.append((root, prefix))
+        below = prefix + "/" if prefix else ""
+        here = [o for o in {**self.fingerprints, **self.problems} if o.root == root and o.path.startswith(below)]
+        if root in self.gone or (prefix and not here):
+            return Absent()
+        found, problems, skipped = [], [], 0
+        for origin in here:
+            seen = self._seen(origin)
+            if any(origin.path.startswith(folder + "/") for name, folder in self.unread if name == root):
+                continue
+            if origin in self.excluded:
+                skipped += 1
+            elif isinstance(seen, Fingerprint):
+                found.append(Found(origin.path, seen))
+            elif isinstance(seen, Problem):
+                problems.append((origin.path, seen))
+        unread = tuple(sorted(folder for name, folder in self.unread if name == root and folder.startswith(below)))
+        return Walk(tuple(found), tuple(problems), tuple((f, Problem("permission denied")) for f in unread), unread, skipped)
+
+    def _seen(self, origin: Origin) -> Fingerprint | Absent | Problem:
+        if origin.root in self.gone:
+            return Absent()
+        return self.problems.get(origin) or self.fingerprints.get(origin) or Absent()
+
+
+@dataclass
+class _File:
+    """A file of the catalogue: the confirmed state, and the chunks wanted while they differ."""
+
+    known: Known
+    wanted: tuple[Placed, ...] | None = None
+    since_ns: int = 0
+
+
+class FakeCatalogue:
+    """The truth about files, in a dict. `writes` names each changing call with its size."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.files: dict[Origin, _File] = {}
+        self.writes: list[tuple[str, int]] = []
+
+    def known(self, origin: Origin) -> Known | None:
+        """Return what is known of a file."""
+        file = self.files.get(origin)
+        if file is None:
+            return None
+        return file.known if file.wanted is None else replace(file.known, settled=False, chunks=())
+
+    def overview(self, root: str, prefix: str) -> Mapping[str, Entry]:
+        """Return the known files below a prefix, without their chunks."""
+        return {
+            origin.path: Entry(replace(file.known, settled=file.wanted is None, chunks=()), len(_wanted(file)))
+            for origin, file in self.files.items()
+            if origin.root == root and (not prefix or origin.path == prefix or origin.path.startswith(prefix + "/"))
+        }
+
+    def intend(self, updates: Sequence[Update]) -> None:
+        """Note what is wanted."""
+        self.writes.append(("intend", len(updates)))
+        for update in updates:
+            file = self.files.setdefault(update.origin, _File(Known(UNSEEN, 0, "", "", settled=True)))
+            file.wanted = update.known.chunks if update.known else ()
+
+    def apply(self, updates: Sequence[Update]) -> None:
+        """Note that what was wanted is there."""
+        self.writes.append(("apply", len(updates)))
+        for update in updates:
+            before = self.files.pop(update.origin, None)
+            known = update.known
+            if known is None:
+                continue
+            same = before is not None and _words(before.known) == _words(known)
+            since = before.since_ns if before and same else known.read_ns if known.problem else 0
+            self.files[update.origin] = _File(replace(known, settled=True), None, since)
+
+    def seen(self, looks: Sequence[tuple[Origin, Fingerprint, int]]) -> None:
+        """Note new fingerprints of known files."""
+        self.writes.append(("seen", len(looks)))
+        for origin, fingerprint, read_ns in looks:
+            if origin in self.files:
+                file = self.files[origin]
+                file.known = replace(file.known, fingerprint=fingerprint, read_ns=read_ns)
+
+    def doubt(self, origins: Sequence[Origin]) -> None:
+        """Unsettle files; their chunks stay listed."""
+        self.writes.append(("doubt", len(origins)))
+        for origin in origins:
+            file = self.files.get(origin)
+            if file and file.wanted is None:
+                file.wanted = file.known.chunks
+
+    def failures(self) -> Sequence[Failure]:
+        """Return every listed problem."""
+        order = sorted(self.files, key=lambda origin: (origin.root, os.fsencode(origin.path)))
+        listed = [(origin, self.files[origin]) for origin in order]
+        return [Failure(origin, file.known.problem, file.since_ns) for origin, file in listed if file.known.problem]
+
+    def spots(self, chunk_ids: Sequence[str]) -> Mapping[str, Spot]:
+        """Return where chunks stand; a wanted place goes before a confirmed one."""
+        places: dict[str, Spot] = {}
+        for origin, file in self.files.items():
+            for placed in (*file.known.chunks, *(file.wanted or ())):
+                places[placed.chunk_id] = Spot(origin, placed.start_line, placed.end_line)
+        return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
+
+    def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
+        """Yield each wanted chunk id with its file."""
+        for origin, file in list(self.files.items()):
+            for placed in _wanted(file):
+                yield placed.chunk_id, origin
+
+
+def _wanted(file: _File) -> tuple[Placed, ...]:
+    return file.known.chunks if file.wanted is None else file.wanted
+
+
+def _words(known: Known) -> str | None:
+    return known.problem.reason if known.problem else None
+
+
+class FakeStore:
+    """The table as a dict of rows and their vectors. `upserted` and `deleted` count rows that really changed hands."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self.table: dict[str, tuple[Row, Vector]] = {}
+        self.upserts: list[tuple[str, ...]] = []
+        self.deletes: list[tuple[str, ...]] = []
+        self.upserted = 0
+        self.deleted = 0
+
+    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> None:
+        """Write rows by id; the last of a repeated id stays."""
+        unique = {row.id: row for row in rows}
+        found = {row_id: (_stored(row), vectors[row.vector_key]) for row_id, row in unique.items()}
+        if found:
+            self.upserts.append(tuple(found))
+            self.upserted += len(found)
+        self.table.update(found)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete rows by id."""
+        if ids:
+            self.deletes.append(tuple(ids))
+        for row_id in ids:
+            self.deleted += self.table.pop(row_id, None) is not None
+
+    def ids_of(self, origin: Origin) -> Sequence[str]:
+        """Return the ids of a file's rows."""
+        path = printable(origin.path)
+        return [row.id for row, _ in self.table.values() if (row.root, row.path) == (origin.root, path)]
+
+    def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of those keys that some row has."""
+        return {row.vector_key: vector for row, vector in self.table.values() if row.vector_key in set(keys)}
+
+    def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of rows."""
+        return {self.table[row_id][0].vector_key: self.table[row_id][1] for row_id in ids if row_id in self.table}
+
+    def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
+        """Compare with every row."""
+        scored = [Scored(row, cosine(vector, other), None) for row, other in self.table.values() if _fits(row, filters)]
+        return sorted(scored, key=lambda found: -(found.cosine or 0.0))[:limit]
+
+    def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
+        """Count the words that a row shares with a text, rare ones for more."""
+        rows = [row for row, _ in self.table.values() if _fits(row, filters)]
+        words = {row.id: Counter(_split(row.search_text)) for row in rows}
+        holders = {word: sum(word in counted for counted in words.values()) for word in set(_split(text))}
+        scored = []
+        for row in rows:
+            shared = [(word, words[row.id][word]) for word in holders if words[row.id][word]]
+            score = sum(times / (times + 1) * math.log(1 + len(rows) / holders[word]) for word, times in shared)
+            scored += [Scored(row, None, score)] if shared else []
+        return sorted(scored, key=lambda found: -(found.bm25 or 0.0))[:limit]
+
+    def rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id."""
+        return [self.table[row_id][0] for row_id in dict.fromkeys(ids) if row_id in self.table]
+
+    def ids(self) -> Sequence[str]:
+        """Return the id of every row."""
+        return list(self.table)
+
+    def stats(self) -> StoreStats:
+        """Count the rows."""
+        size = sum(len(row.text) + len(vector) for row, vector in self.table.values())
+        return StoreStats(len(self.table), 1, 1, size)
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """Return the cosine of the angle between two vectors."""
+    a, b = array("f", one), array("f", other)
+    dot = sum(x * y for x, y in zip(a, b, strict=True))
+    return dot / math.sqrt(sum(x * x for x in a) * sum(y * y for y in b))
+
+
+def _stored(row: Row) -> Row:
+    return replace(row, path=printable(row.path), search_text=printable(row.search_text))
+
+
+def _split(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _fits(row: Row, filters: Filters) -> bool:
+    section = [part.strip() for part in filters.section.lower().split(">")]
+    headings = row.header_path.lower().split(" > ")
+    starts = range(len(headings) - len(section) + 1)
+    return (
+        filters.root in ("", row.root)
+        and filters.kind in ("", row.kind)
+        and (not filters.path_glob or _path_fits(row.path, filters.path_glob))
+        and (not filters.section or any(headings[at : at + len(section)] == section for at in starts))
+    )
+
+
+def _path_fits(path: str, glob: str) -> bool:
+    """Match as .gitignore does: a glob without "/" fits the name in any folder, "**" any number of folders."""
+    if "/" not in glob:
+        return _parts_fit([path.rsplit("/", 1)[-1]], [glob])
+    return _parts_fit(path.split("/"), glob.removeprefix("/").split("/"))
+
+
+def _parts_fit(parts: Sequence[str], globs: Sequence[str]) -> bool:
+    if not globs:
+        return not parts
+    if globs[0] == "**":
+        rest = globs[1:]
+        return any(_parts_fit(parts[at:], rest) for at in range(len(parts) + 1)) if rest else bool(parts)
+    return bool(parts) and _part_fits(parts[0], globs[0]) and _parts_fit(parts[1:], globs[1:])
+
+
+def _part_fits(name: str, glob: str) -> bool:
+    wild = {"*": ".*", "?": "."}
+    return re.fullmatch("".join(wild.get(c) or re.escape(c) for c in glob), name, re.DOTALL) is not None
+
+
+@dataclass
+class FakeVanished:
+    """Kept vectors, with the time when each left."""
+
+    kept: dict[str, tuple[Vector, int]] = field(default_factory=dict)
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return what is kept of these keys."""
+        self.asked.append(tuple(keys))
+        return {key: self.kept[key][0] for key in keys if key in self.kept}
+
+    def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
+        """Keep vectors."""
+        self.kept.update({key: (vector, now_ns) for key, vector in vectors.items()})
+
+
+class _FailingAt:
+    """Stands before a thing; the n-th call of any of the named methods raises instead."""
+
+    def __init__(self, inner: object, nth: int, error: BaseException, names: tuple[str, ...]) -> None:
+        self._inner = inner
+        self._left = nth
+        self._error = error
+        self._names = names
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - stands for any attribute of any port
+        found = getattr(self._inner, name)
+        return self._counted(found) if name in self._names else found
+
+    def _counted(self, call: Callable[..., object]) -> Callable[..., object]:
+        def counted(*args: object, **named: object) -> object:
+            self._left -= 1
+            if self._left == 0:
+                raise self._error
+            return call(*args, **named)
+
+        return counted
+
+
+def failing_at(inner: T, nth: int, error: BaseException, *names: str) -> T:
+    """Return a thing whose n-th call of the named methods raises; later calls work again."""
+    return cast("T", _FailingAt(inner, nth, error, names))

@@ -1,0 +1,311 @@
+"""The configuration's text: the defaults that the interface fixes, refusals by name, and no error of another kind."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from anchord.config import Config, RootConfig, parse_config, root_config, values, without_effect
+from anchord.errors import ConfigError
+
+INTERFACE = """
+[[root]]
+path = "~/code/app"
+kind = "project"
+name = "app"
+include = []
+exclude = []
+strategy = "anchored"
+
+[chunking]
+strategy = "anchored"
+
+[embedding]
+provider = "sentence-transformers"
+model = "all-MiniLM-L6-v2"
+[store]
+uri = ""
+[watch]
+mode = "auto"
+settle_ms = 200
+max_wait_ms = 2000
+reconcile_s = 900
+[privacy]
+redact = true
+"""
+
+
+def refusal(text: str) -> ConfigError:
+    with pytest.raises(ConfigError) as refused:
+        parse_config(text, "config.toml")
+    return refused.value
+
+
+def outcome_of(text: str) -> Config | ConfigError:
+    try:
+        return parse_config(text, "config.toml")
+    except ConfigError as refused:
+        return refused
+
+
+def one_root(line: str) -> str:
+    return f'[[root]]\npath = "/a"\n{line}\n'
+
+
+# What is taken
+
+
+def test_an_empty_text_gives_the_defaults() -> None:
+    assert parse_config("", "config.toml") == Config()
+
+
+def test_the_defaults_are_those_of_the_interface() -> None:
+    config = parse_config(INTERFACE, "config.toml")
+    expected = RootConfig(path="~/code/app", kind="project", name="app", include=(), exclude=(), strategy="anchored")
+    assert config == Config(root=(expected,))
+
+
+def test_a_root_needs_only_its_path() -> None:
+    (root,) = parse_config('[[root]]\npath = "/a"\n', "config.toml").root
+    assert (root.kind, root.name, root.include, root.exclude) == ("project", "", (), ())
+
+
+def test_roots_keep_their_order_and_their_patterns() -> None:
+    text = '[[root]]\npath = "/b"\ninclude = ["x", "y"]\n[[root]]\npath = "/a"\nexclude = ["z"]\n'
+    first, second = parse_config(text, "config.toml").root
+    assert (first.path, first.include) == ("/b", ("x", "y"))
+    assert (second.path, second.exclude) == ("/a", ("z",))
+
+
+def test_roots_may_be_written_as_an_inline_array() -> None:
+    assert parse_config('root = [{path = "/a", name = "n"}]', "config.toml").root == (RootConfig(path="/a", name="n"),)
+
+
+def test_a_whole_number_does_for_a_time() -> None:
+    assert parse_config("[watch]\nreconcile_s = 60\n", "config.toml").watch.reconcile_s == 60
+
+
+@pytest.mark.parametrize("line", ["reconcile_s = 0.5", "poll_s = 0.25"])
+def test_a_time_below_a_second_is_above_zero(line: str) -> None:
+    name, _, value = line.partition(" = ")
+    watch = parse_config(f"[watch]\n{line}\n", "config.toml").watch
+    assert getattr(watch, name) == float(value)
+
+
+@pytest.mark.parametrize("tokens", [64, 8192])
+def test_the_ends_of_the_range_of_tokens_are_in_it(tokens: int) -> None:
+    text = f"[chunking]\nmax_chunk_tokens = {tokens}\n"
+    assert parse_config(text, "config.toml").chunking.max_chunk_tokens == tokens
+
+
+# Unknown keys
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "near"),
+    [
+        ("[embeding]\n", "embeding", "embedding"),
+        ("[[roots]]\npath = '/a'\n", "roots", "root"),
+        ("chunk = 1\n", "chunk", "chunking"),
+        ("[watch]\nsettel_ms = 1\n", "watch.settel_ms", "settle_ms"),
+        ("[watch]\nreconcile = 1\n", "watch.reconcile", "reconcile_s"),
+        ("[store]\nurl = ''\n", "store.url", "uri"),
+        ("[privacy]\nredacted = true\n", "privacy.redacted", "redact"),
+        ("[chunking]\nmax_char = 1\n", "chunking.max_char", "max_chars"),
+        ("[embedding]\nmodels = ''\n", "embedding.models", "model"),
+        ("[[root]]\npth = '/a'\n", "root.pth", "path"),
+        ("[[root]]\npath = '/a'\n[[root]]\npath = '/b'\nexcludes = []\n", "root.excludes", "exclude"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, key: str, near: str) -> None:
+    refused = refusal(text)
+    assert refused.message == f"config.toml: unknown key `{key}`"
+    assert refused.hint == f"did you mean `{near}`?"
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [("zzz = 1\n", "chunking, embedding, privacy, root, store, watch"), ("[privacy]\nzzz = 1\n", "redact")],
+)
+def test_an_unknown_key_like_none_is_refused_with_those_there_are(text: str, known: str) -> None:
+    assert refusal(text).hint == f"known here: {known}"
+
+
+# Wrong values
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[watch]\nsettle_ms = '200'\n", "watch.settle_ms: expected int, got str"),
+        ("[watch]\nsettle_ms = 0.5\n", "watch.settle_ms: expected int, got float"),
+        ("[watch]\nmode = 'often'\n", "watch.mode: invalid enum value 'often'"),
+        ("[privacy]\nredact = 1\n", "privacy.redact: expected bool, got int"),
+        ("[embedding]\nmodel = 3\n", "embedding.model: expected str, got int"),
+        ("[embedding]\nprovider = 'magic'\n", "embedding.provider: invalid enum value 'magic'"),
+        ("chunking = 3\n", "chunking: expected object, got int"),
+        ("[root]\npath = '/a'\n", "root: expected array, got object"),
+        ("root = [1]\n", "root[0]: expected object, got int"),
+        ("[[root]]\nname = 'n'\n", "root[0]: object missing required field path"),
+        (one_root("kind = 'odd'"), "root[0].kind: invalid enum value 'odd'"),
+        (one_root("include = 'x'"), "root[0].include: expected array, got str"),
+        (one_root("exclude = [1]"), "root[0].exclude[0]: expected str, got int"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_named_with_its_place(text: str, words: str) -> None:
+    assert refusal(text).message.startswith(f"config.toml: {words}")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[chunking]\nstrategy = 'fixed'\n", "strategy `fixed` is not in this version"),
+        (one_root("strategy = 'fixed'"), "strategy `fixed` is not in this version"),
+        ("[embedding]\nprovider = 'openai'\n", "provider `openai` is not in this version"),
+        (one_root("kind = 'conversations'"), "roots of kind `conversations` are not in this version"),
+    ],
+)
+def test_what_is_not_in_this_version_is_refused(text: str, words: str) -> None:
+    refused = refusal(text)
+    assert refused.message == f"config.toml: {words}"
+    assert refused.hint.startswith("use ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "chunking.max_chunk_tokens = 63",
+        "chunking.max_chunk_tokens = 8193",
+        "chunking.max_chunk_tokens = -1",
+        "chunking.max_chunk_tokens = 0",
+        "chunking.max_heading_level_for_path = -1",
+        "chunking.max_heading_level_for_path = 7",
+        "watch.settle_ms = 0",
+        "watch.settle_ms = -1",
+        "watch.max_wait_ms = 0",
+        "watch.reconcile_s = 0",
+        "watch.reconcile_s = -3.5",
+        "watch.reconcile_s = nan",
+        "watch.poll_s = 0",
+        "embedding.threads = -1",
+        "embedding.idle_unload_s = nan",
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_name(line: str) -> None:
+    table, _, rest = line.partition(".")
+    refused = refusal(f"[{table}]\n{rest}\n")
+    assert rest.partition(" = ")[0] in refused.message
+    assert refused.hint
+
+
+@pytest.mark.parametrize("path", ["", r"/a\u0000b"], ids=["empty", "NUL"])
+def test_a_path_that_names_no_folder_is_refused(path: str) -> None:
+    assert "path" in refusal(f'[[root]]\npath = "{path}"\n').message
+
+
+# No TOML
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = \n",
+        "[watch\n",
+        "= 1",
+        "a = 1\na = 2\n",
+        "[watch]\n[watch]\n",
+        '"',
+        "\ufeff[watch]\n",
+        "a = 2024-02-31\n",
+        '"\\ud800" = 1',
+    ],
+)
+def test_text_that_is_no_toml_is_refused_with_the_file_named(text: str) -> None:
+    refused = refusal(text)
+    assert refused.message.startswith("config.toml: ")
+    assert "anchord config check" in refused.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "9" * 5_000, "[watch]\nsettle_ms = " + "9" * 5_000, "a = " + "[" * 5_000, "a = " + "{a=" * 5_000],
+    ids=["a long number", "a long number for a key", "deep arrays", "deep tables"],
+)
+def test_text_that_python_cannot_hold_is_refused_as_any_other(text: str) -> None:
+    refusal(text)
+
+
+_KEYS = [*(key for key, _ in values(Config())), "root", "root.path", "watch", "x", "watch.x", '"é"', "''"]
+_VALUES = ['""', "'x'", "[]", "['a']", "[{path='/a'}]", "{}", "2024-01-01", "[[1]]", "1e400", "nan", "-inf", "0x_", r'"\u0000"']
+_lines = st.one_of(
+    st.sampled_from(_KEYS).map(lambda name: f"[{name}]"),
+    st.sampled_from(_KEYS).map(lambda name: f"[[{name}]]"),
+    st.tuples(
+        st.sampled_from(_KEYS),
+        st.one_of(
+            st.integers().map(str),
+            st.floats().map(str),
+            st.booleans().map(lambda flag: str(flag).lower()),
+            st.sampled_from(_VALUES),
+        ),
+    ).map(" = ".join),
+)
+_texts = st.one_of(st.text(), st.lists(_lines, max_size=6).map("\n".join))
+
+
+@given(_texts)
+@example("watch.poll_s = inf")
+@example("watch.reconcile_s = -inf")
+@example("watch.settle_ms = 1" + "0" * 400)
+def test_any_text_parses_or_is_refused_with_the_file_named_and_a_hint(text: str) -> None:
+    outcome = outcome_of(text)
+    if isinstance(outcome, ConfigError):
+        assert outcome.message.startswith("config.toml: ")
+        assert outcome.hint
+
+
+# Beside the text
+
+
+def test_a_root_of_the_command_line_is_held_to_the_same_rules() -> None:
+    assert root_config("/a", "project", "n") == RootConfig(path="/a", name="n")
+    with pytest.raises(ConfigError, match="no kind of root is called `odd`"):
+        root_config("/a", "odd", "")
+    with pytest.raises(ConfigError, match="not in this version"):
+        root_config("/a", "conversations", "")
+
+
+def test_values_yields_each_key_once_in_the_order_of_the_tables() -> None:
+    keys = [key for key, _ in values(Config())]
+    assert len(keys) == len(set(keys))
+    assert [*dict.fromkeys(key.partition(".")[0] for key in keys)] == ["chunking", "embedding", "store", "watch", "privacy"]
+    assert dict(values(Config()))["watch.settle_ms"] == 200
+
+
+def test_values_shows_what_the_text_set() -> None:
+    shown = dict(values(parse_config("[watch]\nmode = 'poll'\n", "config.toml")))
+    assert shown["watch.mode"] == "poll"
+
+
+def test_the_defaults_have_no_key_without_effect() -> None:
+    assert without_effect(Config()) == []
+
+
+def test_keys_that_nothing_heeds_are_named_when_they_are_set() -> None:
+    set_ones = "max_chars = 1\noverlap_tokens = 0\nextract = 'x'\nkeep_code_blocks_intact = false\n"
+    text = f"[chunking]\n{set_ones}max_chunk_tokens = 100\n"
+    named = without_effect(parse_config(text, "config.toml"))
+    assert sorted(named) == [
+        "chunking.extract",
+        "chunking.keep_code_blocks_intact",
+        "chunking.max_chars",
+        "chunking.overlap_tokens",
+    ]
+
+
+@pytest.mark.parametrize("line", ["chunking.enabled = false", "privacy.redact = false"])
+def test_a_switch_that_nothing_reads_is_named_too(line: str) -> None:
+    table, _, rest = line.partition(".")
+    named = without_effect(parse_config(f"[{table}]\n{rest}\n", "config.toml"))
+    assert line.partition(" = ")[0] in named
