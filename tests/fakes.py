@@ -287,6 +287,10 @@ class FakeStore:
         """Return the vectors of rows."""
         return {self.table[row_id][0].vector_key: self.table[row_id][1] for row_id in ids if row_id in self.table}
 
+    def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vector of each row."""
+        return {row_id: self.table[row_id][1] for row_id in ids if row_id in self.table}
+
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Compare with every row."""
         scored = [Scored(row, cosine(vector, other), None) for row, other in self.table.values() if _fits(row, filters)]
@@ -381,6 +385,11 @@ class FakeVanished:
     def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
         """Keep vectors."""
         self.kept.update({key: (vector, now_ns) for key, vector in vectors.items()})
+
+    def drop(self, keys: Sequence[str]) -> None:
+        """Forget vectors."""
+        for key in keys:
+            self.kept.pop(key, None)
 
 
 class _FailingAt:

@@ -114,7 +114,7 @@ class Indexer:
         present = Counter(self._store.ids())
         extra = [chunk_id for chunk_id in present if chunk_id not in wanted]
         doubled = [chunk_id for chunk_id, times in present.items() if times > 1 and chunk_id in wanted]
-        self._drop([*extra, *doubled])
+        self.drop([*extra, *doubled])
         gone = [*(chunk_id for chunk_id in wanted if chunk_id not in present), *doubled]
         origins = list(dict.fromkeys(wanted[chunk_id] for chunk_id in gone))
         self._catalogue.doubt(origins)
@@ -122,10 +122,18 @@ class Indexer:
 
     def repair(self, extra: Sequence[str], doubtful: Sequence[Origin], spoiled: Sequence[str]) -> Sequence[Origin]:
         """Drop rows of no file and rows with spoiled vectors; return the files to read and write again."""
-        self._drop(extra)
+        self.drop(extra)
+        self._vanished.drop(list(self._store.vectors_of(spoiled)))
         self._store.delete(spoiled)  # Not kept with the vanished: they must be made anew.
         self._catalogue.doubt(doubtful)
         return doubtful
+
+    def drop(self, ids: Sequence[str]) -> None:
+        """Delete rows, keeping their vectors for a while."""
+        for at in range(0, len(ids), BATCH_ROWS):
+            some = ids[at : at + BATCH_ROWS]
+            self._vanished.put(self._store.vectors_of(some), self._clock())
+            self._store.delete(some)
 
     # What to do with them
 
@@ -237,16 +245,10 @@ class Indexer:
             self._store.upsert(part, vectors)
         if not intended:
             self._catalogue.intend(writing)
-        self._drop([chunk_id for update in writing for chunk_id in update.diff.removed])
+        self.drop([chunk_id for update in writing for chunk_id in update.diff.removed])
         self._catalogue.apply(updates)
         self.commits += bool(writing)
         return set(missing)
-
-    def _drop(self, ids: Sequence[str]) -> None:
-        """Delete rows, keeping their vectors for a while."""
-        if ids:
-            self._vanished.put(self._store.vectors_of(ids), self._clock())
-            self._store.delete(ids)
 
     def _reused(self, keys: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that exist already: in any row of any file, or of rows that vanished lately."""

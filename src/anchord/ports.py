@@ -96,6 +96,9 @@ class Store(Protocol):
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows, by their keys."""
 
+    def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vector of each row, by its id."""
+
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows most similar to a vector, best first."""
 
@@ -139,6 +142,9 @@ class Vanished(Protocol):
 
     def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
         """Keep vectors."""
+
+    def drop(self, keys: Sequence[str]) -> None:
+        """Forget vectors that turned out to be wrong."""
 
 
 Clock = Callable[[], int]

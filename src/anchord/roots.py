@@ -22,6 +22,8 @@ def gather_roots(config: Config, remembered: Sequence[Root], paths: Sequence[str
     """
     roots: list[Root] = []
     for entry in config.root:
+        if not os.path.isabs(os.path.expanduser(entry.path)):
+            raise ConfigError(f"root.path `{entry.path}` is relative", "give the folder's absolute path, or one from ~")
         root = Root(entry.name or _free_name(entry.path, roots), real(entry.path), entry.kind, entry.include, entry.exclude)
         if any(root.name == other.name for other in roots):
             raise ConfigError(f"two roots are named `{root.name}`", "give one of them another `name`")
@@ -48,6 +50,7 @@ def add_to_config(file: Path, remembered: Sequence[Root], wanted: RootConfig) ->
     for root in configured:
         if covers(root.path, folder):
             raise UsageError(f"{folder} is in the root `{root.name}` already", "`anchord roots` lists the roots")
+        _refuse_overlap(folder, root, UsageError)
     known = next((root.name for root in remembered if root.path == folder), "")
     chosen = wanted.name or known or _free_name(folder, [*configured, *remembered])
     if any(root.name == chosen for root in configured):
@@ -71,6 +74,8 @@ def existing_folder(path: str) -> str:
     Raises:
         UsageError: it is not there, no folder, not readable, or too wide.
     """
+    if not path:
+        raise UsageError("the path is empty", "give a folder; `.` is the one you stand in")
     folder = real(path)
     if not os.path.isdir(folder):
         what = "is no folder" if os.path.lexists(folder) else "does not exist"
@@ -102,15 +107,17 @@ def root_of(roots: Sequence[Root], path: str) -> tuple[Root, str] | None:
 def _add(roots: list[Root], root: Root, error: type[UsageError]) -> None:
     _refuse_wide(root.path, error)
     for other in roots:
-        if covers(root.path, other.path) or covers(other.path, root.path):
-            raise error(
-                f"{root.path} and the root `{other.name}` ({other.path}) overlap", "keep the outer one and drop the other"
-            )
+        _refuse_overlap(root.path, other, error)
     roots.append(root)
 
 
+def _refuse_overlap(folder: str, other: Root, error: type[UsageError]) -> None:
+    if covers(folder, other.path) or covers(other.path, folder):
+        raise error(f"{folder} and the root `{other.name}` ({other.path}) overlap", "keep the outer one and drop the other")
+
+
 def _refuse_wide(folder: str, error: type[UsageError]) -> None:
-    if folder in _REFUSED or folder == real("~"):
+    if folder in _REFUSED or covers(folder, real("~")):
         raise error(f"{folder} is too wide for a root", "name a project folder inside it")
 
 

@@ -126,13 +126,12 @@ def _verify_vectors(rebuild: Rebuild, store: Store, embedder: Embedder, sample: 
     chosen = able if sample is None or sample >= len(able) else random.Random().sample(able, sample)  # noqa: S311 - a sample
     if not chosen:
         return 0, []
-    stored = store.vectors_of(chosen)
+    stored = store.row_vectors(chosen)
     fresh = embedder.embed([rebuild.made[chunk_id][1].embed_text for chunk_id in chosen])
     wrong = []
     for chunk_id, vector in zip(chosen, fresh, strict=True):
-        origin, made = rebuild.made[chunk_id]
-        if made.row.vector_key in stored and cosine(stored[made.row.vector_key], vector) < _MIN_COSINE:
-            wrong.append(Difference(Kind.VECTOR, origin, chunk_id))
+        if chunk_id in stored and not cosine(stored[chunk_id], vector) >= _MIN_COSINE:  # As well when it is no number.
+            wrong.append(Difference(Kind.VECTOR, rebuild.made[chunk_id][0], chunk_id))
     return len(chosen), wrong
 
 

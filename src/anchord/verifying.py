@@ -22,7 +22,7 @@ def repair(writer: Writer, differences: Sequence[Difference]) -> list[Origin]:
     """Drop what belongs to nothing or is spoiled; return the files to index again."""
     extra = [d.chunk_id for d in differences if d.kind in (Kind.EXTRA, Kind.DUPLICATE)]
     spoiled = [d.chunk_id for d in differences if d.kind is Kind.VECTOR]
-    doubtful = list(dict.fromkeys(d.origin for d in differences))
+    doubtful = list(dict.fromkeys(d.origin for d in differences if d.origin.root in writer.by_name))
     return list(writer.indexer.repair(extra, doubtful, spoiled))
 
 

@@ -69,7 +69,7 @@ class Writer(Reader):
     def drop_root(self, name: str) -> int:
         """Take a root's rows out of the index and forget it; return how many rows went."""
         ids = self.store.ids_of_root(name)
-        self.store.delete(ids)
+        self.indexer.drop(ids)
         self.catalogue.forget_root(name)
         self.by_name.pop(name, None)
         self.roots[:] = [root for root in self.roots if root.name != name]

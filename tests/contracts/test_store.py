@@ -198,6 +198,13 @@ def test_vectors_of_rows_come_by_their_keys(store: Store) -> None:
     assert store.vectors_of(["2", "3"]) == {"key of two": BETWEEN}
 
 
+def test_each_row_has_its_own_vector_also_when_they_share_a_key(store: Store) -> None:
+    fill(store, row("1", text="same"), vectors=[EAST])
+    fill(store, row("2", text="same"), vectors=[NORTH])
+    assert store.row_vectors(["1", "2", "3"]) == {"1": EAST, "2": NORTH}
+    assert store.row_vectors([]) == {}
+
+
 def test_asking_for_nothing_gives_nothing(store: Store) -> None:
     fill(store, row("1"))
     assert store.vectors([]) == {}

@@ -61,6 +61,13 @@ def test_the_last_vector_of_a_key_is_kept(vanished: Vanished, clock: HandClock) 
     assert vanished.get(["a"]) == {"a": NORTH}
 
 
+def test_what_was_dropped_is_kept_no_more(vanished: Vanished, clock: HandClock) -> None:
+    vanished.put({"a": EAST, "b": NORTH}, clock())
+    vanished.drop(["a", "c"])
+    vanished.drop([])
+    assert vanished.get(["a", "b"]) == {"b": NORTH}
+
+
 def test_putting_nothing_is_no_error(vanished: Vanished, clock: HandClock) -> None:
     vanished.put({}, clock())
     assert vanished.get(["a"]) == {}

@@ -121,21 +121,25 @@ class LanceStore:
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
-        return self._vectors("vector_key", keys)
+        return {key: vector for _, key, vector in self._vectors("vector_key", keys)}
 
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows, by their keys."""
-        return self._vectors("id", ids)
+        return {key: vector for _, key, vector in self._vectors("id", ids)}
 
-    def _vectors(self, column: str, values: Sequence[str]) -> Mapping[str, Vector]:
-        found: dict[str, Vector] = {}
+    def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vector of each row, by its id."""
+        return {row: vector for row, _, vector in self._vectors("id", ids)}
+
+    def _vectors(self, column: str, values: Sequence[str]) -> Iterator[tuple[str, str, Vector]]:
+        """Yield (id, vector key, vector)."""
+        size = 4 * self._dimension
         for some in _slices(values):
-            table = self._table.search().where(_among(column, some)).select(["vector_key", "vector"]).limit(None).to_arrow()
-            for keys, vectors in zip(table["vector_key"].chunks, table["vector"].chunks, strict=True):
-                numbers = vectors.flatten().to_numpy(zero_copy_only=False).astype("<f4").tobytes()
-                size = 4 * self._dimension
-                found.update((key, numbers[n * size : (n + 1) * size]) for n, key in enumerate(keys.to_pylist()))
-        return found
+            query = self._table.search().where(_among(column, some)).select(["id", "vector_key", "vector"]).limit(None)
+            for batch in query.to_arrow().to_batches():
+                numbers = batch["vector"].flatten().to_numpy(zero_copy_only=False).astype("<f4").tobytes()
+                vectors = (numbers[at : at + size] for at in range(0, len(numbers), size))
+                yield from zip(batch["id"].to_pylist(), batch["vector_key"].to_pylist(), vectors, strict=True)
 
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest cosine similarity."""

@@ -1,69 +1,89 @@
-"""One writer an index, by a lock of the operating system that ends with its process however that ends."""
+"""One writer an index, by a lock of the operating system that ends with its process however that ends.
+
+The lock is on the folder that holds the index: whoever deletes a lock file while it is held lets a second writer in; who
+deletes the folder deletes the index with it. The file only tells who the holder is.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from anchord.errors import AlreadyRunningError
 
-_TRIES = 5
+_PAUSE_S = 0.001
 
 
 class WriterLock:
-    """Held from construction to `release`. The file holds the holder's process id, for messages."""
+    """Held from construction to `release`."""
 
     def __init__(self, file: Path) -> None:
-        """Take the lock.
+        """Take the lock of a file's folder, and write this process's id into the file.
 
         Raises:
             AlreadyRunningError: another process has it.
         """
-        for _ in range(_TRIES):
-            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-                os.close(descriptor)
-                raise AlreadyRunningError(
-                    f"another anchord (process {holder or 'unknown'}) is writing this index",
-                    "`anchord status` shows it, `anchord stop` ends it",
-                ) from None
-            if _is_same(descriptor, file):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-                self._descriptor = descriptor
-                return
-            os.close(descriptor)  # The file was deleted between open and lock: another may hold a newer one.
-        raise AlreadyRunningError(f"{file} is being replaced all the time", "see what deletes it")
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _take(folder)
+            _sign(file)
+        except BlockingIOError:
+            os.close(folder)
+            raise AlreadyRunningError(
+                f"another anchord (process {_signature(file) or 'unknown'}) is writing this index",
+                "`anchord status` shows it, `anchord stop` ends it",
+            ) from None
+        except OSError:
+            os.close(folder)
+            raise
+        self._folder = folder
 
     def release(self) -> None:
         """Let go."""
-        os.close(self._descriptor)
+        os.close(self._folder)
 
 
 def lock_holder(file: Path) -> int | None:
-    """Return the process id of the lock's holder, None when nobody holds it."""
+    """Return the process id of the lock's holder (0 when it is not known), None when nobody holds it."""
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        text = os.pread(descriptor, 32, 0).strip()
-        return int(text) if text.isdigit() else 0
+        return _signature(file)
     finally:
-        os.close(descriptor)
+        os.close(folder)
     return None
 
 
-def _is_same(descriptor: int, file: Path) -> bool:
+def _take(folder: int) -> None:
+    """Take the lock. Those who only ask for the holder share it for a moment, which must refuse nobody."""
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(folder, fcntl.LOCK_SH | fcntl.LOCK_NB)  # Fails, and ends this, when a writer has it.
+            fcntl.flock(folder, fcntl.LOCK_UN)
+            time.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _sign(file: Path) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        named = os.stat(file)
-    except FileNotFoundError:
-        return False
-    held = os.fstat(descriptor)
-    return (named.st_ino, named.st_dev) == (held.st_ino, held.st_dev)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
+def _signature(file: Path) -> int:
+    try:
+        text = file.read_bytes()[:32].strip()
+    except OSError:
+        return 0
+    return int(text) if text.isdigit() else 0

@@ -44,6 +44,13 @@ class VanishedVectors:
         except sqlite3.Error:
             self._start_anew()
 
+    def drop(self, keys: Sequence[str]) -> None:
+        """Forget vectors that turned out to be wrong."""
+        try:
+            self._db.executemany("DELETE FROM vectors WHERE key=?", [(key,) for key in keys])
+        except sqlite3.Error:
+            self._start_anew()
+
     def _kept(self, keys: Sequence[str]) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
         for at in range(0, len(keys), _VARIABLES):

@@ -1,0 +1,201 @@
+"""Where anchord keeps its files, for its owner alone; G5 and G7: a place that cannot be trusted is refused with what to do."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anchord import places as places_module
+from anchord.errors import UsageError
+from anchord.places import Places, find_places
+
+_NOBODY = 65_534
+_needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+
+
+@pytest.fixture(autouse=True)
+def _usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Places:
+    """Give the places of a home that is not there yet."""
+    return find_places({"ANCHORD_HOME": str(tmp_path / "home")})
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def folders(places: Places) -> list[Path]:
+    return [places.config.parent, places.data, places.run, places.log]
+
+
+# Finding
+
+
+def test_a_home_holds_everything(home: Places, tmp_path: Path) -> None:
+    base = tmp_path / "home"
+    assert home == Places(base / "config.toml", base / "data", base / "run", base / "log")
+    assert home.socket == base / "run" / "anchord.sock"
+    assert {home.lock.parent, home.catalogue.parent, home.vanished.parent} == {base / "data"}
+    assert home.log_file.parent == base / "log"
+
+
+def test_a_home_may_be_relative_or_under_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    assert find_places({"ANCHORD_HOME": "here"}).config == tmp_path / "here" / "config.toml"
+    assert find_places({"ANCHORD_HOME": "~/it"}).config == tmp_path / "me" / "it" / "config.toml"
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="XDG's places are those of Linux")
+def test_without_a_home_xdgs_places_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {f"XDG_{name}": str(tmp_path / name) for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = find_places(environment)
+    assert found.config == tmp_path / "CONFIG_HOME" / "anchord" / "config.toml"
+    assert found.data == tmp_path / "DATA_HOME" / "anchord"
+    assert found.socket == tmp_path / "RUNTIME_DIR" / "anchord" / "anchord.sock"
+    assert tmp_path / "STATE_HOME" / "anchord" in (found.log, *found.log.parents)
+
+
+@pytest.mark.skipif(os.uname().sysname != "Linux", reason="XDG's places are those of Linux")
+def test_without_xdg_the_places_are_under_the_users_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR"):
+        monkeypatch.delenv(f"XDG_{name}", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = find_places({})
+    assert found.config == tmp_path / ".config" / "anchord" / "config.toml"
+    assert found.data == tmp_path / ".local" / "share" / "anchord"
+
+
+def test_without_a_session_the_socket_is_in_a_private_folder_of_the_user() -> None:
+    assert find_places({}).run.name == f"anchord-{os.geteuid()}"
+
+
+def test_an_empty_home_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert find_places({"ANCHORD_HOME": ""}).config != Path.cwd() / "config.toml"
+
+
+def test_finding_makes_nothing(home: Places, tmp_path: Path) -> None:
+    assert home.config.parent == tmp_path / "home"
+    assert os.listdir(tmp_path) == []
+
+
+def test_d16_the_folders_never_indexed_are_real_paths(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    own = find_places({"ANCHORD_HOME": str(tmp_path / "link")}).own
+    base = tmp_path / "real"
+    assert set(own) == {str(base), *(str(base / name) for name in ("data", "run", "log"))}
+
+
+# Making
+
+
+def test_what_is_made_is_for_its_owner_alone(home: Places) -> None:
+    home.make()
+    assert {mode(folder) for folder in folders(home)} == {0o700}
+
+
+def test_folders_on_the_way_are_for_their_owner_alone_too(tmp_path: Path) -> None:
+    find_places({"ANCHORD_HOME": str(tmp_path / "a" / "b")}).make()
+    assert mode(tmp_path / "a" / "b") == 0o700
+
+
+def test_making_twice_is_no_error(home: Places) -> None:
+    home.make()
+    home.make()
+
+
+def test_a_home_that_is_a_link_to_an_own_folder_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir(0o700)
+    (tmp_path / "link").symlink_to("real")
+    find_places({"ANCHORD_HOME": str(tmp_path / "link")}).make()
+    assert (tmp_path / "real" / "run").is_dir()
+
+
+# Refusing
+
+
+@pytest.mark.parametrize("bits", [0o020, 0o002])
+@pytest.mark.parametrize("name", ["data", "run"])
+def test_g7_a_folder_that_others_can_write_to_is_refused(home: Places, name: str, bits: int) -> None:
+    home.make()
+    folder: Path = getattr(home, name)
+    folder.chmod(0o700 | bits)
+    with pytest.raises(UsageError, match="lets others write") as refused:
+        home.make()
+    assert refused.value.hint == f"run `chmod 700 {folder}`"
+
+
+def test_g7_a_socket_folder_that_is_a_link_is_refused(home: Places, tmp_path: Path) -> None:
+    home.make()
+    home.run.rmdir()
+    (tmp_path / "theirs").mkdir()
+    home.run.symlink_to(tmp_path / "theirs")
+    with pytest.raises(UsageError, match="is a symbolic link"):
+        home.make()
+
+
+def test_g7_a_socket_folder_that_is_a_link_to_nothing_is_refused(home: Places, tmp_path: Path) -> None:
+    home.make()
+    home.run.rmdir()
+    home.run.symlink_to(tmp_path / "nothing")
+    with pytest.raises(UsageError):
+        home.make()
+
+
+@_needs_root
+@pytest.mark.parametrize("name", ["data", "run", "log"])
+def test_g7_a_folder_of_another_user_is_refused(home: Places, name: str) -> None:
+    home.make()
+    os.chown(getattr(home, name), _NOBODY, _NOBODY)
+    with pytest.raises(UsageError, match=f"belongs to another user \\(uid {_NOBODY}\\)"):
+        home.make()
+
+
+@_needs_root
+def test_g7_a_home_of_another_user_is_refused(home: Places, tmp_path: Path) -> None:
+    home.make()
+    os.chown(tmp_path / "home", _NOBODY, _NOBODY)
+    with pytest.raises(UsageError, match="belongs to another user"):
+        home.make()
+
+
+def test_a_file_in_a_folders_place_is_refused_with_what_to_do(home: Places, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    home.data.write_text("", "utf-8")
+    with pytest.raises(UsageError, match="File exists") as refused:
+        home.make()
+    assert "ANCHORD_HOME" in refused.value.hint
+
+
+@pytest.mark.parametrize(("spare", "fits"), [(0, True), (-1, False)])
+def test_g5_a_socket_path_is_refused_from_the_first_byte_too_many(tmp_path: Path, spare: int, *, fits: bool) -> None:
+    limit = places_module._MAX_SOCKET_PATH
+    fixed = len(os.fsencode(tmp_path)) + len("//run/anchord.sock")
+    found = find_places({"ANCHORD_HOME": str(tmp_path / ("x" * (limit - fixed - spare)))})
+    assert len(os.fsencode(found.socket)) == limit - spare
+    if fits:
+        found.make()
+    else:
+        with pytest.raises(UsageError, match=f"longer than the system's {limit} bytes") as refused:
+            found.make()
+        assert "shorter" in refused.value.hint
+
+
+def test_g5_bytes_count_and_not_letters(tmp_path: Path) -> None:
+    found = find_places({"ANCHORD_HOME": str(tmp_path / ("ä" * 45))})
+    with pytest.raises(UsageError, match="bytes"):
+        found.make()
