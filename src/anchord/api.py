@@ -14,7 +14,7 @@ from anchord.config import chunking_config
 from anchord.core.identity import file_key
 from anchord.core.recipe import limits_of
 from anchord.errors import UsageError
-from anchord.model import Chunk, Document, Problem, printable
+from anchord.model import Chunk, Document, Origin, Problem, printable
 from anchord.sources import clean, kind_of, parse
 
 _CHUNKING = ("strategy", "max_chunk_tokens", "max_heading_level_for_path")
@@ -49,16 +49,17 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     return [chunk_dict(piece) for piece in chunk(document, limits, _counter(model.tokenizer), file_key("", path))]
 
 
-def chunk_file(data: bytes, path: str, limits: Limits, tokenizer: Path) -> list[Chunk]:
-    """Cut a file's bytes; a path of no known type, and none at all, is taken for markdown.
+def chunk_file(data: bytes, origin: Origin, limits: Limits, tokenizer: Path) -> list[Chunk]:
+    """Cut a file's bytes, with the ids it has there; a path of no known type, and none at all, is taken for markdown.
 
     Raises:
         UsageError: the content is binary.
     """
-    document = parse(data, path)
+    document = parse(data, origin.path)
     if isinstance(document, Problem):
-        raise UsageError(f"{printable(path) or 'the text'}: {document.reason}", "give a text file")
-    return chunk(Document(document.text, kind_of(path) or "markdown"), limits, _counter(tokenizer), file_key("", path))
+        raise UsageError(f"{printable(origin.path) or 'the text'}: {document.reason}", "give a text file")
+    key = file_key(origin.root, origin.path)
+    return chunk(Document(document.text, kind_of(origin.path) or "markdown"), limits, _counter(tokenizer), key)
 
 
 def chunk_dict(piece: Chunk) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,7 +17,9 @@ from rich.markup import escape
 from anchord.cli import render
 from anchord.cli.frame import AsJson, app, configuration, out, places, print_json
 from anchord.config import Config
-from anchord.errors import UsageError
+from anchord.errors import StoreError, UsageError
+from anchord.model import Origin, Root
+from anchord.places import Places
 
 if TYPE_CHECKING:
     from anchord.chunkers.layout import Limits
@@ -29,15 +33,17 @@ def chunk(
     check: Annotated[bool, typer.Option("--check", help="Validate and print figures; exit 1 where a law is broken.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Chunk one file; needs no daemon and no index."""
+    """Chunk one file, with the ids it has in the index when it lies in a root; needs no daemon and no index."""
     from anchord.api import chunk_dict, chunk_file
 
     if strategy != "anchored":
         raise UsageError(f"strategy `{strategy}` is not in this version", "use --strategy anchored")
     data = sys.stdin.buffer.read() if file == "-" else _read(file)
-    config = configuration(places())
+    of = places()
+    config = configuration(of)
     limits, tokenizer = _sizes(config)
-    pieces = chunk_file(data, path or ("" if file == "-" else file), limits, tokenizer)
+    origin = Origin("", path) if path or file == "-" else _origin(of, config, file)
+    pieces = chunk_file(data, origin, limits, tokenizer)
     if check:
         _check(data, pieces, limits)
         return
@@ -61,10 +67,12 @@ def diff(
     """Show which chunks stay, move, are new or vanish, and how many texts would be embedded."""
     from anchord.api import chunk_dict, chunk_file
 
-    limits, tokenizer = _sizes(configuration(places()))
-    name = os.path.basename(file)
-    now = chunk_file(_read(file), name, limits, tokenizer)
-    before = chunk_file(_read(against) if os.path.isfile(against) else _from_git(file, against), name, limits, tokenizer)
+    of = places()
+    config = configuration(of)
+    limits, tokenizer = _sizes(config)
+    origin = _origin(of, config, file)
+    now = chunk_file(_read(file), origin, limits, tokenizer)
+    before = chunk_file(_read(against) if os.path.isfile(against) else _from_git(file, against), origin, limits, tokenizer)
     old, new = {piece.chunk_id: piece for piece in before}, {piece.chunk_id: piece for piece in now}
     texts = {piece.embed_text for piece in before}
     rows: list[dict[str, Any]] = []
@@ -86,6 +94,18 @@ def diff(
         out.print(f"[{colours[row['change']]}]{row['change']:<8}[/] {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]")
     summary = ", ".join(f"{count} {what}" for what, count in counts.items())
     out.print(f"{summary}; {embedded} {'text' if embedded == 1 else 'texts'} would be embedded", markup=False)
+
+
+def _origin(of: Places, config: Config, file: str) -> Origin:
+    """Return where a file stands: in its root, so that its ids are those of the index, or anywhere."""
+    from anchord.adapters.catalogue import SqliteCatalogue
+    from anchord.roots import gather_roots, real, root_of
+
+    remembered: Sequence[Root] = ()
+    with suppress(StoreError), SqliteCatalogue(of.catalogue, read_only=True) as catalogue:
+        remembered = catalogue.remembered_roots()
+    found = root_of(gather_roots(config, remembered, ()), os.path.join(real(os.path.dirname(file)), os.path.basename(file)))
+    return Origin(found[0].name, found[1]) if found else Origin("", os.path.basename(file))
 
 
 def _sizes(config: Config) -> tuple[Limits, Path]:

@@ -46,9 +46,14 @@ def index(
 @app.command()
 def sync(
     timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Give up after so long.")] = None,
+    json: AsJson = False,
 ) -> None:
     """Return when everything written to a root before the call is searchable."""
     result = ask(places(), "sync", timeout=timeout)
+    if json:
+        print_json(result)
+        return
+    out.print(f"in sync: what was written before is searchable ({result['waited_s']:.2f} s)", markup=False)
     for name in result["away"]:
         err.print(f"root {name} is away: its rows are kept as they were", markup=False)
 
