@@ -5,12 +5,14 @@ An error's `data.code` is stable (`errors.py`) and `data.hint` says what to do. 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from anchord import errors
 from anchord.errors import AnchordError, UsageError
+from anchord.model import printable
 
 PROTOCOL = 1
 MAX_LINE = 1 << 20
@@ -24,8 +26,8 @@ class Request(msgspec.Struct, frozen=True):
 
     method: str
     params: dict[str, Any] = {}
-    id: int | str | None = None
-    jsonrpc: str = "2.0"
+    id: int | str | UnsetType | None = UNSET
+    jsonrpc: Literal["2.0"] = "2.0"
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -98,12 +100,13 @@ def read_params(kind: type[Params], params: dict[str, Any]) -> Any:  # noqa: ANN
     Raises:
         UsageError: one is unknown, missing, or of the wrong kind.
     """
+    hint = f"known: {', '.join(kind.__struct_fields__) or 'none'}"
+    if unknown := sorted(params.keys() - set(kind.__struct_fields__)):
+        raise UsageError(f"unknown parameter '{unknown[0]}'", hint)
     try:
         return msgspec.convert(params, kind)
     except msgspec.ValidationError as error:
-        raise UsageError(
-            str(error).replace("`", "'").replace("Object", "params"), "see the interface's table of methods"
-        ) from None
+        raise UsageError(str(error).replace("`", "'").replace("Object", "params"), hint) from None
 
 
 def encode(value: object) -> bytes:
@@ -111,15 +114,18 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value) + b"\n"
 
 
-def answer(request_id: int | str | None, result: object) -> bytes:
-    """Return the line of an answer."""
-    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
+def answer(request: Request, result: object) -> bytes:
+    """Return the line of an answer; none for a notification."""
+    return b"" if request.id is UNSET else encode({"jsonrpc": "2.0", "id": request.id, "result": result})
 
 
-def failure(request_id: int | str | None, error: AnchordError, code: int = FAILED) -> bytes:
-    """Return the line of an error."""
-    data = {"code": error.code, "hint": error.hint}
-    return encode({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": error.message, "data": data}})
+def failure(request: Request | None, error: AnchordError, code: int = FAILED) -> bytes:
+    """Return the line of an error; none for a notification. Without a request nobody knows the id."""
+    if request and request.id is UNSET:
+        return b""
+    data = {"code": error.code, "hint": printable(error.hint)}
+    what = {"code": code, "message": printable(error.message), "data": data}
+    return encode({"jsonrpc": "2.0", "id": request.id if request else None, "error": what})
 
 
 def raised(error: dict[str, Any]) -> AnchordError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Mapping
@@ -25,10 +26,12 @@ from anchord.ipc.protocol import (
     MAX_LINE,
     PARSE_ERROR,
     UNKNOWN_METHOD,
+    Params,
     Request,
     answer,
     encode,
     failure,
+    read_params,
 )
 
 log = structlog.get_logger()
@@ -36,7 +39,6 @@ log = structlog.get_logger()
 Method = Callable[[dict[str, Any]], Awaitable[object]]
 
 _MAX_CLIENTS = 32
-_IDLE_S = 3600.0
 _HALF_LINE_S = 5.0
 _PROGRESS_S = 0.25
 _BACKLOG = 128
@@ -50,62 +52,87 @@ class Server:
         self._path = path
         self._methods = methods
         self._progress = progress
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._server: asyncio.AbstractServer | None = None
+        self._closing = False
 
     async def start(self) -> None:
-        """Listen."""
+        """Listen. Between bind and chmod the folder, which is 0700, keeps others out."""
         self._path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)
         try:
             listener.bind(str(self._path))
-        finally:
-            os.umask(before)
-        listener.listen(_BACKLOG)
-        self._server = await asyncio.start_unix_server(self._accepted, sock=listener, limit=MAX_LINE)
+            self._path.chmod(0o600)
+            listener.listen(_BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+        self._server = await asyncio.start_unix_server(self._connected, sock=listener, limit=MAX_LINE)
 
     async def close(self) -> None:
         """Stop listening, drop the clients, remove the socket."""
         if self._server is None:
             return
+        self._closing = True
         self._server.close()
-        for client in list(self._clients):
-            client.cancel()
-        await asyncio.gather(*self._clients, return_exceptions=True)
+        clients = dict(self._clients)
+        for task in clients:
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+        for writer in clients.values():
+            writer.transport.abort()  # `close` would wait for a client that does not read.
         self._path.unlink(missing_ok=True)
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None:  # pragma: no cover - a coroutine of a server always runs in a task
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take a client in. No coroutine: until one runs, `close` would not know of the client."""
+        if self._closing:
+            writer.transport.abort()
             return
-        self._clients.add(task)
+        if len(self._clients) >= _MAX_CLIENTS:
+            self._drop_the_gone()
+        full = len(self._clients) >= _MAX_CLIENTS
+        task = asyncio.get_running_loop().create_task(self._talk(reader, writer, full=full))
+        self._clients[task] = writer
+        task.add_done_callback(self._drop)
+
+    def _drop(self, task: asyncio.Task[None]) -> None:
+        writer = self._clients.pop(task, None)
+        if writer:
+            writer.close()
+
+    def _drop_the_gone(self) -> None:
+        """Drop clients that hung up while their call went on. One that only ended its sending still reads its answer."""
+        for task, writer in list(self._clients.items()):
+            poll = select.poll()
+            poll.register(writer.get_extra_info("socket").fileno(), 0)
+            if poll.poll(0):
+                task.cancel()
+                self._drop(task)
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, full: bool) -> None:
         try:
             if _peer_uid(writer.get_extra_info("socket")) != os.geteuid():
                 log.warning("socket.refused", reason="another user")
-            elif len(self._clients) > _MAX_CLIENTS:
+            elif full:
                 writer.write(failure(None, AnchordError(f"over {_MAX_CLIENTS} clients at once", "close some, or try again")))
                 await writer.drain()
             else:
                 await self._serve(reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
             pass  # The client went away or fell silent in the middle of a line; there is nobody to tell.
-        except asyncio.CancelledError:
-            pass  # The server closes.
-        finally:
-            self._clients.discard(task)
-            writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while first := await asyncio.wait_for(reader.read(1), _IDLE_S):
+        while first := await reader.read(1):
             try:
-                rest = b"" if first == b"\n" else await asyncio.wait_for(reader.readuntil(b"\n"), _HALF_LINE_S)
+                # Not `wait_for`: before Python 3.12 it can swallow a cancellation, and `close` would wait for ever.
+                async with asyncio.timeout(_HALF_LINE_S):
+                    line = first if first == b"\n" else first + await reader.readuntil(b"\n")
             except asyncio.LimitOverrunError:
                 writer.write(failure(None, UsageError(f"a line of over {MAX_LINE} bytes", "send less"), INVALID_REQUEST))
                 await writer.drain()
                 return
-            if (first + rest).strip():
-                await self._handle(first + rest, writer)
+            if line.strip():
+                await self._handle(line, writer)
 
     async def _handle(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         try:
@@ -117,33 +144,49 @@ class Server:
         else:
             if request.method == "subscribe":
                 await self._stream(request, writer)
-                return
-            reply = await self._answer(request)
-            if request.id is not None:
-                writer.write(reply)
+            else:
+                writer.write(await self._answer(request))
         await writer.drain()
 
     async def _answer(self, request: Request) -> bytes:
         method = self._methods.get(request.method)
         if method is None:
             error = UsageError(f"no method `{request.method}`", f"there are: {', '.join(sorted(self._methods))}")
-            return failure(request.id, error, UNKNOWN_METHOD)
+            return failure(request, error, UNKNOWN_METHOD)
         try:
-            return answer(request.id, await method(request.params))
-        except UsageError as error:
-            return failure(request.id, error, INVALID_PARAMS)
-        except AnchordError as error:
-            return failure(request.id, error, FAILED)
-        except Exception as error:
-            log.exception("socket.failed", method=request.method)
-            return failure(request.id, AnchordError(f"internal error: {type(error).__name__}", "see the log"))
+            return answer(request, await method(request.params))
+        except Exception as error:  # noqa: BLE001 - whatever a method raises is answered
+            return _failed(request, error)
 
     async def _stream(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        writer.write(answer(request.id, {"every_s": _PROGRESS_S}))
-        while True:
-            writer.write(encode({"jsonrpc": "2.0", "method": "progress", "params": self._progress()}))
+        """Send progress until the client leaves."""
+        try:
+            read_params(Params, request.params)
+        except UsageError as error:
+            writer.write(_failed(request, error))
+            return
+        writer.write(answer(request, {"every_s": _PROGRESS_S}))
+        more = True
+        while more:
+            line, more = self._progress_line(request)
+            writer.write(line)
             await writer.drain()
             await asyncio.sleep(_PROGRESS_S)
+
+    def _progress_line(self, request: Request) -> tuple[bytes, bool]:
+        """Return the next line, and whether more can follow."""
+        try:
+            return encode({"jsonrpc": "2.0", "method": "progress", "params": self._progress()}), True
+        except Exception as error:  # noqa: BLE001 - likewise
+            return _failed(request, error), False
+
+
+def _failed(request: Request, error: Exception) -> bytes:
+    """Return the line of what a method raised; what is not ours goes to the log with its traceback."""
+    if isinstance(error, AnchordError):
+        return failure(request, error, INVALID_PARAMS if isinstance(error, UsageError) else FAILED)
+    log.error("socket.failed", method=request.method, exc_info=error)
+    return failure(request, AnchordError(f"internal error: {type(error).__name__}", "see the log"))
 
 
 def _peer_uid(connection: socket.socket) -> int:
