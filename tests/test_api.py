@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import anchord
 from anchord import chunk_text
 from anchord.adapters.models import find_model
-from anchord.api import chunk_file
+from anchord.api import chunk_document, read_document
 from anchord.core.recipe import limits_of
 from anchord.errors import ConfigError, UsageError
 from anchord.model import Origin
@@ -223,7 +223,9 @@ def test_chunks_of_any_text_can_be_written_and_stand_in_order(text: str) -> None
 def test_the_bytes_of_a_file_give_the_chunks_of_its_text() -> None:
     model = find_model("all-MiniLM-L6-v2")
     limits = limits_of(model.window, None, None)
-    ids = [piece.chunk_id for piece in chunk_file(TEXT.encode("utf-16"), Origin("", "a.md"), limits, model.tokenizer)]
+    origin = Origin("", "a.md")
+    document = read_document(TEXT.encode("utf-16"), origin, "a.md")
+    ids = [piece.chunk_id for piece in chunk_document(document, origin, limits, model.tokenizer)]
     assert ids == [chunk["chunk_id"] for chunk in chunk_text(TEXT, path="a.md")]
     with pytest.raises(UsageError, match=r"a\.md: binary content"):
-        chunk_file(bytes(range(256)) * 8, Origin("", "a.md"), limits, model.tokenizer)
+        read_document(bytes(range(256)) * 8, origin, "a.md")

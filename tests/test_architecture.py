@@ -25,7 +25,7 @@ TIERS: tuple[tuple[str, ...], ...] = (
     ("adapters",),
     ("indexer", "search", "verification"),
     ("places", "roots"),
-    ("ipc", "api", "workspace", "barrier", "watching"),
+    ("ipc", "api", "workspace", "barrier", "watching", "tally"),
     ("pipeline", "queries", "verifying"),
     ("oneshot", "status"),
     ("methods",),
@@ -64,7 +64,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "typer": ("cli",),
     "rich": ("cli",),
     "msgspec": ("config", "ipc", "adapters.worker", "cli"),
-    "structlog": ("ipc", "pipeline", "methods", "daemon", "cli"),
+    "structlog": ("ipc", "tally", "pipeline", "methods", "daemon", "cli"),
 }
 """Outside libraries and the only modules that may import them."""
 

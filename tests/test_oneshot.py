@@ -11,7 +11,7 @@ import pytest
 from anchord import oneshot
 from anchord.config import Config, EmbeddingConfig, RootConfig
 from anchord.errors import UsageError
-from anchord.model import Origin, Unstable
+from anchord.model import Origin, Problem, Unstable
 from anchord.oneshot import Summary, bring_up_to_date
 from anchord.places import find_places
 from anchord.verifying import verify_index
@@ -261,4 +261,4 @@ def test_a_file_that_is_written_all_the_time_is_named_and_the_others_are_indexed
 ) -> None:
     summary = restless(1_000)
     assert summary.actions["indexed"] == 2
-    assert summary.problems == [(Origin("docs", "ants.md"), "written all the time: not indexed")]
+    assert summary.problems == [(Origin("docs", "ants.md"), Problem("written all the time: not indexed"))]

@@ -49,17 +49,21 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     return [chunk_dict(piece) for piece in chunk(document, limits, _counter(model.tokenizer), file_key("", path))]
 
 
-def chunk_file(data: bytes, origin: Origin, limits: Limits, tokenizer: Path) -> list[Chunk]:
-    """Cut a file's bytes, with the ids it has there; a path of no known type, and none at all, is taken for markdown.
+def read_document(data: bytes, origin: Origin, name: str) -> Document:
+    """Read a file's bytes; a path of no known type, and none at all, is taken for markdown. `name` is for the message.
 
     Raises:
         UsageError: the content is binary.
     """
     document = parse(data, origin.path)
     if isinstance(document, Problem):
-        raise UsageError(f"{printable(origin.path) or 'the text'}: {document.reason}", "give a text file")
-    key = file_key(origin.root, origin.path)
-    return chunk(Document(document.text, kind_of(origin.path) or "markdown"), limits, _counter(tokenizer), key)
+        raise UsageError(f"{printable(name) or 'the text'}: {document.reason}", "give a text file")
+    return Document(document.text, kind_of(origin.path) or "markdown")
+
+
+def chunk_document(document: Document, origin: Origin, limits: Limits, tokenizer: Path) -> list[Chunk]:
+    """Cut a document, with the ids that it has at its origin."""
+    return chunk(document, limits, _counter(tokenizer), file_key(origin.root, origin.path))
 
 
 def chunk_dict(piece: Chunk) -> dict[str, Any]:

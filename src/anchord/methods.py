@@ -18,8 +18,8 @@ from anchord.ipc import protocol
 from anchord.ipc.protocol import Params
 from anchord.model import Root
 from anchord.pipeline import Pipeline
-from anchord.queries import answer_dump, answer_explain, answer_roots, answer_search, answer_show
-from anchord.roots import add_to_config, gather_roots, remove_from_config
+from anchord.queries import answer_dump, answer_explain, answer_search, answer_show
+from anchord.roots import add_to_config, gather_roots, list_roots, remove_from_config
 from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import repair, verification_dict, verify_index
@@ -54,8 +54,8 @@ class Methods:
             "show": (protocol.ShowParams, lambda p: self._ask(lambda c: answer_show(self._reader, c, p))),
             "explain": (protocol.PathParams, lambda p: self._ask(lambda c: answer_explain(self._reader, c, p.path))),
             "dump": (Params, lambda _: self._ask(lambda c: list(answer_dump(self._reader, c)))),
-            "roots": (Params, lambda _: self._ask(lambda c: answer_roots(self._reader, c))),
-            "roots.list": (Params, lambda _: self._ask(lambda c: answer_roots(self._reader, c))),
+            "roots": (Params, lambda _: self._ask(lambda c: list_roots(self._reader.roots, c.counts()))),
+            "roots.list": (Params, lambda _: self._ask(lambda c: list_roots(self._reader.roots, c.counts()))),
             "roots.add": (protocol.RootParams, self._add_root),
             "roots.remove": (protocol.NameParams, self._remove_root),
             "reload": (Params, lambda _: self.reload()),
@@ -70,7 +70,7 @@ class Methods:
     def reload(self) -> dict[str, Any]:
         """Follow the configuration's roots; what is the same stays as it is. Other keys take effect at the next start."""
         config = load_config(self._writer.places.config)
-        wanted = {root.name: root for root in gather_roots(config, self._remembered(), ())}
+        wanted = {root.name: root for root in gather_roots(config, self._remembered(), (), self._writer.places.own)}
         now = {root.name: root for root in self._writer.roots}
         gone = sorted(now.keys() - wanted.keys())
         for name in gone:
@@ -100,13 +100,17 @@ class Methods:
         return self._ask(lambda catalogue: answer_search(self._reader, catalogue, params))
 
     def _index(self, params: protocol.IndexParams) -> object:
-        """Take in folders that no root covers yet, then sync."""
-        roots = gather_roots(load_config(self._writer.places.config), self._remembered(), params.paths)
+        """Take in folders that no root covers yet, sync, and sum up."""
+        before = self._pipeline.counters.work.copy()
+        of = self._writer.places
+        roots = gather_roots(load_config(of.config), self._remembered(), params.paths, of.own)
         known = {root.path for root in self._writer.roots}
         for root in roots:
             if root.path not in known:
                 self._take(root)
-        return self._sync(None)
+        self._sync(None)
+        work = self._pipeline.counters.work.since(before)
+        return self._ask(lambda catalogue: self.status.summed_up(work, catalogue))
 
     def _remembered(self) -> list[Root]:
         return [root for root in self._writer.roots if not root.configured]
@@ -130,7 +134,8 @@ class Methods:
 
     def _add_root(self, params: protocol.RootParams) -> object:
         places = self._writer.places
-        root = add_to_config(places.config, self._remembered(), root_config(params.path, params.kind, params.name))
+        wanted = root_config(params.path, params.kind, params.name)
+        root = add_to_config(places.config, self._remembered(), wanted, places.own)
         self.reload()
         return {"name": root.name, "path": root.path, "kind": root.kind}
 

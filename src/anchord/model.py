@@ -15,7 +15,10 @@ from enum import StrEnum
 
 def printable(path: str) -> str:
     r"""Return a path that UTF-8 can hold: a byte that was no UTF-8 is written as \xNN."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    try:
+        return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # A surrogate that stands for no byte comes from an argument or JSON, from no file system.
+        return path.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from anchord.errors import UsageError
-from anchord.model import Action, Origin, Outcome
-from anchord.pipeline import log_outcome
+from anchord.model import Action, Origin, Problem
 from anchord.roots import real, root_of
+from anchord.tally import Tally, log_outcome
 from anchord.workspace import Writer
 
 _TRIES = 25
@@ -21,24 +20,11 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(slots=True)
-class Summary:
-    """What one run did."""
+class Summary(Tally):
+    """What one run did; roots that were away, and what was wrong beyond what the catalogue lists."""
 
-    actions: Counter[str] = field(default_factory=Counter)
-    embedded: int = 0
-    reused: int = 0
-    upserted: int = 0
-    deleted: int = 0
     away: list[str] = field(default_factory=list)
-    problems: list[tuple[Origin, str]] = field(default_factory=list)
-
-    def add(self, outcome: Outcome) -> None:
-        """Count an outcome."""
-        self.actions[str(outcome.action)] += 1
-        self.embedded += outcome.embedded
-        self.reused += outcome.reused
-        self.upserted += outcome.upserted
-        self.deleted += outcome.deleted
+    problems: list[tuple[Origin, Problem]] = field(default_factory=list)
 
 
 def bring_up_to_date(writer: Writer, paths: Sequence[str], progress: Progress) -> Summary:
@@ -55,7 +41,7 @@ def bring_up_to_date(writer: Writer, paths: Sequence[str], progress: Progress) -
     for name, prefix in _scopes(writer, paths):
         found = writer.indexer.reconcile(name, prefix)
         due += found.due
-        summary.problems += [(Origin(name, path), problem.reason) for path, problem in found.folder_problems]
+        summary.problems += [(Origin(name, path), problem) for path, problem in found.folder_problems]
         if found.trouble:
             summary.away.append(f"{name}: {found.trouble}")
     _index(writer, due, summary, progress)
@@ -86,7 +72,7 @@ def _index(writer: Writer, due: Sequence[Origin], summary: Summary, progress: Pr
             return
         due = again
         time.sleep(_PAUSE_S)
-    summary.problems += [(origin, "written all the time: not indexed") for origin in due]
+    summary.problems += [(origin, Problem("written all the time: not indexed")) for origin in due]
 
 
 def _scopes(writer: Writer, paths: Sequence[str]) -> list[tuple[str, str]]:

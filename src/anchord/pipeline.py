@@ -22,7 +22,8 @@ from anchord.config import WatchConfig
 from anchord.core.rules import changes_rules
 from anchord.core.settle import Settling
 from anchord.errors import AnchordError
-from anchord.model import Action, Fingerprint, Origin, Outcome, Root, printable
+from anchord.model import Action, Fingerprint, Origin, Outcome, Root
+from anchord.tally import Tally, log_outcome
 from anchord.watching import RootWatch
 from anchord.workspace import Writer
 
@@ -45,8 +46,7 @@ class Counters:
 
     done: int = 0
     """Files that had an outcome."""
-    embedded: int = 0
-    reused: int = 0
+    work: Tally = field(default_factory=Tally)
     reconciles: int = 0
     last_event: float | None = None
     last_commit: float | None = None
@@ -300,8 +300,7 @@ class Pipeline:
             return
         self._finish(origin)
         counters.done += 1
-        counters.embedded += outcome.embedded
-        counters.reused += outcome.reused
+        counters.work.add(outcome)
         if first is not None and (outcome.upserted or outcome.deleted):
             counters.latencies_ms.append((time.monotonic() - first) * 1000)
         if outcome.action is not Action.SKIPPED:
@@ -343,21 +342,3 @@ class Pipeline:
             log.error("writer.held", reason=self.trouble, retry_s=self._pause_s, exc_info=not known)
         self._resume_at = time.monotonic() + self._pause_s
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
-
-
-def log_outcome(outcome: Outcome) -> None:
-    """Write an outcome to the log; never content."""
-    log.info(
-        "file.handled",
-        action=str(outcome.action),
-        root=outcome.origin.root,
-        path=printable(outcome.origin.path),
-        reason=outcome.reason,
-        chunks=outcome.chunks,
-        kept=outcome.kept,
-        shifted=outcome.shifted,
-        upserted=outcome.upserted,
-        deleted=outcome.deleted,
-        embedded=outcome.embedded,
-        reused=outcome.reused,
-    )

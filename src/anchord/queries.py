@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from anchord.adapters.catalogue import SqliteCatalogue
@@ -14,6 +15,7 @@ from anchord.model import Filters, Fingerprint, Hit, Origin, Problem, Row, Spot,
 from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
 from anchord.search import MODES, Question, grouped, search
+from anchord.tally import Tally
 from anchord.workspace import Reader
 
 _ID_MATCHES = 10
@@ -45,7 +47,7 @@ def _hit(hit: Hit, roots: dict[str, str]) -> dict[str, Any]:
         "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
         "root": row.root,
         "path": row.path,
-        "file": os.path.join(roots.get(row.root, ""), row.path),
+        "file": printable(os.path.join(roots.get(row.root, ""), row.path)),
         "kind": row.kind,
         "header_path": row.header_path,
         "start_line": hit.start_line,
@@ -121,31 +123,21 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
     }
 
 
-def answer_roots(reader: Reader, catalogue: SqliteCatalogue) -> list[dict[str, Any]]:
-    """Answer `roots`."""
-    counts = catalogue.counts()
-    return [
-        {
-            "name": root.name,
-            "path": printable(root.path),
-            "kind": root.kind,
-            "from": "configuration" if root.configured else "command line",
-            "files": counts.get(root.name, (0, 0))[0],
-            "chunks": counts.get(root.name, (0, 0))[1],
-        }
-        for root in reader.roots
-    ]
+def answer_failures(catalogue: SqliteCatalogue, paths: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the files that are not indexed, or not wholly, with the reason and since when; `paths` of roots by name."""
+    return [failure_of(paths.get(f.origin.root, ""), f.origin.path, f.problem, f.since_ns) for f in catalogue.failures()]
 
 
-def answer_failures(catalogue: SqliteCatalogue, paths: dict[str, str], now_ns: int) -> list[dict[str, Any]]:
-    """Return the files that are not indexed, or not wholly, with the reason and the seconds since when."""
-    return [
-        failure_of(paths.get(f.origin.root, ""), f.origin.path, f.problem, (now_ns - f.since_ns) / 1e9)
-        for f in catalogue.failures()
-    ]
-
-
-def failure_of(root: str, path: str, problem: Problem, age_s: float) -> dict[str, Any]:
-    """Return a listed problem."""
+def failure_of(root: str, path: str, problem: Problem, since_ns: int) -> dict[str, Any]:
+    """Return a listed problem; `since` is a time of the wall clock, in UTC."""
+    since = datetime.fromtimestamp(since_ns // 1_000_000_000, UTC).isoformat()
     full = printable(os.path.join(root, path))
-    return {"path": full, "reason": problem.reason, "partial": problem.partial, "since_s": round(max(age_s, 0.0), 1)}
+    return {"path": full, "reason": problem.reason, "partial": problem.partial, "since": since}
+
+
+def answer_index(
+    work: Tally, counts: Mapping[str, tuple[int, int]], rows: int, away: Sequence[str], problems: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Return what one `index` did, and what there is now; `counts` are (files, chunks) by root."""
+    files = sum(files for files, _ in counts.values())
+    return {"files": files, "chunks": rows, **work.as_dict(), "away": list(away), "problems": list(problems)}

@@ -14,7 +14,8 @@ from anchord import __version__
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.model import printable
 from anchord.pipeline import Pipeline
-from anchord.queries import answer_failures, failure_of
+from anchord.queries import answer_failures, answer_index, failure_of
+from anchord.tally import Tally
 from anchord.workspace import Reader
 
 
@@ -49,8 +50,8 @@ class Status:
             "chunks": store.rows,
             "pending": pipeline.pending,
             "failed": self.failures(catalogue),
-            "embedded_total": counters.embedded,
-            "reused_total": counters.reused,
+            "embedded_total": counters.work.embedded,
+            "reused_total": counters.work.reused,
             "commits_total": pipeline.commits,
             "overflows": pipeline.roots.overflows,
             "reconciles": counters.reconciles,
@@ -89,15 +90,19 @@ class Status:
 
     def failures(self, catalogue: SqliteCatalogue) -> list[dict[str, Any]]:
         """Return the files and folders that are not indexed, or not wholly, and why."""
-        now = time.time_ns()
         states = list(self._pipeline.roots.states.values())
-        files = answer_failures(catalogue, {state.root.name: state.root.path for state in states}, now)
+        files = answer_failures(catalogue, {state.root.name: state.root.path for state in states})
         folders = [
-            failure_of(state.root.path, path, problem, (now - since) / 1e9)
+            failure_of(state.root.path, path, problem, since)
             for state in states
             for path, (problem, since) in state.folder_problems.items()
         ]
         return sorted([*files, *folders], key=lambda failure: str(failure["path"]))
+
+    def summed_up(self, work: Tally, catalogue: SqliteCatalogue) -> dict[str, Any]:
+        """Return what an `index` did."""
+        away = [f"{state.root.name}: {state.trouble}" for state in list(self._pipeline.roots.states.values()) if state.trouble]
+        return answer_index(work, catalogue.counts(), self._reader.store.count(), away, self.failures(catalogue))
 
     def progress(self) -> dict[str, Any]:
         """Return the few figures that `subscribe` streams."""
@@ -106,7 +111,7 @@ class Status:
             "state": self.state()[0],
             "pending": pipeline.pending,
             "done": pipeline.counters.done,
-            "embedded_total": pipeline.counters.embedded,
+            "embedded_total": pipeline.counters.work.embedded,
             "rate": round(self._reader.embedder.rate, 1),
         }
 

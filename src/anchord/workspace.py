@@ -94,7 +94,7 @@ def open_reader(places: Places, config: Config) -> Reader:
     catalogue = SqliteCatalogue(places.catalogue, read_only=True)
     model, embedder, count, recipe = _model_of(config)
     store = LanceStore(store_uri(places, config), embedder.dimension, "", read_only=True)
-    roots = gather_roots(config, catalogue.remembered_roots(), ())
+    roots = gather_roots(config, catalogue.remembered_roots(), (), places.own)
     files = FolderFiles({root.name: root for root in roots}, places.own, MAX_BYTES)
     return Reader(places, config, roots, model, catalogue, store, embedder, files, recipe, count)
 
@@ -110,7 +110,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str]) -> Writer:
         undo.callback(lock.release)
         catalogue = SqliteCatalogue(places.catalogue)
         undo.callback(catalogue.close)
-        roots = gather_roots(config, catalogue.remembered_roots(), paths)
+        roots = gather_roots(config, catalogue.remembered_roots(), paths, places.own)
         model, embedder, count, recipe = _model_of(config)
         store = LanceStore(store_uri(places, config), embedder.dimension, embedder.model)
         vanished = VanishedVectors(places.vanished)

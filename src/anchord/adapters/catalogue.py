@@ -61,8 +61,10 @@ class SqliteCatalogue:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=FULL")
             self._check_schema(read_only=read_only)
-        except sqlite3.Error as error:
-            raise StoreError(f"{file}: {error}", "run `anchord index` to make the index") from error
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"{file}: {error}", "see its permissions; `anchord index FOLDER` makes an index") from error
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{file}: {error}", "move it away: it is made anew, with the table's vectors") from error
 
     def __enter__(self) -> Self:
         """Use as a context that closes."""

@@ -27,6 +27,12 @@ def load_config(file: Path) -> Config:
     return parse_config(_text(file), str(file))
 
 
+def written_keys(file: Path) -> frozenset[str]:
+    """Return the keys that the file sets, as `table.key`."""
+    tables = {name: table for name, table in tomlkit.parse(_text(file)).unwrap().items() if isinstance(table, dict)}
+    return frozenset(f"{name}.{key}" for name, table in tables.items() for key in table)
+
+
 def add_root(file: Path, path: str, kind: str, name: str) -> None:
     """Write a `[[root]]` at the end.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from typer.exceptions import Abort, TyperException
 
 from anchord.cli import chunks, index, lifecycle, questions, roots
-from anchord.cli.frame import app
+from anchord.cli.frame import app, warn
 from anchord.errors import AnchordError
 
 __all__ = ["app", "main"]
@@ -20,27 +21,54 @@ __all__ = ["app", "main"]
 COMMANDS = (lifecycle, roots, index, questions, chunks)
 """The modules that hold the commands; importing them registers these."""
 
+_INTERRUPTED = 130
+
 
 def main() -> None:
     """Run the command and end the process with its exit code."""
     os.umask(0o077)
+    _open_missing_streams()
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except AnchordError as error:
-        hint = f"; {error.hint}" if error.hint else ""
-        _complain(f"{error.message}{hint}")
         code = error.exit_code
+        _complain(f"{error.message}; {error.hint}" if error.hint else error.message)
     except TyperException as error:
-        _complain(f"{error.format_message().rstrip('.')}; `anchord --help` lists the commands and options")
         code = 2
+        _complain(f"{error.format_message().rstrip('.')}; `anchord --help` lists the commands and options")
     except (KeyboardInterrupt, Abort):
+        code = _INTERRUPTED
+    except OSError as error:
+        code = 1
+        _complain(_told(error))
+        _drop_output()
+    if code == _INTERRUPTED:
         _complain("stopped; what was committed stays, the next run goes on from there")
-        code = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 141
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _complain(text: str) -> None:
-    print(f"anchord: {' '.join(text.split())}", file=sys.stderr)  # noqa: T201 - the one line that the interface promises
+    warn(f"anchord: {' '.join(text.split())}")
+
+
+def _told(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "the folder you stand in is gone; go to one that is there"
+    what = os.strerror(error.errno).lower() if error.errno else str(error)
+    if not error.filename:
+        return f"the output cannot be written: {what}; see where it goes"
+    return f"{os.fsdecode(error.filename)}: {what}; see what stands there, and its permissions"
+
+
+def _open_missing_streams() -> None:
+    """Give a process that was started without standard streams (`>&-`) ones that lead nowhere."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the process ends
+
+
+def _drop_output() -> None:
+    """Let what could not be written go: Python would try again at its end, and complain in lines of its own."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from anchord.cli import render
-from anchord.cli.frame import AsJson, app, configuration, out, places, print_json
+from anchord.cli.frame import AsJson, app, configuration, places, print_json, say
 from anchord.config import Config
 from anchord.errors import StoreError, UsageError
-from anchord.model import Origin, Root
+from anchord.model import Chunk, Origin, Root
 from anchord.places import Places
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def chunk(
     json: AsJson = False,
 ) -> None:
     """Chunk one file, with the ids it has in the index when it lies in a root; needs no daemon and no index."""
-    from anchord.api import chunk_dict, chunk_file
+    from anchord.api import chunk_dict, chunk_document, read_document
 
     if strategy != "anchored":
         raise UsageError(f"strategy `{strategy}` is not in this version", "use --strategy anchored")
@@ -43,19 +42,25 @@ def chunk(
     config = configuration(of)
     limits, tokenizer = _sizes(config)
     origin = Origin("", path) if path or file == "-" else _origin(of, config, file)
-    pieces = chunk_file(data, origin, limits, tokenizer)
+    document = read_document(data, origin, origin.path if file == "-" else file)
+    pieces = chunk_document(document, origin, limits, tokenizer)
     if check:
-        _check(data, pieces, limits)
-        return
+        figures, broken = _figures(document.text, pieces, limits)
+        if json:
+            print_json({"ok": not broken, **{name.replace(" ", "_"): figure for name, figure in figures.items()}})
+        else:
+            for name, figure in figures.items():
+                say(f"{name + ':':<20} {figure}")
+        raise typer.Exit(1 if broken else 0)
     if json:
         print_json([chunk_dict(piece) for piece in pieces])
         return
     for piece in pieces:
-        section = escape(render.printable(" > ".join(piece.header_path)))
+        section = escape(" > ".join(piece.header_path))
         place = f"[bold cyan]{piece.start_line}-{piece.end_line}[/]"
-        out.print(f"{place}  [green]{section}[/]  [dim]{piece.tokens} tokens  {piece.chunk_id[:12]}[/]")
+        say(f"{place}  [green]{section}[/]  [dim]{piece.tokens} tokens  {piece.chunk_id[:12]}[/]", markup=True)
         for line in piece.content.split("\n"):
-            out.print(f"    {render.printable(line)}", markup=False)
+            say(f"    {line}")
 
 
 @app.command()
@@ -65,14 +70,15 @@ def diff(
     json: AsJson = False,
 ) -> None:
     """Show which chunks stay, move, are new or vanish, and how many texts would be embedded."""
-    from anchord.api import chunk_dict, chunk_file
+    from anchord.api import chunk_dict, chunk_document, read_document
 
     of = places()
     config = configuration(of)
     limits, tokenizer = _sizes(config)
     origin = _origin(of, config, file)
-    now = chunk_file(_read(file), origin, limits, tokenizer)
-    before = chunk_file(_read(against) if os.path.isfile(against) else _from_git(file, against), origin, limits, tokenizer)
+    other = _read(against) if os.path.isfile(against) else _from_git(file, against)
+    now = chunk_document(read_document(_read(file), origin, file), origin, limits, tokenizer)
+    before = chunk_document(read_document(other, origin, against), origin, limits, tokenizer)
     old, new = {piece.chunk_id: piece for piece in before}, {piece.chunk_id: piece for piece in now}
     texts = {piece.embed_text for piece in before}
     rows: list[dict[str, Any]] = []
@@ -89,11 +95,14 @@ def diff(
         return
     colours = {"new": "green", "vanished": "red", "moved": "yellow", "kept": "dim"}
     for row in rows:
-        section = escape(render.printable(" > ".join(row["header_path"])))
+        section = escape(" > ".join(row["header_path"]))
         place = f"{row['start_line']}-{row['end_line']}"
-        out.print(f"[{colours[row['change']]}]{row['change']:<8}[/] {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]")
+        say(
+            f"[{colours[row['change']]}]{row['change']:<8}[/] {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]",
+            markup=True,
+        )
     summary = ", ".join(f"{count} {what}" for what, count in counts.items())
-    out.print(f"{summary}; {embedded} {'text' if embedded == 1 else 'texts'} would be embedded", markup=False)
+    say(f"{summary}; {embedded} {'text' if embedded == 1 else 'texts'} would be embedded")
 
 
 def _origin(of: Places, config: Config, file: str) -> Origin:
@@ -104,7 +113,8 @@ def _origin(of: Places, config: Config, file: str) -> Origin:
     remembered: Sequence[Root] = ()
     with suppress(StoreError), SqliteCatalogue(of.catalogue, read_only=True) as catalogue:
         remembered = catalogue.remembered_roots()
-    found = root_of(gather_roots(config, remembered, ()), os.path.join(real(os.path.dirname(file)), os.path.basename(file)))
+    absolute = os.path.join(real(os.path.dirname(file)), os.path.basename(file))
+    found = root_of(gather_roots(config, remembered, (), of.own), absolute)
     return Origin(found[0].name, found[1]) if found else Origin("", os.path.basename(file))
 
 
@@ -117,25 +127,22 @@ def _sizes(config: Config) -> tuple[Limits, Path]:
     return limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path), model.tokenizer
 
 
-def _check(data: bytes, pieces: list[Any], limits: Limits) -> None:
-    """Print figures, and exit 1 where the order, the coverage or the window is not kept."""
-    lines = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
+def _figures(text: str, pieces: list[Chunk], limits: Limits) -> tuple[dict[str, int], bool]:
+    """Return figures, and whether the order, the coverage, the ids or the window is broken."""
     covered = {line for piece in pieces for line in range(piece.start_line, piece.end_line + 1)}
-    lost = [n for n, line in enumerate(lines, 1) if line.strip() and n not in covered]
-    starts = [piece.start_line for piece in pieces]
+    lost = [n for n, line in enumerate(text.split("\n"), 1) if line.strip() and n not in covered]
     over = [piece for piece in pieces if piece.tokens > limits.window]
+    disorder = sum(a.start_line > b.start_line for a, b in pairwise(pieces))
+    ids = len({piece.chunk_id for piece in pieces})
     figures = {
         "chunks": len(pieces),
-        "distinct ids": len({piece.chunk_id for piece in pieces}),
+        "distinct ids": ids,
         "lines not covered": len(lost),
-        "out of order": sum(a > b for a, b in pairwise(starts)),
+        "out of order": disorder,
         f"over {limits.window} tokens": len(over),
         "most tokens": max((piece.tokens for piece in pieces), default=0),
     }
-    for name, figure in figures.items():
-        out.print(f"{name + ':':<20} {figure}", markup=False)
-    broken = lost or over or starts != sorted(starts) or figures["distinct ids"] != len(pieces)
-    raise typer.Exit(1 if broken else 0)
+    return figures, bool(lost or over or disorder or ids != len(pieces))
 
 
 def _read(file: str) -> bytes:
@@ -149,9 +156,11 @@ def _read(file: str) -> bytes:
 
 def _from_git(file: str, revision: str) -> bytes:
     folder, name = os.path.split(os.path.abspath(file))
-    shown = subprocess.run(
-        ["git", "-C", folder, "show", f"{revision}:./{name}"], capture_output=True, check=False, stdin=subprocess.DEVNULL
-    )
+    command = ["git", "-C", folder, "show", f"{revision}:./{name}"]
+    try:
+        shown = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    except FileNotFoundError:
+        raise UsageError(f"{revision} is no file, and git is not installed", "give --against FILE2") from None
     if shown.returncode:
         said = shown.stderr.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
         raise UsageError(

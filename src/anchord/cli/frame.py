@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -13,6 +13,7 @@ from rich.console import Console
 from anchord import __version__
 from anchord.adapters.config_file import load_config
 from anchord.adapters.lock import lock_holder
+from anchord.cli.render import printable
 from anchord.config import Config
 from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
@@ -21,14 +22,14 @@ from anchord.places import Places, find_places
 app = typer.Typer(
     name="anchord",
     help="Keeps a semantic index of your folders true, at the cost of what changed.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+_COLOURS: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+out = Console(highlight=False, soft_wrap=True, color_system=_COLOURS)
+err = Console(highlight=False, soft_wrap=True, color_system=_COLOURS, stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -42,8 +43,24 @@ def frame(
     if version:
         out.print(f"anchord {__version__}", markup=False)
         raise typer.Exit
+    help_without_command(context)
+
+
+def help_without_command(context: typer.Context) -> None:
+    """Print the help and end with exit code 2 where no command was given."""
     if context.invoked_subcommand is None:
+        err.print(context.get_help(), markup=False)
         raise typer.Exit(2)
+
+
+def say(line: str, *, markup: bool = False) -> None:
+    """Print one line. Whatever a name or a text holds, it stays one line and steers no terminal."""
+    out.print(printable(line), markup=markup)
+
+
+def warn(line: str) -> None:
+    """Print one line on standard error."""
+    err.print(printable(line), markup=False)
 
 
 def places() -> Places:

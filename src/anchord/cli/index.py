@@ -6,6 +6,7 @@ import contextlib
 import logging
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -13,12 +14,15 @@ import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, out, places, print_json
+from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, places, print_json, say, warn
 from anchord.cli.lifecycle import log_to_stderr
 from anchord.errors import AnchordError, StoreError, UsageError
 from anchord.ipc.client import Client
 from anchord.places import Places
 from anchord.roots import existing_folder
+
+_DIGITS = 10
+_YEAR_S = 31_536_000
 
 
 @app.command()
@@ -27,8 +31,8 @@ def index(
     json: AsJson = False,
 ) -> None:
     """Bring the index up to date once and exit, with or without a daemon."""
-    folders = [existing_folder(path) for path in paths or ()]
     of = places()
+    folders = [existing_folder(path, of.own) for path in paths or ()]
     configuration(of)
     client = daemon(of)
     result = _index_here(of, folders) if client is None else _index_there(of, client, folders)
@@ -36,16 +40,18 @@ def index(
         print_json(result)
         return
     for away in result.get("away", ()):
-        err.print(f"left alone: {away}", markup=False)
+        warn(f"left alone: {away}")
     for problem in result.get("problems", ()):
-        err.print(f"{problem['path']}: {problem['reason']}", markup=False)
+        warn(f"{problem['path']}: {problem['reason']}")
     figures = f"{result['files']} files, {result['chunks']} chunks; {result['embedded']} texts embedded now"
-    out.print(f"up to date: {figures}, {result['reused']} vectors reused", markup=False)
+    say(f"up to date: {figures}, {result['reused']} vectors reused")
 
 
 @app.command()
 def sync(
-    timeout: Annotated[float | None, typer.Option("--timeout", metavar="S", help="Give up after so long.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", min=0, max=_YEAR_S, help="Give up after so long.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Return when everything written to a root before the call is searchable."""
@@ -53,9 +59,9 @@ def sync(
     if json:
         print_json(result)
         return
-    out.print(f"in sync: what was written before is searchable ({result['waited_s']:.2f} s)", markup=False)
+    say(f"in sync: what was written before is searchable ({result['waited_s']:.2f} s)")
     for name in result["away"]:
-        err.print(f"root {name} is away: its rows are kept as they were", markup=False)
+        warn(f"root {name} is away: its rows are kept as they were")
 
 
 @app.command()
@@ -65,8 +71,8 @@ def verify(
     json: AsJson = False,
 ) -> None:
     """Compare the whole index with what a clean rebuild would hold; exit 1 and a list where they differ."""
-    if vectors != "all" and not vectors.isdecimal():
-        raise UsageError(f"--vectors {vectors} is no number", "give a number, or all")
+    if vectors != "all" and not (vectors.isdecimal() and len(vectors) < _DIGITS):
+        raise UsageError(f"--vectors {vectors} is no number that fits", "give a number, or all")
     sample = None if vectors == "all" else int(vectors)
     of = places()
     client = daemon(of)
@@ -80,12 +86,12 @@ def verify(
     else:
         for difference in result["differences"]:
             where = f"{difference['root']}:{difference['path']}"
-            out.print(f"{difference['kind']:<9} {where}  {difference['chunk_id'][:12]}", markup=False)
+            say(f"{difference['kind']:<9} {where}  {difference['chunk_id'][:12]}")
         figures = f"{result['files']} files, {result['chunks']} chunks, {result['vectors_checked']} vectors embedded again"
         verdict = "the index is what a clean rebuild gives" if result["ok"] else f"{result['differences_total']} differences"
-        out.print(f"{verdict} ({figures})", markup=False)
+        say(f"{verdict} ({figures})")
         if not result["ok"]:
-            err.print("`anchord index` brings it up to date, `anchord verify --repair` mends it", markup=False)
+            warn("`anchord index` brings it up to date, `anchord verify --repair` mends it")
     raise typer.Exit(0 if result["ok"] else 1)
 
 
@@ -102,6 +108,7 @@ def dump() -> None:
 
 def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
     from anchord.oneshot import bring_up_to_date
+    from anchord.queries import answer_failures, answer_index, failure_of
     from anchord.workspace import open_writer
 
     log_to_stderr(logging.WARNING)
@@ -116,35 +123,25 @@ def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
                 bar.update(task, completed=done, total=total or None, description=doing)
 
             summary = bring_up_to_date(writer, folders, show)
-            counts = writer.catalogue.counts().values()
-            problems = [(f.origin, f.problem.reason) for f in writer.catalogue.failures()] + summary.problems
-            return {
-                "files": sum(files for files, _ in counts),
-                "chunks": writer.store.count(),
-                "embedded": summary.embedded,
-                "reused": summary.reused,
-                "upserted": summary.upserted,
-                "deleted": summary.deleted,
-                "actions": dict(summary.actions),
-                "away": summary.away,
-                "problems": [{"path": str(origin), "reason": reason} for origin, reason in problems],
-            }
+            paths = {root.name: root.path for root in writer.roots}
+            problems = answer_failures(writer.catalogue, paths)
+            problems += [failure_of(paths[o.root], o.path, problem, time.time_ns()) for o, problem in summary.problems]
+            return answer_index(summary, writer.catalogue.counts(), writer.store.count(), summary.away, problems)
         finally:
             writer.close()
 
 
 def _index_there(of: Places, client: Client, folders: list[str]) -> dict[str, Any]:
     """Ask the daemon, and show its progress meanwhile from a second connection."""
-    failed: list[BaseException] = []
+    answers: list[dict[str, Any] | AnchordError] = []
 
     def wait() -> None:
         try:
             with client:
-                client.call("index", paths=folders)
+                answers.append(client.call("index", paths=folders))
         except AnchordError as error:
-            failed.append(error)
+            answers.append(error)
 
-    before = ask(of, "status")
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     with _bar() as bar, Client(of.socket) as watching:
@@ -154,17 +151,10 @@ def _index_there(of: Places, client: Client, folders: list[str]) -> dict[str, An
             bar.update(task, completed=done, total=done + progress["pending"], description=progress["state"])
             if not waiting.is_alive():
                 break
-    if failed:
-        raise failed[0]
-    after = ask(of, "status")
-    return {
-        "files": after["files"],
-        "chunks": after["chunks"],
-        "embedded": after["embedded_total"] - before["embedded_total"],
-        "reused": after["reused_total"] - before["reused_total"],
-        "away": after["degraded"],
-        "problems": [{"path": failure["path"], "reason": failure["reason"]} for failure in after["failed"]],
-    }
+    waiting.join()
+    if isinstance(answers[0], AnchordError):
+        raise answers[0]
+    return answers[0]
 
 
 def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, Any]:
@@ -175,6 +165,7 @@ def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, A
     if not repair:
         with open_index(of) as reader:
             return verification_dict(verify_index(reader, sample))
+    _require_index(of)
     writer = open_writer(of, configuration(of), [])
     try:
         found = verify_index(writer, sample)
@@ -196,8 +187,7 @@ def open_index(of: Places) -> Iterator[Any]:
     """
     from anchord.workspace import open_reader
 
-    if not of.catalogue.exists():
-        raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
+    _require_index(of)
     reader = open_reader(of, configuration(of))
     try:
         yield reader
@@ -205,9 +195,14 @@ def open_index(of: Places) -> Iterator[Any]:
         reader.close()
 
 
+def _require_index(of: Places) -> None:
+    if not of.catalogue.exists():
+        raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
+
+
 def _bar() -> Progress:
-    """Return a progress bar; on anything but a terminal it prints nothing."""
+    """Return a progress bar; on anything but a terminal with colours it prints nothing."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal or err.color_system is None)

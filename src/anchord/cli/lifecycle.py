@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from anchord.adapters.lock import lock_holder
-from anchord.cli.frame import app, ask, configuration, daemon, out, places
+from anchord.cli.frame import app, ask, configuration, daemon, places, say
 from anchord.config import root_config
 from anchord.errors import AlreadyRunningError, AnchordError
 from anchord.places import Places
@@ -29,8 +29,8 @@ Kind = Annotated[str, typer.Option("--kind", help="Kind of these folders: projec
 @app.command()
 def run(paths: Paths = None, kind: Kind = "project") -> None:
     """Run the daemon in the foreground: the roots of the configuration, and PATHs."""
-    folders = _checked(paths, kind)
     of = places()
+    folders = _checked(of, paths, kind)
     config = configuration(of)
     log_to_stderr()
     from anchord.daemon import run_daemon
@@ -41,8 +41,8 @@ def run(paths: Paths = None, kind: Kind = "project") -> None:
 @app.command()
 def start(paths: Paths = None, kind: Kind = "project") -> None:
     """Start the daemon in the background; return once it answers."""
-    folders = _checked(paths, kind)
     of = places()
+    folders = _checked(of, paths, kind)
     configuration(of)
     holder = lock_holder(of.lock)
     if holder is not None:
@@ -60,7 +60,7 @@ def start(paths: Paths = None, kind: Kind = "project") -> None:
         client = daemon(of)
         if client is not None:
             client.close()
-            out.print(f"anchord is running (process {process.pid}); its log is {of.log_file}", markup=False)
+            say(f"anchord is running (process {process.pid}); its log is {of.log_file}")
             return
         time.sleep(0.05)
     raise _start_failed(of.log_file, begin, process)
@@ -109,9 +109,9 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     )
 
 
-def _checked(paths: list[str] | None, kind: str) -> list[str]:
+def _checked(of: Places, paths: list[str] | None, kind: str) -> list[str]:
     """Refuse a wrong folder here, before anything heavy is loaded."""
-    folders = [existing_folder(path) for path in paths or ()]
+    folders = [existing_folder(path, of.own) for path in paths or ()]
     for folder in folders:
         root_config(folder, kind, "")
     return folders
@@ -120,14 +120,14 @@ def _checked(paths: list[str] | None, kind: str) -> list[str]:
 def _stop(of: Places) -> None:
     client = daemon(of)
     if client is None:
-        out.print("anchord is not running", markup=False)
+        say("anchord is not running")
         return
     with client:
         pid = client.call("shutdown")["pid"]
     deadline = time.monotonic() + _STOP_S
     while time.monotonic() < deadline:
         if lock_holder(of.lock) != pid:
-            out.print("anchord has stopped", markup=False)
+            say("anchord has stopped")
             return
         time.sleep(0.02)
     raise AnchordError(f"process {pid} did not end within {_STOP_S:.0f} s", f"`kill -9 {pid}` is safe: nothing is lost by it")

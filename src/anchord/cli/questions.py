@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import Annotated, Any
 
 import typer
+from rich.live import Live
+from rich.text import Text
 
 from anchord.cli import render
-from anchord.cli.frame import AsJson, app, ask, daemon, err, needed_daemon, out, places, print_json
+from anchord.cli.frame import AsJson, app, ask, daemon, needed_daemon, out, places, print_json, say, warn
 from anchord.cli.index import open_index
-from anchord.errors import NotRunningError
-from anchord.ipc.protocol import SearchParams, ShowParams
+from anchord.errors import NotRunningError, UsageError
+from anchord.ipc.protocol import MOST_HITS, MOST_NEIGHBOURS, SearchParams, ShowParams
+from anchord.model import printable
 
 
 @app.command()
-def status(json: AsJson = False) -> None:
+def status(
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew every second, until Ctrl-C.")] = False,
+    json: AsJson = False,
+) -> None:
     """Show what the daemon does and how it is: exit 0 healthy, 1 degraded, 3 not running."""
+    if watch:
+        _watch_status()
     try:
         with needed_daemon(places()) as client:
             report = client.call("status")
@@ -28,14 +37,24 @@ def status(json: AsJson = False) -> None:
         print_json(report)
     else:
         for line in render.status_lines(report):
-            out.print(line)
+            say(line, markup=True)
     raise typer.Exit(1 if report["state"] == "degraded" else 0)
+
+
+def _watch_status() -> None:
+    """Show the status until Ctrl-C."""
+    of = places()
+    with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
+        while True:
+            lines = "\n".join(map(render.printable, render.status_lines(ask(of, "status"))))
+            live.update(Text.from_markup(lines), refresh=True)
+            time.sleep(1)
 
 
 @app.command()
 def search(  # noqa: PLR0917 - one parameter an option
     query: Annotated[str, typer.Argument(metavar="QUERY")],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many files (with --show-chunks: chunks).")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, max=MOST_HITS, help="How many files (with --show-chunks: chunks).")] = 10,
     mode: Annotated[str, typer.Option("--mode", help="hybrid, vector or text")] = "hybrid",
     root: Annotated[str, typer.Option("--root", help="Only this root.")] = "",
     path: Annotated[str, typer.Option("--path", metavar="GLOB", help="Only paths like this.")] = "",
@@ -47,6 +66,7 @@ def search(  # noqa: PLR0917 - one parameter an option
 ) -> None:
     """Find chunks by meaning and by words; grouped by file, the best first."""
     wanted = {"query": query, "k": k, "mode": mode, "root": root, "path": path, "kind": kind, "section": section}
+    _require_text(query, root, path, kind, section)
     of = places()
     client = needed_daemon(of) if fresh else daemon(of)
     if client is not None:
@@ -57,7 +77,7 @@ def search(  # noqa: PLR0917 - one parameter an option
 
         with open_index(of) as reader:
             found = answer_search(reader, reader.catalogue, SearchParams(**wanted))  # type: ignore[arg-type]
-        err.print("anchord is not running: results are as of the last `anchord index`", markup=False, style="dim")
+        warn("anchord is not running: results are as of the last `anchord index`")
     if show_chunks:
         hits = sorted((hit for group in found["groups"] for hit in group), key=lambda hit: -hit["score"])[:k]
         found = {**found, "groups": [[hit] for hit in hits]}
@@ -65,19 +85,22 @@ def search(  # noqa: PLR0917 - one parameter an option
         print_json(found)
         return
     if not found["groups"]:
-        err.print("nothing found", markup=False)
+        warn("nothing found")
     for line in render.search_lines(found["groups"], os.getcwd()):
-        out.print(line)
+        say(line, markup=True)
 
 
 @app.command()
 def show(
     chunk_id: Annotated[str, typer.Argument(metavar="ID", help="The id's first digits do.")],
     whole: Annotated[bool, typer.Option("--whole", help="All chunks of its file.")] = False,
-    context: Annotated[int, typer.Option("--context", metavar="N", min=0, help="So many neighbours on both sides.")] = 0,
+    context: Annotated[
+        int, typer.Option("--context", metavar="N", min=0, max=MOST_NEIGHBOURS, help="So many neighbours on both sides.")
+    ] = 0,
     json: AsJson = False,
 ) -> None:
     """Print a chunk, its neighbours, or all chunks of its file."""
+    _require_text(chunk_id)
     of = places()
     client = daemon(of)
     if client is not None:
@@ -93,7 +116,7 @@ def show(
         return
     for chunk in found["chunks"]:
         for line in render.chunk_lines(chunk):
-            out.print(line)
+            say(line, markup=True)
 
 
 @app.command()
@@ -101,7 +124,7 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson =
     """Say whether a file is indexed, which rule decided, and what would be done with it now."""
     absolute = os.path.abspath(os.path.expanduser(path))
     of = places()
-    client = daemon(of)
+    client = daemon(of) if _is_text(absolute) else None  # JSON holds no other name; the index itself does.
     if client is not None:
         with client:
             told = client.call("explain", path=absolute)
@@ -115,7 +138,7 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson =
         return
     for key, value in told.items():
         if value not in (None, ""):
-            out.print(f"{key + ':':<13} {render.printable(str(value))}", markup=False)
+            say(f"{key + ':':<13} {value!s}")
 
 
 @app.command()
@@ -126,4 +149,14 @@ def errors(json: AsJson = False) -> None:
         print_json(listed)
         return
     for failure in listed:
-        out.print(f"{failure['path']}: {failure['reason']}", markup=False)
+        say(f"{failure['path']}: {failure['reason']}")
+
+
+def _is_text(argument: str) -> bool:
+    return printable(argument) == argument
+
+
+def _require_text(*arguments: str) -> None:
+    for argument in arguments:
+        if not _is_text(argument):
+            raise UsageError(f"`{argument}` is not UTF-8", "give text")

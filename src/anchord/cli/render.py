@@ -1,4 +1,4 @@
-"""JSON values -> lines for a terminal. Text of files is data: control characters and bidi overrides are not passed on."""
+"""JSON values -> lines for a terminal, with rich's markup. `frame.say` takes out what could steer the terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 
 from rich.markup import escape
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+from anchord import model
+
+_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _EXCERPT_LINES = 4
 _WIDTH = 78
 
 
-def printable(text: str) -> str:
-    """Return a text without what could steer a terminal or hide something."""
-    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
+def printable(line: str) -> str:
+    """Return a line without what could steer a terminal, hide something, or begin another line."""
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", model.printable(line))
 
 
 def search_lines(groups: Sequence[Sequence[dict[str, Any]]], folder: str) -> Iterator[str]:
@@ -38,10 +40,10 @@ def search_lines(groups: Sequence[Sequence[dict[str, Any]]], folder: str) -> Ite
 def chunk_lines(chunk: dict[str, Any]) -> Iterator[str]:
     """Yield a chunk with its place above it."""
     span = f"{chunk['start_line']}-{chunk['end_line']}"
-    place = escape(printable(f"{chunk['root']}:{chunk['path']}:{span}"))
+    place = escape(f"{chunk['root']}:{chunk['path']}:{span}")
     yield f"[bold cyan]{place}[/]  [green]{_section(chunk)}[/]  [dim]{chunk['id']}[/]"
     for line in chunk["text"].split("\n"):
-        yield escape(printable(line))
+        yield escape(line)
 
 
 def status_lines(report: dict[str, Any]) -> Iterator[str]:
@@ -50,12 +52,12 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
     who = f"anchord {report['version']}, process {report['pid']}, up {_age(report['uptime_s'])}"
     yield f"[bold {colour}]{report['state']}[/]  {who}"
     for reason in report["degraded"]:
-        yield f"  [red]{escape(printable(reason))}[/]"
+        yield f"  [red]{escape(reason)}[/]"
     width = max((len(root["name"]) for root in report["roots"]), default=0)
     for root in report["roots"]:
         watch = f"{root['watches']} watches" if root["watching"] else "polled"
         counts = f"{root['files']} files, {root['chunks']} chunks, {root['skipped']} left out, {watch}"
-        yield f"  {escape(root['name']):<{width}}  {root['state']}  {counts}  [dim]{escape(printable(root['path']))}[/]"
+        yield f"  {escape(root['name']):<{width}}  {root['state']}  {counts}  [dim]{escape(root['path'])}[/]"
     yield f"  pending {report['pending']}, failed {len(report['failed'])}, embedded {report['embedded_total']}, " + (
         f"reused {report['reused_total']}, commits {report['commits_total']}"
     )
@@ -69,7 +71,7 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"  model: {escape(embedder['model'])} ({embedder['provider']}), {embedder['state']}"
     yield f"  memory {report['rss_bytes'] / 1e6:.0f} MB, CPU {report['cpu_s']:.1f} s"
     for failure in report["failed"]:
-        yield f"  [yellow]{escape(printable(failure['path']))}[/]: {escape(printable(failure['reason']))}"
+        yield f"  [yellow]{escape(failure['path'])}[/]: {escape(failure['reason'])}"
 
 
 _AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"), ("last verified", "last_verified_age_s"))
@@ -78,15 +80,15 @@ _AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"
 def _place(hit: dict[str, Any], folder: str) -> str:
     file = str(hit["file"])
     shown = os.path.relpath(file, folder) if file.startswith(folder.rstrip("/") + "/") else file
-    return escape(printable(f"{shown}:{hit['start_line']}"))
+    return escape(f"{shown}:{hit['start_line']}")
 
 
 def _section(hit: dict[str, Any]) -> str:
-    return escape(printable(str(hit["header_path"])))
+    return escape(str(hit["header_path"]))
 
 
 def _excerpt(text: str) -> list[str]:
-    lines = textwrap.dedent("\n".join(line for line in printable(text).split("\n") if line.strip())).split("\n")
+    lines = textwrap.dedent("\n".join(line for line in text.split("\n") if line.strip())).split("\n")
     cut = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in lines[:_EXCERPT_LINES]]
     return cut + ["…"] * (len(lines) > _EXCERPT_LINES)
 

@@ -5,10 +5,10 @@ An error's `data.code` is stable (`errors.py`) and `data.hint` says what to do. 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from anchord import errors
 from anchord.errors import AnchordError, UsageError
@@ -17,6 +17,9 @@ from anchord.model import printable
 PROTOCOL = 1
 MAX_LINE = 1 << 20
 """Longest request, in bytes; answers may be longer."""
+
+MOST_HITS = 1_000
+MOST_NEIGHBOURS = 10_000
 
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32000
 
@@ -38,7 +41,7 @@ class SearchParams(Params, frozen=True, kw_only=True):
     """`search`."""
 
     query: str
-    k: int = 10
+    k: Annotated[int, Meta(ge=1, le=MOST_HITS)] = 10
     mode: str = "hybrid"
     root: str = ""
     path: str = ""
@@ -52,7 +55,7 @@ class ShowParams(Params, frozen=True, kw_only=True):
 
     id: str
     whole: bool = False
-    context: int = 0
+    context: Annotated[int, Meta(ge=0, le=MOST_NEIGHBOURS)] = 0
 
 
 class PathParams(Params, frozen=True, kw_only=True):
@@ -70,14 +73,14 @@ class IndexParams(Params, frozen=True, kw_only=True):
 class SyncParams(Params, frozen=True, kw_only=True):
     """`sync`; no timeout waits as long as it takes."""
 
-    timeout: float | None = None
+    timeout: Annotated[float, Meta(ge=0, le=31_536_000)] | None = None
 
 
 class VerifyParams(Params, frozen=True, kw_only=True):
     """`verify`; `vectors` is how many to embed again, None for all."""
 
     repair: bool = False
-    vectors: int | None = 16
+    vectors: Annotated[int, Meta(ge=0)] | None = 16
 
 
 class RootParams(Params, frozen=True, kw_only=True):

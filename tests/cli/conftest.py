@@ -1,0 +1,184 @@
+"""The command as a shell has it: mostly called in this process, and as a process of its own where streams or signals matter."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import structlog
+
+from anchord.cli import frame, main
+from anchord.errors import NotRunningError
+from anchord.ipc.client import Client
+
+PATIENCE_S = 120.0
+CATS = "# Cats\n\nThe kitten sleeps on the sofa.\n"
+_LEFT_OUT = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "XDG_RUNTIME_DIR", "GIT_DIR", "GIT_WORK_TREE")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - any JSON value
+        """Return what was printed as the one JSON value that it must be."""
+        self.has_no_traceback()
+        return json.loads(self.out)
+
+    def has_no_traceback(self) -> None:
+        """Check that no exception came through to the person in front of the program."""
+        came_through = "Traceback" in self.err
+        assert not came_through, self.err.splitlines()[-1]
+
+    def is_refused(self, code: int, *said: str) -> None:
+        """Check that there is nothing but one line on standard error that says what is wrong and what to do."""
+        self.has_no_traceback()
+        assert (self.code, self.out) == (code, ""), self
+        assert self.err.startswith("anchord: ")
+        assert self.err.count("\n") == 1, self.err
+        assert "; " in self.err, f"no hint: {self.err}"
+        for part in said:
+            assert part in self.err
+
+    def is_calm(self, *codes: int) -> None:
+        """Check that it ended in one of these ways, with one line of complaint where the call was wrong."""
+        self.has_no_traceback()
+        assert self.code in codes, self
+        assert sum(line.startswith("anchord: ") for line in self.err.splitlines()) == (self.code == 2), self.err
+
+
+class Shell:
+    """A place to call anchord in: a home, a folder `notes` to index, and no daemon."""
+
+    def __init__(self, base: Path) -> None:
+        """Write the configuration."""
+        self.base = base
+        self.home = base / "home"
+        self.notes = base / "notes"
+        self.config = self.home / "config.toml"
+        self.home.mkdir(mode=0o700)
+        self.notes.mkdir()
+        self.configure()
+        kept = {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
+        self.environment = kept | {
+            "ANCHORD_HOME": str(self.home), "HOME": str(base), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1",
+        }  # fmt: skip
+
+    def configure(self, *lines: str) -> None:
+        """Write the configuration: no model, and these lines."""
+        self.config.write_text("\n".join(['embedding.provider = "hash"', *lines, ""]))
+
+    def write(self, name: str | bytes, text: str | bytes) -> str:
+        """Write a file of the folder; return its path."""
+        file = os.path.join(os.fsencode(self.notes), os.fsencode(name))
+        os.makedirs(os.path.dirname(file), exist_ok=True)
+        with open(file, "wb") as stream:
+            stream.write(text.encode() if isinstance(text, str) else text)
+        return os.fsdecode(file)
+
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", cwd: Path | None = None, gone: bool = False, **environment: str
+    ) -> Printed:
+        """Call the command in this process, as its entry point does; `gone` takes the folder it stands in away."""
+        out, err, mask = io.BytesIO(), io.BytesIO(), os.umask(0o022)
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.umask, mask)
+            stack.callback(structlog.reset_defaults)
+            stack.enter_context(mock.patch.dict(os.environ, self.environment | environment, clear=True))
+            stack.enter_context(mock.patch.object(sys, "argv", ["anchord", *arguments]))
+            stack.enter_context(mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")))
+            stack.enter_context(contextlib.redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True)))
+            stack.enter_context(
+                contextlib.redirect_stderr(io.TextIOWrapper(err, "utf-8", "backslashreplace", write_through=True))
+            )
+            stack.callback(_forget_what_could_not_be_printed)
+            here = cwd or self.base
+            stack.enter_context(contextlib.chdir(here))
+            if gone:
+                here.rmdir()
+            try:
+                main()
+                code: object = 0
+            except SystemExit as ending:
+                code = ending.code or 0
+            except Exception:  # noqa: BLE001 - as the interpreter does
+                traceback.print_exc()
+                code = 1
+            assert isinstance(code, int)
+            return Printed(code, out.getvalue().decode(), err.getvalue().decode())
+
+    def process(self, *arguments: str, **environment: str) -> Printed:
+        """Run the command in a process of its own."""
+        return self._run([sys.executable, "-m", "anchord", *arguments], environment)
+
+    def script(self, text: str, **environment: str) -> Printed:
+        """Run a line of shell in which `$anchord` stands for the command."""
+        command = {"anchord": f"{sys.executable} -m anchord"}
+        return self._run(["bash", "-o", "pipefail", "-c", text], command | environment)
+
+    def _run(self, command: list[str], environment: dict[str, str]) -> Printed:
+        done = subprocess.run(
+            command, env=self.environment | environment, cwd=self.base, stdin=subprocess.DEVNULL, capture_output=True,
+            check=False, timeout=PATIENCE_S,
+        )  # fmt: skip
+        return Printed(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    @contextlib.contextmanager
+    def daemon(self) -> Iterator[None]:
+        """Keep `anchord run` going meanwhile."""
+        with (self.base / "run.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "anchord", "run"],
+                env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        try:
+            until(lambda: self._answers(process))
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
+        assert process.poll() is None, (self.base / "run.log").read_text()
+        try:
+            with Client(self.home / "run" / "anchord.sock") as client:
+                return bool(client.call("ping"))
+        except NotRunningError:
+            return False
+
+
+def _forget_what_could_not_be_printed() -> None:
+    """Empty what a failed print leaves in rich's buffers: a process of its own would have ended."""
+    for console in (frame.out, frame.err):
+        console._buffer.clear()
+
+
+def until(condition: Any) -> None:  # noqa: ANN401 - a function without arguments
+    """Wait for something another process does."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Give a shell without an index."""
+    return Shell(tmp_path_factory.mktemp("c"))

@@ -1,0 +1,373 @@
+"""What the commands print, the same whether a daemon answers or the index itself is read. `shell` is both in turn."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from cli.conftest import CATS, Printed, Shell
+
+_ROW = [
+    "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
+]  # fmt: skip
+_HIT = {
+    "id", "score", "cosine", "bm25", "root", "path", "file", "kind", "header_path", "start_line", "end_line", "text",
+}  # fmt: skip
+_STATUS = {
+    "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",
+    "embedded_total", "reused_total", "commits_total", "overflows", "reconciles", "last_event_age_s", "last_commit_age_s",
+    "last_verified_age_s", "latency_ms", "embedder", "store", "rss_bytes", "cpu_s",
+}  # fmt: skip
+_ROOT = {"name", "path", "kind", "state", "files", "chunks", "skipped", "watching", "watches", "polled_dirs"}
+_LONG = "# Long\n\n" + "\n".join(
+    f"## Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} tells about matter {n * 31 + m}." for m in range(12)) + "\n"
+    for n in range(6)
+)
+_FILES: dict[str | bytes, str | bytes] = {
+    "cats.md": CATS,
+    "deep/money talk.md": "# Interest\n\n## Rates\n\nThe central bank raised its rates.\n",
+    "long.md": _LONG,
+    "tool.py": "def main():\n    return 'wrench'\n",
+    "zürich ☃.md": "# Zürich\n\nEin Schneemann.\n",
+    "two\nlines.md": "# Newline\n\nA gnu.\n",
+    "red\x1b[31m.md": "# Escape\n\nA quagga, [bold]not markup[/bold], \x1b[31mred.\n",
+    b"bad\xff.md": "# Bytes\n\nA zebra.\n",
+    "noise\x1b[31m\n.md": bytes(range(256)) * 16,
+}
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Give a shell over an index of the files above, and a daemon."""
+    made = _indexed(Shell(tmp_path_factory.mktemp("c")))
+    with made.daemon():
+        assert made("sync").code == 0
+        yield made
+
+
+@pytest.fixture(scope="module", params=["index", "daemon"])
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Give a shell over the same files, without and with a daemon."""
+    if request.param == "index":
+        return _indexed(Shell(tmp_path_factory.mktemp("c")))
+    running: Shell = request.getfixturevalue("running")
+    return running
+
+
+def _indexed(shell: Shell) -> Shell:
+    for name, text in _FILES.items():
+        shell.write(name, text)
+    shell.configure("[[root]]", f'path = "{shell.notes}"')
+    assert shell("index").code == 0
+    return shell
+
+
+def _hits(printed: Printed) -> list[dict[str, Any]]:
+    return [hit for group in printed.json["groups"] for hit in group]
+
+
+def test_search_gives_groups_of_hits_with_the_names_of_the_interface(shell: Shell) -> None:
+    found = shell("search", "kitten", "--json").json
+    assert (found["query"], found["mode"]) == ("kitten", "hybrid")
+    (best, *_) = found["groups"][0]
+    assert set(best) == _HIT
+    assert (best["path"], best["root"], best["kind"], best["start_line"]) == ("cats.md", "notes", "markdown", 1)
+    assert best["file"] == str(shell.notes / "cats.md")
+
+
+def test_search_prints_where_the_best_chunk_stands_seen_from_here(shell: Shell) -> None:
+    printed = shell("search", "kitten", "--mode", "text", cwd=shell.notes)
+    assert printed.code == 0
+    assert printed.out.startswith("cats.md:1  Cats  ")
+    assert "    The kitten sleeps on the sofa.\n" in printed.out
+    assert shell("search", "kitten", "--mode", "text").out.startswith("notes/cats.md:1  ")
+
+
+def test_every_chunk_of_a_file_is_in_one_group_and_show_chunks_makes_the_list_flat(shell: Shell) -> None:
+    grouped = shell("search", "sentence part matter", "--mode", "text", "--json").json["groups"]
+    assert len(grouped) == 1
+    assert len(grouped[0]) > 1
+    assert {hit["path"] for hit in grouped[0]} == {"long.md"}
+    flat = shell("search", "sentence part matter", "--mode", "text", "--show-chunks", "--json").json["groups"]
+    assert [len(group) for group in flat] == [1] * len(grouped[0])
+    assert {hit["id"] for hit in grouped[0]} == {hit["id"] for (hit,) in flat}
+    scores = [hit["score"] for (hit,) in flat]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+def test_each_mode_finds_the_words_and_k_bounds_the_files(shell: Shell, mode: str) -> None:
+    found = shell("search", "The central bank raised its rates", "--mode", mode, "-k", "1", "--json").json
+    assert len(found["groups"]) == 1
+    assert found["groups"][0][0]["path"] == "deep/money talk.md"
+
+
+def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
+    for option, value, path in (
+        ("--path", "deep/*", "deep/money talk.md"),
+        ("--kind", "code", "tool.py"),
+        ("--section", "Long > Part 3", "long.md"),
+        ("--path", "o'hara", ""),
+        ("--section", "100%_\\", ""),
+        ("--kind", "x' OR '1'='1", ""),
+    ):
+        found = _hits(shell("search", "rates wrench kitten matter", option, value, "--json"))
+        assert {hit["path"] for hit in found} == ({path} if path else set()), (option, value)
+
+
+def test_a_search_without_a_result_succeeds_and_prints_nothing_on_standard_output(shell: Shell) -> None:
+    printed = shell("search", "xyzzyplugh", "--mode", "text")
+    assert (printed.code, printed.out) == (0, "")
+    assert printed.err.splitlines()[-1] == "nothing found"
+    assert shell("search", "xyzzyplugh", "--mode", "text", "--json").json["groups"] == []
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
+def test_an_empty_query_is_answered_or_refused_but_never_a_crash(shell: Shell, mode: str) -> None:
+    shell("search", "", "--mode", mode).is_calm(0, 2)
+    shell("search", "  \n\t", "--mode", mode).is_calm(0, 2)
+
+
+def test_a_query_is_text_and_no_syntax(shell: Shell) -> None:
+    for query in ('"', "a AND (b OR", "kitten*^~:", "[red]kitten[/]", "--", "'; DROP TABLE chunks; --", "☃" * 3000, "a\0b"):
+        assert shell("search", "--json", "--", query).json["query"] == query
+        shell("search", "--", query).is_calm(0)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("search", "\udcff"), ("search", "\udcff", "--json"), ("search", "x", "--path", "\udcff*"), ("show", "\udcff")],
+)
+def test_arguments_that_are_no_utf8_end_in_no_traceback(shell: Shell, arguments: tuple[str, ...]) -> None:
+    shell(*arguments).is_calm(0, 2)
+
+
+def test_what_is_not_there_is_refused_with_what_there_is(shell: Shell) -> None:
+    shell("search", "x", "--mode", "psychic").is_refused(2, "hybrid, vector, text")
+    shell("search", "x", "--root", "nowhere").is_refused(2, "there are: notes")
+    shell("remove", "nowhere").is_refused(2, "there are: notes")
+    for digits in ("f" * 32, "", "%", "x' OR '1'='1"):
+        shell("show", digits).is_refused(2, "no chunk")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("search", "kitten", "-k"), ("show", "ID", "--context"), ("verify", "--vectors"), ("sync", "--timeout")]
+)
+@pytest.mark.parametrize("digits", [30, 5000])
+def test_a_number_beyond_all_measure_is_a_wrong_call_or_a_large_number(
+    running: Shell, arguments: tuple[str, ...], digits: int
+) -> None:
+    chunk = _dumped(running)[0]["id"]
+    running(*[chunk if word == "ID" else word for word in arguments], "9" * digits).is_calm(0, 2)
+
+
+def test_a_context_beyond_all_measure_without_a_daemon_is_no_crash(shell: Shell) -> None:
+    shell("show", _dumped(shell)[0]["id"], "--context", "9" * 30).is_calm(0, 2)
+
+
+def _dumped(shell: Shell) -> list[dict[str, Any]]:
+    printed = shell("dump")
+    assert (printed.code, printed.err) == (0, "")
+    return [json.loads(line) for line in printed.out.splitlines()]
+
+
+def test_dump_prints_a_row_a_line_with_the_names_of_the_interface_sorted(shell: Shell) -> None:
+    rows = _dumped(shell)
+    assert all(list(row) == _ROW for row in rows)
+    places = [(row["root"], row["path"], row["start_line"]) for row in rows]
+    assert places == sorted(places)
+    assert {row["path"] for row in rows} == {
+        "cats.md", "deep/money talk.md", "long.md", "tool.py", "zürich ☃.md", "two\nlines.md", "red\x1b[31m.md",
+        "bad\\xff.md",
+    }  # fmt: skip
+
+
+def test_show_finds_a_chunk_by_the_first_digits_of_its_id(shell: Shell) -> None:
+    row = next(row for row in _dumped(shell) if row["path"] == "cats.md")
+    shown = shell("show", row["id"][:12], "--json").json
+    assert shown == {"id": row["id"], "chunks": [row]}
+    assert shell("show", row["id"].upper(), "--json").json == shown
+    printed = shell("show", row["id"])
+    assert printed.out == f"notes:cats.md:1-3  Cats  {row['id']}\n{CATS}"
+
+
+def test_show_gives_neighbours_and_the_whole_file_in_order(shell: Shell) -> None:
+    rows = [row for row in _dumped(shell) if row["path"] == "long.md"]
+    middle = rows[len(rows) // 2]
+    assert shell("show", middle["id"], "--whole", "--json").json["chunks"] == rows
+    at = rows.index(middle)
+    assert shell("show", middle["id"], "--context", "1", "--json").json["chunks"] == rows[at - 1 : at + 2]
+
+
+def test_text_of_a_file_is_printed_as_it_is_without_what_steers_a_terminal(shell: Shell) -> None:
+    printed = shell("search", "quagga", "--mode", "text")
+    assert "[bold]not markup[/bold]" in printed.out
+    assert "\x1b" not in printed.out
+
+
+def test_explain_tells_why_for_an_absolute_a_relative_and_a_home_path(shell: Shell) -> None:
+    told = shell("explain", str(shell.notes / "cats.md"), "--json").json
+    assert told["indexed"] is True
+    assert (told["root"], told["chunks"], told["problem"]) == ("notes", 1, None)
+    assert {"path", "rule", "decision", "reason", "last_reason"} <= set(told)
+    assert shell("explain", "cats.md", "--json", cwd=shell.notes).json == told
+    assert shell("explain", "~/notes/../notes/cats.md", "--json").json == told
+    human = shell("explain", "notes/cats.md")
+    assert human.out.startswith(f"path:         {shell.notes / 'cats.md'}\n")
+
+
+def test_explain_says_that_a_path_is_not_indexed(shell: Shell) -> None:
+    for name in ("nothing.md", "../other.md", ".", "two\nlines.md/x"):
+        assert shell("explain", name, "--json", cwd=shell.notes).json["indexed"] is False
+    shell("explain", "").is_calm(0, 2)
+
+
+@pytest.mark.parametrize("name", ["deep/money talk.md", "zürich ☃.md", "two\nlines.md", "bad\udcff.md"])
+def test_explain_knows_files_of_every_name(shell: Shell, name: str) -> None:
+    assert shell("explain", os.path.join(shell.notes, name), "--json").json["indexed"] is True
+
+
+def test_a_file_that_could_not_be_indexed_is_explained_and_listed_with_its_reason(shell: Shell) -> None:
+    told = shell("explain", "notes/noise\x1b[31m\n.md", "--json").json
+    assert (told["indexed"], told["problem"]) == (False, "binary content: not indexed")
+    (problem,) = shell("index", "--json").json["problems"]
+    assert problem["reason"] == "binary content: not indexed"
+
+
+@pytest.mark.parametrize("arguments", [("index",), ("search", "quagga"), ("explain", "notes/red\x1b[31m.md"), ("errors",)])
+def test_a_name_cannot_steer_the_terminal(shell: Shell, arguments: tuple[str, ...]) -> None:
+    printed = shell(*arguments)
+    assert "\x1b" not in printed.out + printed.err
+
+
+@pytest.mark.parametrize("arguments", [("index",), ("search", "gnu"), ("explain", "notes/two\nlines.md")])
+def test_a_newline_in_a_name_forges_no_line(shell: Shell, arguments: tuple[str, ...]) -> None:
+    printed = shell(*arguments)
+    assert [line for line in (printed.out + printed.err).splitlines() if line.startswith((".md", "lines.md"))] == []
+
+
+def test_roots_are_listed_with_what_they_hold(shell: Shell) -> None:
+    (root,) = shell("roots", "--json").json
+    assert root == {
+        "name": "notes", "path": str(shell.notes), "kind": "project", "from": "configuration",
+        "files": len(_FILES), "chunks": len(_dumped(shell)),
+    }  # fmt: skip
+    printed = shell("roots")
+    assert printed.err == ""
+    assert printed.out.startswith(f"notes  {shell.notes}  (project, ")
+
+
+def test_an_index_that_is_true_verifies(shell: Shell) -> None:
+    told = shell("verify", "--vectors", "all", "--json").json
+    assert set(told) >= {"ok", "files", "chunks", "differences"}
+    assert (told["ok"], told["differences"], told["chunks"]) == (True, [], len(_dumped(shell)))
+    printed = shell("verify")
+    assert printed.code == 0
+    assert printed.out.startswith("the index is what a clean rebuild gives")
+
+
+def test_index_again_embeds_nothing_and_has_the_same_names_with_and_without_a_daemon(shell: Shell) -> None:
+    told = shell("index", "--json").json
+    assert (told["files"], told["chunks"], told["embedded"], told["reused"]) == (len(_FILES), len(_dumped(shell)), 0, 0)
+    assert set(told) == {
+        "files", "chunks", "embedded", "reused", "upserted", "deleted", "actions", "away", "problems",
+    }  # fmt: skip
+
+
+def test_problems_of_index_name_the_file_alike_with_and_without_a_daemon(shell: Shell) -> None:
+    (problem,) = shell("index", "--json").json["problems"]
+    assert problem["path"] == str(shell.notes / "noise\x1b[31m\n.md")
+
+
+def test_a_folder_whose_name_is_no_utf8_is_refused_or_indexed_but_never_forgotten(shell: Shell) -> None:
+    folder = os.fsdecode(os.fsencode(shell.base) + b"/other\xff")
+    os.makedirs(folder, exist_ok=True)
+    printed = shell("index", folder)
+    assert "UnicodeEncodeError" not in printed.err
+    printed.is_calm(0, 2)
+
+
+def test_what_search_finds_without_a_daemon_is_said_to_be_of_the_last_index(shell: Shell) -> None:
+    printed = shell("search", "kitten")
+    offline = shell("status").code == 3
+    assert ("anchord is not running" in printed.err) == offline
+
+
+def test_status_has_the_names_of_the_interface(running: Shell) -> None:
+    printed = running("status", "--json")
+    assert (printed.code, printed.err) == (0, "")
+    told = printed.json
+    assert set(told) >= _STATUS
+    assert told["state"] == "idle"
+    assert set(told["roots"][0]) >= _ROOT
+    assert {"path", "reason"} < set(told["failed"][0])
+    assert {"p50", "p95"} == set(told["latency_ms"])
+    assert {"state", "model", "rate"} <= set(told["embedder"])
+    assert {"rows", "fragments", "versions", "bytes"} == set(told["store"])
+
+
+def test_failed_files_carry_since_when_as_the_interface_names_it(running: Shell) -> None:
+    assert {"path", "reason", "since"} <= set(running("status", "--json").json["failed"][0])
+
+
+def test_status_for_people_is_safe_and_begins_with_the_state(running: Shell) -> None:
+    printed = running("status")
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out.startswith("idle  anchord ")
+    assert "\x1b" not in printed.out
+
+
+def test_status_gives_a_failed_file_one_line(running: Shell) -> None:
+    assert not any(line.startswith(".md") for line in running("status").out.splitlines())
+
+
+def test_sync_makes_what_was_written_findable(running: Shell) -> None:
+    running.write("fresh.md", "# Fresh\n\nA wombat.\n")
+    assert running("sync").code == 0
+    assert [hit["path"] for hit in _hits(running("search", "wombat", "--mode", "text", "--json"))] == ["fresh.md"]
+    running.write("fresh.md", "# Fresh\n\nA numbat.\n")
+    found = running("search", "numbat", "--mode", "text", "--fresh", "--json")
+    assert [hit["path"] for hit in _hits(found)] == ["fresh.md"]
+    (running.notes / "fresh.md").unlink()
+    assert running("sync", "--json", "--timeout", "100").json["synced"] is True
+
+
+def test_a_strange_timeout_of_sync_ends_in_sync_or_says_that_it_is_over(running: Shell) -> None:
+    for timeout in ("-1", "nan", "0", "1e999"):
+        printed = running("sync", "--timeout", timeout)
+        if printed.code:
+            printed.is_refused(printed.code)
+
+
+def test_a_second_instance_is_refused_with_the_process_that_is_first(running: Shell) -> None:
+    pid = running("status", "--json").json["pid"]
+    running("run").is_refused(1, f"process {pid}")
+    running("start").is_refused(1, f"process {pid}")
+
+
+def test_added_and_removed_roots_are_followed_at_once(running: Shell) -> None:
+    other = running.base / "other place"
+    other.mkdir()
+    (other / "b.md").write_text("# B\n\nA capybara.\n")
+    assert running("add", "other place", "--name", "o p").code == 0
+    assert running("sync").code == 0
+    assert [hit["root"] for hit in _hits(running("search", "capybara", "--mode", "text", "--json"))] == ["o p"]
+    running("add", str(other)).is_refused(2, "o p")
+    printed = running("remove", "o p")
+    assert (printed.code, printed.out) == (0, "removed o p: 1 chunks\n")
+    assert _hits(running("search", "capybara", "--mode", "text", "--json")) == []
+
+
+def test_a_configuration_broken_meanwhile_is_named_and_the_daemon_goes_on(running: Shell) -> None:
+    good = running.config.read_text()
+    running.config.write_text(good + "[wach]\n")
+    try:
+        running("add", "notes").is_refused(2, "unknown key `wach`", "did you mean `watch`?")
+        running("index").is_refused(2, "unknown key `wach`")
+        assert running("status").code == 0
+        assert _hits(running("search", "kitten", "--json"))
+    finally:
+        running.config.write_text(good)

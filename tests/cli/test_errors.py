@@ -1,0 +1,312 @@
+"""Wrong calls, wrong configurations and strange surroundings: one line, the right exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from cli.conftest import CATS, PATIENCE_S, Printed, Shell
+
+_COMMANDS = [
+    "run", "start", "stop", "restart", "add", "remove", "roots", "index", "status", "sync", "search", "show", "chunk", "diff",
+    "explain", "errors", "pause", "resume", "dump", "verify", "config", "config show", "config path", "config check",
+]  # fmt: skip
+_OPTIONS = {
+    "run": ["--kind"],
+    "add": ["--kind", "--name"],
+    "status": ["--json", "--watch"],
+    "sync": ["--timeout"],
+    "search": ["-k", "--mode", "--root", "--path", "--kind", "--section", "--show-chunks", "--fresh", "--json"],
+    "show": ["--whole", "--context"],
+    "chunk": ["--strategy", "--path", "--json", "--check"],
+    "diff": ["--against"],
+    "verify": ["--repair"],
+}
+"""Of the interface's table, without those that only conversations have."""
+_PRINTING = [
+    "add", "remove", "roots", "index", "status", "sync", "search", "show", "chunk", "diff", "explain", "errors", "verify",
+    "config show", "config path", "config check",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Give one shell without daemon, over an index of one file, to tests that leave nothing behind."""
+    made = Shell(tmp_path_factory.mktemp("c"))
+    made.write("cats.md", CATS)
+    made.configure("[[root]]", f'path = "{made.notes}"')
+    assert made("index").code == 0
+    return made
+
+
+def test_every_command_has_help(bare: Shell) -> None:
+    for command in _COMMANDS:
+        printed = bare(*command.split(), "--help")
+        assert (printed.code, printed.err) == (0, ""), command
+        assert "Usage: " in printed.out
+        assert "\x1b" not in printed.out
+        assert bare(*command.split(), "-h").out == printed.out
+
+
+def test_the_commands_have_the_options_of_the_interface(bare: Shell) -> None:
+    helps = {command: bare(command, "--help").out.replace(",", " ").split() for command in _OPTIONS}
+    missing = [f"{name} {option}" for name, options in _OPTIONS.items() for option in options if option not in helps[name]]
+    assert missing == []
+
+
+def test_the_commands_that_print_a_result_have_json(bare: Shell) -> None:
+    assert [command for command in _PRINTING if "--json" not in bare(*command.split(), "--help").out] == []
+
+
+def test_the_version_is_printed(bare: Shell) -> None:
+    printed = bare("--version")
+    assert (printed.code, printed.err) == (0, "")
+    assert printed.out.startswith("anchord ")
+
+
+@pytest.mark.parametrize("arguments", [(), ("config",)])
+def test_no_command_gives_a_help_that_can_be_read(bare: Shell, arguments: tuple[str, ...]) -> None:
+    printed = bare(*arguments)
+    assert printed.code in {0, 2}
+    assert "Commands:" in [line.strip() for line in (printed.out + printed.err).splitlines()]
+
+
+_WRONG: list[tuple[tuple[str, ...], str]] = [
+    (("frobnicate",), "frobnicate"),
+    (("stats",), "stats"),
+    (("config", "edit"), "edit"),
+    (("--frobnicate",), "--frobnicate"),
+    (("status", "--frobnicate"), "--frobnicate"),
+    (("search",), "QUERY"),
+    (("search", "two", "words"), "words"),
+    (("show",), "ID"),
+    (("chunk",), "FILE"),
+    (("diff",), "FILE"),
+    (("add",), "PATH"),
+    (("remove",), "NAME"),
+    (("explain",), "PATH"),
+    (("search", "x", "-k"), "-k"),
+    (("show", "x", "--context", "-1"), "--context"),
+    (("show", "x", "--context", "½"), "--context"),
+    (("sync", "--timeout", "soon"), "--timeout"),
+    (("verify", "--vectors", "-1"), "--vectors"),
+    (("verify", "--vectors", "²"), "--vectors"),
+    (("verify", "--vectors", ""), "--vectors"),
+    (("chunk", "notes/cats.md", "--strategy", "psychic"), "psychic"),
+    (("add", "notes", "--kind", "psychic"), "psychic"),
+    (("run", "notes", "--kind", "psychic"), "psychic"),
+    (("start", "notes", "--kind", "psychic"), "psychic"),
+    (("\udcff",), ""),
+    (("new\nline",), "new"),
+]
+
+
+def test_a_wrong_call_is_one_line_and_2(bare: Shell) -> None:
+    for arguments, said in _WRONG:
+        bare(*arguments).is_refused(2, said)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("remove", "\x1b[31m"),
+        ("index", "\x1b[31m"),
+        ("chunk", "\x1b[31m.md"),
+        ("search", "x", "--mode", "\x1b[31m"),
+        ("\x1b[31m",),
+    ],
+)
+def test_an_argument_named_in_a_complaint_cannot_steer_the_terminal(bare: Shell, arguments: tuple[str, ...]) -> None:
+    printed = bare(*arguments)
+    printed.is_refused(2)
+    assert "\x1b" not in printed.err
+
+
+def test_an_unknown_key_is_named_with_the_nearest_one_by_every_command(shell: Shell) -> None:
+    shell.write("cats.md", CATS)
+    shell("config", "path")
+    assert shell("index", "notes").code == 0
+    shell.config.write_text("[embedding]\nprovidr = 'hash'\n")
+    for command in (
+        "config check", "config show", "roots", "index", "dump", "verify", "search x", "show x", "explain x", "run", "start",
+        "add notes", "remove notes", "chunk notes/cats.md", "diff notes/cats.md --against notes/cats.md",
+    ):  # fmt: skip
+        shell(*command.split()).is_refused(2, "unknown key `embedding.providr`", "did you mean `provider`?")
+
+
+_WRONG_CONFIGURATIONS = [
+    (b"[embedding\n", "config.toml"),
+    (b"\xff\xfe", "config.toml"),
+    (b"watch = 3\n", "watch"),
+    (b"root = 'x'\n", "root"),
+    (b"[[root]]\n", "path"),
+    (b"[[root]]\npath = 'relative'\n", "relative"),
+    (b"[[root]]\npath = '/a\x00b'\n", "config.toml"),
+    (b"[watch]\nsettle_ms = 'soon'\n", "watch.settle_ms"),
+    (b"[watch]\nsettle_ms = nan\n", "watch.settle_ms"),
+    (b"[embedding]\nprovider = 'psychic'\n", "embedding.provider"),
+    (b"\x1b[31m = 1\n", "config.toml"),
+    (b'"a\\nb" = 1\n', "unknown key"),
+]
+
+
+def test_a_wrong_configuration_is_one_line_that_says_where(shell: Shell) -> None:
+    for text, said in _WRONG_CONFIGURATIONS:
+        shell.config.write_bytes(text)
+        printed = shell("config", "check")
+        printed.is_refused(2, said)
+        assert "\x1b" not in printed.err
+    shell("config", "path").is_calm(0)
+
+
+def test_a_key_of_the_configuration_cannot_steer_the_terminal(shell: Shell) -> None:
+    shell.config.write_bytes(b'"\\u001b[31m" = 1\n')
+    printed = shell("config", "check")
+    printed.is_refused(2, "unknown key")
+    assert "\x1b" not in printed.err
+
+
+def test_a_configuration_that_is_a_folder_is_refused(shell: Shell) -> None:
+    shell.config.unlink()
+    shell.config.mkdir()
+    shell("config", "check").is_refused(2, "config.toml")
+
+
+def test_a_configuration_that_links_to_nowhere_cannot_take_a_root_and_says_so(shell: Shell) -> None:
+    shell.config.unlink()
+    shell.config.symlink_to(shell.base / "nowhere" / "config.toml")
+    printed = shell("add", "notes")
+    printed.has_no_traceback()
+    assert printed.code in {0, 1, 2}
+
+
+def test_a_model_that_is_not_here_is_named(shell: Shell) -> None:
+    shell.configure('embedding.model = "nonesuch"')
+    shell.write("cats.md", CATS)
+    shell("index", "notes").is_refused(2, "nonesuch")
+    shell("chunk", "notes/cats.md").is_refused(2, "nonesuch")
+
+
+def test_a_home_that_cannot_be_is_named(shell: Shell) -> None:
+    (shell.base / "file").write_text("")
+    shell("status", ANCHORD_HOME=str(shell.base / "file")).is_refused(2, "ANCHORD_HOME")
+    shell("status", ANCHORD_HOME=str(shell.base / "file" / "below")).is_refused(2, "ANCHORD_HOME")
+    shell("status", ANCHORD_HOME=str(shell.base / ("long" * 40))).is_refused(2, "ANCHORD_HOME")
+    shell("config", "path", ANCHORD_HOME=str(shell.base / "ünï ☃")).is_calm(0)
+
+
+def test_a_home_whose_name_is_no_utf8_is_used_or_refused(shell: Shell) -> None:
+    for command in (("config", "path"), ("config", "show"), ("config", "show", "--json"), ("roots",)):
+        shell(*command, ANCHORD_HOME=str(shell.base / "bad\udcff")).is_calm(0, 2)
+
+
+def test_a_home_that_others_may_write_to_is_refused_with_the_command_that_mends_it(shell: Shell) -> None:
+    shell("config", "path")
+    (shell.home / "data").chmod(0o777)
+    shell("status").is_refused(2, "lets others write", "chmod 700")
+
+
+@pytest.mark.parametrize("file", ["log/anchord.log", "data/anchord.lock"])
+def test_a_folder_where_a_file_of_ours_belongs_is_one_line(shell: Shell, file: str) -> None:
+    shell("config", "path")
+    (shell.home / file).mkdir()
+    printed = shell("start", "notes") if file.startswith("log") else shell("index", "notes")
+    try:
+        printed.has_no_traceback()
+    finally:
+        shell("stop")
+    if printed.code:
+        printed.is_refused(printed.code)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("search", "kitten"), ("status",), ("explain", "x.md"), ("index", "."), ("chunk", "x"), ("add", ".")]
+)
+def test_standing_in_a_folder_that_is_gone_ends_in_no_traceback(bare: Shell, arguments: tuple[str, ...]) -> None:
+    here = bare.base / "away"
+    here.mkdir()
+    printed = bare(*arguments, cwd=here, gone=True)
+    printed.has_no_traceback()
+    if printed.code:
+        assert [line.startswith("anchord: ") for line in printed.err.splitlines()].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "$anchord config show --json | true",
+        "$anchord --help | true",
+        "$anchord frobnicate 2>&1 | true",
+        "$anchord chunk long.md --json | head -c 1",
+    ],
+)
+def test_a_reader_that_goes_away_is_no_news(bare: Shell, script: str) -> None:
+    (bare.base / "long.md").write_text("Words of a long text.\n\n" * 20_000)
+    assert bare.script(script).err == ""
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["$anchord chunk - <&-", "$anchord config path >&-", "$anchord config show --json >&-", "$anchord frobnicate 2>&-"],
+)
+def test_a_closed_stream_is_no_traceback(bare: Shell, script: str) -> None:
+    bare.script(script).has_no_traceback()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
+@pytest.mark.parametrize("command", ["config show", "config show --json"])
+def test_a_full_disk_behind_standard_output_is_a_failure_in_one_line(bare: Shell, command: str) -> None:
+    printed = bare.script(f"$anchord {command} > /dev/full")
+    printed.has_no_traceback()
+    assert printed.code != 0
+    assert printed.err.count("\n") == 1
+
+
+def _on_terminal(shell: Shell, *arguments: str, **environment: str) -> str:
+    """Return what a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "anchord", *arguments],
+        env=shell.environment | {"TERM": "xterm-256color"} | environment, cwd=shell.base,
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    written = b""
+    try:
+        while piece := os.read(ours, 65536):
+            written += piece
+    except OSError:  # Linux says that the other side is closed so.
+        pass
+    os.close(ours)
+    assert process.wait(PATIENCE_S) == 0
+    return written.decode()
+
+
+def test_a_terminal_gets_colours_and_a_pipe_gets_none(bare: Shell) -> None:
+    assert "\x1b[" in _on_terminal(bare, "chunk", "notes/cats.md")
+    assert "\x1b" not in bare.process("chunk", "notes/cats.md").out
+
+
+def test_json_on_a_terminal_has_no_colours(bare: Shell) -> None:
+    assert "\x1b" not in _on_terminal(bare, "config", "show", "--json")
+
+
+@pytest.mark.parametrize("arguments", [("chunk", "notes/cats.md"), ("index",)])
+def test_no_color_gives_plain_text_on_a_terminal(bare: Shell, arguments: tuple[str, ...]) -> None:
+    assert "\x1b" not in _on_terminal(bare, *arguments, NO_COLOR="1")
+
+
+def test_shell_completion_completes_commands(bare: Shell) -> None:
+    done = bare.script(
+        "_ANCHORD_COMPLETE=complete_bash COMP_WORDS='anchord ver' COMP_CWORD=1 "
+        f"{os.path.join(os.path.dirname(sys.executable), 'anchord')}"
+    )
+    assert done.out.split() == ["verify"]
+
+
+def test_the_entry_point_and_the_module_are_the_same(bare: Shell) -> None:
+    printed: Printed = bare.process("config", "path")
+    assert (printed.code, printed.out, printed.err) == (0, f"{bare.config}\n", "")

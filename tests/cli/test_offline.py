@@ -1,0 +1,481 @@
+"""What needs no daemon: indexing once, the configuration and its roots, `chunk` and `diff`, and what is said when none runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from cli.conftest import CATS, PATIENCE_S, Shell, until
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anchord import chunk_text
+from anchord.adapters.lock import WriterLock
+
+_CHUNK = {
+    "chunk_id", "content", "embed_text", "header_path", "start_line", "end_line", "anchor_line", "content_hash", "token_count",
+    "kind",
+}  # fmt: skip
+_DOGS = "# Dogs\n\nA dog barks at the postman.\n"
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """Give one shell without index or daemon to tests that leave nothing behind."""
+    made = Shell(tmp_path_factory.mktemp("c"))
+    made.write("cats.md", CATS)
+    return made
+
+
+@pytest.fixture
+def indexed(shell: Shell) -> Shell:
+    """Give a shell whose two files are indexed."""
+    shell.write("cats.md", CATS)
+    shell.write("dogs.md", _DOGS)
+    assert shell("index", "notes").code == 0
+    return shell
+
+
+def test_what_needs_a_daemon_says_that_none_runs(bare: Shell) -> None:
+    for command in ("status", "sync", "pause", "resume"):
+        bare(command).is_refused(3, "anchord is not running", "`anchord start`")
+
+
+def test_status_as_json_is_one_value_even_without_a_daemon(bare: Shell) -> None:
+    printed = bare("status", "--json")
+    assert printed.code == 3
+    assert printed.json["state"] not in {"idle", "indexing", "scanning", "starting", "paused", "degraded"}
+    assert printed.err.count("\n") == 1
+
+
+def test_stop_without_a_daemon_has_nothing_to_do(bare: Shell) -> None:
+    bare("stop").is_calm(0, 3)
+
+
+def test_a_socket_that_nobody_listens_on_counts_as_no_daemon(indexed: Shell) -> None:
+    left = indexed.home / "run" / "anchord.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(left))
+    indexed("status").is_refused(3, "`anchord start`")
+    indexed("sync").is_refused(3, "`anchord start`")
+    assert [group[0]["path"] for group in indexed("search", "dog", "--mode", "text", "--json").json["groups"]] == ["dogs.md"]
+    assert indexed("index").code == 0
+    assert indexed("stop").code in {0, 3}
+    left.unlink()
+    left.write_text("no socket at all")
+    indexed("status").is_refused(3, "`anchord start`")
+    assert indexed("roots").code == 0
+
+
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"{}\n", b"[]\n", b"\xff\n", b'{"error":1}\n'])
+def test_a_listener_that_does_not_speak_the_protocol_is_one_line(shell: Shell, answer: bytes) -> None:
+    shell("config", "path")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(shell.home / "run" / "anchord.sock"))
+        listener.listen()
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(100_000)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        printed = shell("status")
+        thread.join()
+    printed.has_no_traceback()
+    assert printed.code in {1, 3}
+    assert printed.err.count("\n") == 1
+
+
+def test_questions_to_an_index_that_is_not_there_say_how_to_make_one(shell: Shell) -> None:
+    for arguments in (("dump",), ("search", "x"), ("show", "ab"), ("explain", "notes/cats.md"), ("verify",)):
+        shell(*arguments).is_refused(1, "there is no index yet", "`anchord index FOLDER`")
+
+
+def test_repairing_an_index_that_is_not_there_is_no_success(shell: Shell) -> None:
+    shell("verify", "--repair").is_refused(1, "there is no index yet")
+
+
+def test_index_without_any_root_is_a_wrong_call(bare: Shell) -> None:
+    bare("index").is_refused(2, "no roots", "`anchord index FOLDER`")
+
+
+@pytest.mark.parametrize("spoil", [b"garbage" * 1000, b""])
+def test_a_spoiled_catalogue_is_one_line_and_the_advice_differs_from_what_failed(indexed: Shell, spoil: bytes) -> None:
+    for file in (indexed.home / "data").glob("state.sqlite*"):
+        file.unlink()
+    (indexed.home / "data" / "state.sqlite").write_bytes(spoil)
+    for command in (("dump",), ("search", "dog"), ("explain", "notes/cats.md"), ("roots",)):
+        indexed(*command).is_refused(1, "state.sqlite")
+    again = indexed("index", "notes")
+    if again.code:
+        again.is_refused(1, "state.sqlite")
+        assert "`anchord index`" not in again.err, "index advises to run index"
+    else:
+        assert indexed("verify").code == 0
+
+
+def test_a_table_that_is_gone_is_one_line_and_indexing_brings_it_back(indexed: Shell) -> None:
+    (indexed.home / "data" / "lance").rename(indexed.home / "data" / "away")
+    for command in (("dump",), ("search", "dog"), ("verify",)):
+        printed = indexed(*command)
+        printed.has_no_traceback()
+        assert printed.code in {0, 1}
+    assert indexed("index", "--json").json["chunks"] == 2
+    assert indexed("verify").code == 0
+
+
+def test_index_tells_what_it_did_and_a_second_run_does_nothing(shell: Shell) -> None:
+    shell.write("cats.md", CATS)
+    shell.write("dogs.md", _DOGS)
+    first = shell("index", str(shell.notes), "--json").json
+    assert (first["files"], first["chunks"], first["embedded"], first["problems"], first["away"]) == (2, 2, 2, [], [])
+    assert shell("index", "notes", "--json").json["embedded"] == 0
+    assert shell("index", "~/notes/", "--json").json["embedded"] == 0
+    assert shell("index", ".", "--json", cwd=shell.notes).json["embedded"] == 0
+    printed = shell("index")
+    assert printed.out == "up to date: 2 files, 2 chunks; 0 texts embedded now, 0 vectors reused\n"
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("name", ["with space", "ünï☃", "new\nline", "-dash", "[red]quo'te\"", "bad\udcff"])
+def test_a_folder_of_any_name_is_indexed_searched_and_listed(shell: Shell, name: str) -> None:
+    folder = shell.base / name
+    folder.mkdir()
+    (folder / name).with_suffix(".md").write_text(CATS)
+    assert shell("index", "--json", "--", f"./{name}").json["chunks"] == 1
+    (root,) = shell("roots", "--json").json
+    assert root["chunks"] == 1
+    (hit,) = shell("search", "kitten", "--mode", "text", "--json").json["groups"][0]
+    assert hit["root"] == root["name"]
+    for command in (("roots",), ("search", "kitten"), ("verify",), ("dump",), ("explain", f"./{name}/{name}.md")):
+        shell(*command).is_calm(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [("nowhere", "does not exist"), ("notes/cats.md", "is no folder"), ("", "empty"), ("/", "too wide"), ("~", "too wide")],
+)
+def test_what_cannot_be_a_root_is_refused(bare: Shell, path: str, said: str) -> None:
+    for command in ("index", "run", "start", "add"):
+        bare(command, path).is_refused(2, said)
+
+
+def test_a_file_that_cannot_be_indexed_is_named_on_standard_error_and_the_rest_goes_on(shell: Shell) -> None:
+    shell.write("noise.md", bytes(range(256)) * 16)
+    shell.write("cats.md", CATS)
+    printed = shell("index", "notes")
+    assert printed.code == 0
+    assert printed.err.count("\n") == 1
+    assert printed.err.endswith("noise.md: binary content: not indexed\n")
+    assert printed.out.startswith("up to date: ")
+
+
+def test_an_index_that_another_process_writes_is_refused_in_one_line(indexed: Shell) -> None:
+    lock = WriterLock(indexed.home / "data" / "anchord.lock")
+    try:
+        for command in (("index",), ("run",), ("start",), ("verify", "--repair"), ("remove", "notes")):
+            indexed(*command).is_refused(1, f"process {os.getpid()}")
+        indexed("sync").is_refused(3, f"process {os.getpid()}")
+        indexed("status").is_refused(3, f"process {os.getpid()}")
+        assert indexed("search", "dog").code == 0
+    finally:
+        lock.release()
+
+
+def test_verify_lists_what_differs_and_repair_mends_it(indexed: Shell) -> None:
+    (indexed.notes / "cats.md").unlink()
+    indexed.write("new.md", "# New\n\nA newt.\n")
+    told = indexed("verify", "--json")
+    assert told.code == 1
+    assert told.json["ok"] is False
+    assert {(d["kind"], d["path"]) for d in told.json["differences"]} == {("extra", "cats.md"), ("missing", "new.md")}
+    assert told.json["differences_total"] == 2
+    printed = indexed("verify")
+    assert printed.code == 1
+    assert [line.split()[:2] for line in printed.out.splitlines()[:2]] == [
+        ["extra", "notes:cats.md"],
+        ["missing", "notes:new.md"],
+    ]
+    assert "2 differences" in printed.out
+    assert printed.err.count("\n") == 1
+    assert "--repair" in printed.err
+    mended = indexed("verify", "--repair", "--json")
+    assert (mended.code, mended.json["ok"], mended.json["chunks"]) == (0, True, 2)
+    assert indexed("verify", "--vectors", "all").code == 0
+
+
+def test_a_root_that_is_away_is_said_to_be_left_alone(indexed: Shell) -> None:
+    indexed.notes.rename(indexed.base / "gone")
+    printed = indexed("index")
+    assert printed.code == 0
+    assert printed.err == "left alone: notes: the folder is gone\n"
+    assert indexed("index", "--json").json["away"] == ["notes: the folder is gone"]
+    assert indexed("search", "kitten", "--mode", "text").out != ""
+
+
+def test_ctrl_c_ends_an_index_with_130_and_one_line_and_the_next_run_goes_on(shell: Shell) -> None:
+    for n in range(400):
+        shell.write(f"{n}.md", f"# Note {n}\n\nMatter {n * 31}.\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "anchord", "index", "notes"],
+        env=shell.environment, cwd=shell.base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    until((shell.home / "data" / "vectors.sqlite").exists)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+    assert shell("index", "notes", "--json").json["chunks"] == 400
+    assert shell("verify").code == 0
+    assert err.startswith(b"anchord: stopped; ")
+    assert err.count(b"\n") == 1
+
+
+def test_roots_are_added_listed_and_removed(shell: Shell) -> None:
+    shell.write("cats.md", CATS)
+    assert shell("roots", "--json").json == []
+    none = shell("roots")
+    assert (none.out, none.err) == ("", "no roots yet: `anchord add FOLDER` adds one\n")
+    added = shell("add", "notes")
+    assert added.out.startswith(f"added notes ({shell.notes})")
+    (root,) = shell("roots", "--json").json
+    assert (root["name"], root["path"], root["from"], root["chunks"]) == ("notes", str(shell.notes), "configuration", 0)
+    shell("add", "~/notes").is_refused(2, "in the root `notes` already")
+    (shell.notes / "deep").mkdir()
+    shell("add", str(shell.notes / "deep")).is_refused(2, "in the root `notes` already")
+    assert shell("index").code == 0
+    assert shell("remove", "notes").out == "removed notes: 1 chunks\n"
+    assert "notes" not in {root["name"] for root in shell("roots", "--json").json}
+    assert shell("dump").out == ""
+    shell("remove", "notes").is_refused(2, "no root `notes`")
+    assert 'embedding.provider = "hash"' in shell.config.read_text()
+
+
+@pytest.mark.parametrize("name", ["a b", "☃", "[bold]", "x\ny", 'q"', "\x1b[31m", "-"])
+def test_a_root_may_have_any_name_and_is_removed_by_it(shell: Shell, name: str) -> None:
+    printed = shell("add", "notes", "--name", name)
+    if printed.code == 2:
+        printed.is_refused(2)
+        return
+    assert printed.code == 0
+    assert "\x1b" not in printed.out
+    assert printed.out.count("\n") == 1
+    assert [root["name"] for root in shell("roots", "--json").json] == [name]
+    assert shell("remove", "--", name).code == 0
+    assert shell("roots", "--json").json == []
+
+
+def test_where_anchord_writes_itself_is_never_indexed(shell: Shell) -> None:
+    printed = shell("add", str(shell.home))
+    printed.is_calm(0, 2)
+    if printed.code == 0:
+        assert shell("index", "--json").json["chunks"] == 0
+
+
+def test_two_roots_cannot_share_a_name(shell: Shell) -> None:
+    (shell.base / "other").mkdir()
+    assert shell("add", "notes", "--name", "same").code == 0
+    shell("add", "other", "--name", "same").is_refused(2, "there is a root `same` already")
+
+
+def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> None:
+    shell.configure("watch.settle_ms = 300", "[[root]]", f'path = "{shell.notes}"')
+    told = shell("config", "show", "--json").json
+    keys = {entry["key"]: entry for entry in told["keys"]}
+    assert told["file"] == str(shell.config)
+    assert (keys["watch.settle_ms"]["value"], keys["watch.settle_ms"]["origin"]) == (300, str(shell.config))
+    assert (keys["watch.mode"]["value"], keys["watch.mode"]["origin"]) == ("auto", "default")
+    assert {
+        "chunking.strategy",
+        "embedding.model",
+        "store.uri",
+        "watch.max_wait_ms",
+        "watch.reconcile_s",
+        "privacy.redact",
+    } < set(keys)
+    assert told["roots"][0]["path"] == str(shell.notes)
+    printed = shell("config", "show")
+    assert f"watch.settle_ms = 300  # {shell.config}\n" in printed.out
+    assert "watch.mode = 'auto'  # default\n" in printed.out
+
+
+def test_a_key_written_with_its_default_value_comes_from_the_file_all_the_same(shell: Shell) -> None:
+    shell.configure('watch.mode = "auto"')
+    keys = {entry["key"]: entry["origin"] for entry in shell("config", "show", "--json").json["keys"]}
+    assert keys["watch.mode"] == str(shell.config)
+
+
+def test_config_path_and_check_say_where_it_is_and_that_it_is_right(shell: Shell) -> None:
+    assert shell("config", "path").out == f"{shell.config}\n"
+    assert shell("config", "check").out == f"{shell.config} is right\n"
+    shell.configure("chunking.max_chars = 900")
+    assert shell("config", "check").err == "chunking.max_chars has no effect in this version\n"
+    shell.config.unlink()
+    assert shell("config", "check").code == 0
+    assert "does not exist" in shell("config", "check").out
+
+
+def test_chunk_gives_what_the_python_function_gives(bare: Shell) -> None:
+    told = bare("chunk", "-", "--json", stdin=CATS.encode()).json
+    assert told == chunk_text(CATS)
+    assert set(told[0]) == _CHUNK
+    code = bare("chunk", "-", "--path", "a.py", "--json", stdin=b"def f():\n    return 1\n").json
+    assert [piece["kind"] for piece in code] == ["code"]
+
+
+def test_chunk_has_the_ids_of_the_index(indexed: Shell) -> None:
+    rows = [json.loads(line)["id"] for line in indexed("dump").out.splitlines()]
+    told = [indexed("chunk", f"notes/{name}.md", "--json").json[0]["chunk_id"] for name in ("cats", "dogs")]
+    assert told == rows
+    assert indexed("chunk", "dogs.md", "--json", cwd=indexed.notes).json[0]["chunk_id"] == rows[1]
+
+
+def test_chunk_for_people_gives_lines_section_and_text(bare: Shell) -> None:
+    printed = bare("chunk", "notes/cats.md")
+    assert (printed.code, printed.err) == (0, "")
+    head, *lines = printed.out.splitlines()
+    assert head.startswith("1-3  Cats  ")
+    assert lines == ["    # Cats", "    ", "    The kitten sleeps on the sofa."]
+
+
+@pytest.mark.parametrize("text", [b"", b"\xef\xbb\xbf", b"   \n\t\n"])
+def test_chunk_of_nothing_is_an_empty_list(bare: Shell, text: bytes) -> None:
+    assert bare("chunk", "-", "--json", stdin=text).json == []
+    assert bare("chunk", "-", stdin=text).out == ""
+    assert bare("chunk", "-", "--check", stdin=text).code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("nowhere.md", "no file"), ("notes", "no file"), ("", "no file"), ("/dev/null", ""), ("bad\udcff", "no file")],
+)
+def test_chunk_and_diff_of_what_is_no_file_are_refused(bare: Shell, file: str, said: str) -> None:
+    bare("chunk", file).is_refused(2, said)
+    bare("diff", file, "--against", "notes/cats.md").is_refused(2, said)
+    bare("diff", "notes/cats.md", "--against", file).is_refused(2)
+
+
+def test_binary_content_is_refused(bare: Shell) -> None:
+    bare("chunk", "-", stdin=bytes(range(256)) * 16).is_refused(2, "binary")
+    noise = bare.base / "noise.md"
+    noise.write_bytes(bytes(range(256)) * 16)
+    bare("chunk", "noise.md").is_refused(2, "noise.md", "binary")
+    bare("diff", "noise.md", "--against", "notes/cats.md").is_refused(2, "noise.md", "binary")
+    bare("diff", "notes/cats.md", "--against", "noise.md").is_refused(2, "noise.md", "binary")
+
+
+def test_chunk_check_prints_figures_and_as_json_one_value(bare: Shell) -> None:
+    printed = bare("chunk", "notes/cats.md", "--check")
+    assert printed.code == 0
+    assert printed.out.startswith("chunks: ")
+    assert isinstance(bare("chunk", "notes/cats.md", "--check", "--json").json, dict)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_chunk_check_finds_a_file_whole_in_every_encoding_that_is_indexed(bare: Shell, encoding: str) -> None:
+    mark = "\ufeff" if encoding.endswith("e") else ""
+    data = f"{mark}\n# Cats\n\nThe kitten.\n\nMore lines.\n".encode(encoding)
+    assert len(bare("chunk", "-", "--json", stdin=data).json) == 1
+    printed = bare("chunk", "-", "--check", stdin=data)
+    assert printed.code == 0, printed.out
+
+
+_PIECES = [
+    "# ", "## ", "word ", "\n", "\n\n", "\r\n", "\r", "```\n", "- ", "> ", "\t", "| a | b |\n", "\x0b", "\x0c", "\u2028",
+    "\x85", "é", "---\n",
+]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(st.lists(st.sampled_from(_PIECES), max_size=40).map("".join))
+def test_chunk_check_finds_nothing_wrong_with_any_text(bare: Shell, text: str) -> None:
+    printed = bare("chunk", "-", "--check", stdin=text.encode())
+    assert (printed.code, printed.err) == (0, ""), printed.out
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main", *arguments],
+        cwd=folder, check=True, capture_output=True, stdin=subprocess.DEVNULL,
+        env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def repository(shell: Shell) -> Shell:
+    """Give a shell whose folder is a git repository with one commit."""
+    sections = "\n".join(f"## Part {n}\n\n" + f"Words of part {n}, some of them. " * 20 + "\n" for n in range(8))
+    shell.write("cats.md", f"# Cats\n\n{sections}")
+    _git(shell.notes, "init")
+    _git(shell.notes, "add", ".")
+    _git(shell.notes, "commit", "-m", "first")
+    return shell
+
+
+def test_diff_counts_what_an_edit_costs_as_the_index_then_finds_it(repository: Shell) -> None:
+    file = repository.notes / "cats.md"
+    assert repository("index", "notes").code == 0
+    same = repository("diff", "notes/cats.md", "--json").json
+    assert (same["moved"], same["new"], same["vanished"], same["embedded"]) == (0, 0, 0, 0)
+    before = {json.loads(line)["id"] for line in repository("dump").out.splitlines()}
+    file.write_text("A line above everything.\n\n" + file.read_text().replace("Words of part 5", "Other words of part 5"))
+    told = repository("diff", "notes/cats.md", "--json").json
+    assert told["new"] >= 1
+    assert told["moved"] >= 1
+    changes = [row["change"] for row in told["chunks"]]
+    assert {what: changes.count(what) for what in ("kept", "moved", "new", "vanished")} == {
+        what: told[what] for what in ("kept", "moved", "new", "vanished")
+    }
+    indexed = repository("index", "--json").json
+    assert told["embedded"] == indexed["embedded"]
+    after = {json.loads(line)["id"] for line in repository("dump").out.splitlines()}
+    assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "new"} == after - before
+    assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "vanished"} == before - after
+    printed = repository("diff", "cats.md", cwd=repository.notes)
+    assert printed.out.endswith(f"{told['embedded']} text{'s' * (told['embedded'] != 1)} would be embedded\n")
+
+
+def test_diff_compares_with_another_file_or_revision(repository: Shell) -> None:
+    copy = repository.base / "copy.md"
+    copy.write_text((repository.notes / "cats.md").read_text())
+    against = repository("diff", "notes/cats.md", "--against", "copy.md", "--json").json
+    assert (against["new"], against["vanished"]) == (0, 0)
+    (repository.notes / "cats.md").write_text(CATS)
+    _git(repository.notes, "commit", "-a", "-m", "second")
+    assert repository("diff", "notes/cats.md", "--json").json["new"] == 0
+    assert repository("diff", "notes/cats.md", "--against", "HEAD~1", "--json").json["new"] == 1
+
+
+def test_diff_refuses_what_git_does_not_know(repository: Shell) -> None:
+    repository("diff", "notes/cats.md", "--against", "nonsense").is_refused(2, "nonsense")
+    repository.write("untracked.md", CATS)
+    repository("diff", "notes/untracked.md").is_refused(2, "untracked.md")
+
+
+def test_diff_outside_a_repository_is_refused(bare: Shell) -> None:
+    bare("diff", "notes/cats.md").is_refused(2, "not a git repository", "--against FILE2")
+
+
+def test_diff_without_git_on_the_machine_is_one_line(bare: Shell) -> None:
+    printed = bare("diff", "notes/cats.md", PATH=str(bare.base / "nothing"))
+    printed.has_no_traceback()
+    printed.is_refused(printed.code or 1, "git")
+
+
+@pytest.mark.parametrize("revision", ["--output=notes/written", "-p", "--help", ""])
+def test_a_revision_is_never_an_option_of_git(repository: Shell, revision: str) -> None:
+    printed = repository("diff", "cats.md", f"--against={revision}", cwd=repository.notes)
+    printed.is_calm(0, 2)
+    assert printed.code == 2 or not revision, "git took it for an option"
+    assert sorted(os.listdir(repository.notes)) == [".git", "cats.md"]
+    assert sorted(os.listdir(repository.base)) == ["home", "notes"]
