@@ -22,6 +22,7 @@ COMMANDS = (lifecycle, roots, index, questions, chunks)
 """The modules that hold the commands; importing them registers these."""
 
 _INTERRUPTED = 130
+_BROKEN_PIPE = 141
 
 
 def main() -> None:
@@ -39,6 +40,9 @@ def main() -> None:
         _complain(f"{error.format_message().rstrip('.')}; `anchord --help` lists the commands and options")
     except (KeyboardInterrupt, Abort):
         code = _INTERRUPTED
+    except BrokenPipeError:  # Whoever read went away (`| head`): no news for anybody.
+        code = _BROKEN_PIPE
+        _drop_output()
     except OSError as error:
         code = 1
         _complain(_told(error))
@@ -49,7 +53,8 @@ def main() -> None:
 
 
 def _complain(text: str) -> None:
-    warn(f"anchord: {' '.join(text.split())}")
+    with suppress(OSError):
+        warn(f"anchord: {' '.join(text.split())}")
 
 
 def _told(error: OSError) -> str:
