@@ -55,7 +55,7 @@ def test_the_model_is_asked_once_and_only_for_the_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "body"), [(254, 200), (126, 72), (510, 430), (8190, 430), (64, 16), (70, 16), (71, 17), (484, 430), (483, 429)]
+    ("window", "body"), [(254, 222), (126, 94), (510, 430), (8190, 430), (40, 16), (48, 16), (49, 17), (462, 430), (461, 429)]
 )
 def test_a_chunk_leaves_room_for_its_context_in_the_window(window: int, body: int) -> None:
     limits = limits_for(window, None)

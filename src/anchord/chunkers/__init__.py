@@ -12,7 +12,7 @@ from anchord.chunkers.lines import lay_out_code, lay_out_text
 from anchord.chunkers.markdown import lay_out_markdown
 from anchord.model import Chunk, Document
 
-VERSION = "1"
+VERSION = "2"
 """Part of the recipe: raise it with any change that gives other chunks for the same text."""
 
 _LAYOUTS: dict[str, Callable[[str, Sizing], Layout]] = {

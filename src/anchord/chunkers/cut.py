@@ -1,10 +1,11 @@
-"""Where a text is cut: hash-priority cuts down to twice the limit, optimal packing inside (CHUNKER.md, step 5).
+"""Where a text is cut: at headings, else at the boundary whose own text hashes lowest (CHUNKER.md, step 5).
 
-Why not pack greedily from the top? Because then one inserted line moves every later cut. Here a long piece is first cut
-at the boundary whose own text hashes lowest, a choice that edits elsewhere do not touch; only pieces of at most two
-chunks are packed, so the damage of an edit ends at the next such cut.
+Why not pack greedily from the top? Because then one inserted line moves every later cut. A boundary's own hash is a choice
+that edits elsewhere do not touch. A piece of up to two chunks is cut in the same way where both parts fit; only where no
+such boundary exists are its parts packed, and the damage of an edit ends at the next cut by hash.
 
-Cuts made by headings or by hash are *anchors*: line numbers in chunk ids count from them.
+Cuts by headings or hashes are *anchors*: line numbers in chunk ids count from them. Headings, and the hash cuts of pieces of
+more than two chunks, also bound *sections*: no heading above them is embedded, so a renamed one costs three vectors at most.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from anchord.chunkers.layout import BLOCK, FORBIDDEN, ITEM, LAST_RESORT, LOWEST_
 from anchord.core.identity import boundary_key
 
 _MIN_SIDE = 64
+_MIN_PART = 40
 _MIN_HEADING_SIDE = 24
 _OVER_LIMIT = 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Atoms [first, last) that make one chunk, and the 0-based line from which the chunk's lines are counted."""
+    """Atoms [first, last) that make one chunk. Lines are 0-based.
+
+    The chunk's lines are counted from `anchor_line`; headings above `section_line` are not embedded with it.
+    """
 
     first: int
     last: int
     anchor_line: int
+    section_line: int
 
 
 def cut(layout: Layout, limits: Limits) -> list[Piece]:
@@ -51,23 +57,30 @@ class _Cutter:
         total = len(self._layout.line)
         if not total:
             return []
-        work, cuts, anchors = [(0, total)], [0], {0}
+        work, cuts, anchors, sections = [(0, total)], [0], {0}, {0}
         while work:
             first, last = work.pop()
+            weight = self._weight(first, last)
             at = self._heading_cut(first, last)
-            if at is None and self._weight(first, last) > 2 * self._limit:
-                at = self._hash_cut(first, last)
+            if at is None and weight > 2 * self._limit:
+                at = self._hash_cut(first, last, _MIN_SIDE)
+            if at is not None:
+                sections.add(at)
+            elif weight > self._limit:
+                at = self._hash_cut(first, last, max(_MIN_PART, weight - self._limit))
             if at is not None:
                 anchors.add(at)
                 cuts.append(at)
                 work += [(first, at), (at, last)]
-            elif self._weight(first, last) > self._limit:
+            elif weight > self._limit:
                 cuts += self._packed(first, last)
         cuts.sort()
-        pieces, anchor = [], 0
+        pieces, anchor, section = [], 0, 0
         for first, last in zip(cuts, [*cuts[1:], total], strict=True):
-            anchor = self._layout.line[first] if first in anchors and first else anchor
-            pieces.append(Piece(first, last, anchor))
+            line = self._layout.line[first]
+            anchor = line if first in anchors and first else anchor
+            section = line if first in sections and first else section
+            pieces.append(Piece(first, last, anchor, section))
         return pieces
 
     def _weight(self, first: int, last: int) -> int:
@@ -83,9 +96,9 @@ class _Cutter:
         side = _MIN_SIDE if self._weight(first, last) <= self._limit else _MIN_HEADING_SIDE
         return self._best(self._between(self._headings, first, last), first, last, side)
 
-    def _hash_cut(self, first: int, last: int) -> int | None:
+    def _hash_cut(self, first: int, last: int, side: int) -> int | None:
         inner = [i for i in self._between(self._boundaries, first, last) if self._layout.strength[i] > LAST_RESORT]
-        return self._best(inner, first, last, _MIN_SIDE)
+        return self._best(inner, first, last, side)
 
     def _between(self, boundaries: Sequence[int], first: int, last: int) -> Sequence[int]:
         return boundaries[bisect_right(boundaries, first) : bisect_left(boundaries, last)]

@@ -23,6 +23,7 @@ class _Span:
     top: int
     bottom: int
     anchor_line: int
+    section_line: int
 
 
 def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind: str) -> list[Chunk]:
@@ -40,7 +41,7 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
         normal = opening + _normal(_source(layout, span), span, layout.wraps) + closing
         tokens = _tokens(layout, span, (opening, closing), normal, sizing.count)
         path, nearest = sections.around(span.top, span.bottom)
-        title = nearest.title if nearest and nearest.line < span.top else ""
+        title = nearest.title if nearest and span.section_line <= nearest.line < span.top else ""
         context, context_tokens = _shortened(title, min(limits.context, limits.window - tokens), sizing.count)
         embed_text = f"{context}\n{normal}" if context else normal
         content_hash = digest(normal.encode())
@@ -73,7 +74,7 @@ def _trimmed(layout: Layout, piece: Piece) -> _Span | None:
         last -= 1
     if first == last:
         return None
-    return _Span(first, last, layout.line[first], layout.line[last - 1], piece.anchor_line)
+    return _Span(first, last, layout.line[first], layout.line[last - 1], piece.anchor_line, piece.section_line)
 
 
 def _source(layout: Layout, span: _Span) -> str:

@@ -9,7 +9,7 @@ Strengths, the highest first (CHUNKER.md, step 3). A cut is never made before an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 HEADING = 60
@@ -37,12 +37,12 @@ Count = Callable[[Sequence[str]], list[int]]
 class Limits:
     """Sizes in weights, where one weight is a model token or 8 characters, whichever gives more."""
 
-    body: int = 200
-    """Most weight of a chunk's own text (M in CHUNKER.md)."""
+    body: int = 222
+    """Most weight of a chunk's own text (M in CHUNKER.md): the window without a repeated opening of 32."""
     context: int = 32
-    """Most tokens of the heading put before the text for embedding."""
+    """Most tokens of the heading put before the text for embedding; fewer where the text leaves less room."""
     repeated: int = 32
-    """A table's header rows are repeated in its later parts up to this weight."""
+    """What is repeated in later parts of a table or fence weighs at most so much."""
     window: int = 254
     """What the model can take besides its two special tokens; nothing embedded is ever longer."""
     heading_depth: int = 6
@@ -119,14 +119,18 @@ _WORD_PART = 120
 _CHARS_PER_WEIGHT = 8
 
 
-def lay_out(
+def lay_out(  # noqa: PLR0913, PLR0917 - the columns and lists of a layout
     lines: Sequence[str],
     strengths: Sequence[int],
     sizing: Sizing,
     headings: Sequence[Heading] = (),
     wraps: Sequence[Wrap] = (),
+    held: Collection[int] = frozenset(),
 ) -> Layout:
-    """Turn lines with their strengths into atoms: one a line, several for a line heavier than half a chunk."""
+    """Turn lines with their strengths into atoms: one a line, several for a line heavier than half a chunk.
+
+    Within the lines `held`, which belong to a block that fits in a chunk, a cut is a last resort.
+    """
     line_weights, line_tokens = sizing.weigh(lines)
     heavy = sizing.limits.body // 2
     line: list[int] = []
@@ -141,7 +145,7 @@ def lay_out(
             blanks.add(number)
         pieces = [(0, len(text), strengths[number], line_weights[number], line_tokens[number])]
         if line_weights[number] > heavy:
-            pieces = _split_line(text, strengths[number], sizing)
+            pieces = _split_line(text, strengths[number], sizing, LAST_RESORT if number in held else SENTENCE)
         for first, last, how, mass, pieces_tokens in pieces:
             line.append(number)
             start.append(first)
@@ -157,8 +161,11 @@ def lay_out(
     return Layout(lines, line, start, end, strength, weight, tokens, headings, wraps, frozenset(blanks))
 
 
-def _split_line(text: str, strength: int, sizing: Sizing) -> list[tuple[int, int, int, int, int]]:
-    """Cut a heavy line at sentence ends, heavy sentences at clauses, and what has no blanks every 120 characters."""
+def _split_line(text: str, strength: int, sizing: Sizing, most: int) -> list[tuple[int, int, int, int, int]]:
+    """Cut a heavy line at sentence ends, heavy sentences at clauses, and what has no blanks every 120 characters.
+
+    No cut inside is stronger than `most`.
+    """
     heavy = sizing.limits.body // 2
     spans: list[tuple[int, int, int]] = []
     sentences = _spans(text, 0, len(text), _SENTENCE_END, 1)
@@ -175,7 +182,8 @@ def _split_line(text: str, strength: int, sizing: Sizing) -> list[tuple[int, int
     spans = [part for span, mass in zip(spans, weights, strict=True) for part in _parts(*span, -(-mass // heavy))]
     spans[0] = (spans[0][0], spans[0][1], strength)
     weights, tokens = sizing.weigh([text[a:b] for a, b, _ in spans])
-    return [(*span, mass, n) for span, mass, n in zip(spans, weights, tokens, strict=True)]
+    inner = [(a, b, min(how, most) if a else how) for a, b, how in spans]
+    return [(*span, mass, n) for span, mass, n in zip(inner, weights, tokens, strict=True)]
 
 
 def _parts(first: int, last: int, strength: int, number: int) -> list[tuple[int, int, int]]:

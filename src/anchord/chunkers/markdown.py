@@ -56,8 +56,8 @@ def lay_out_markdown(text: str, sizing: Sizing) -> Layout:
     outline = _outline(lines)
     strengths = _strengths(lines, outline)
     weights, _ = sizing.weigh(lines)
-    _hold_together(outline, strengths, weights, sizing.limits.body)
-    return lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing))
+    held = _hold_together(outline, strengths, weights, sizing.limits.body)
+    return lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing), held)
 
 
 def _outline(lines: Sequence[str]) -> _Outline:
@@ -116,7 +116,8 @@ def _fence(lines: Sequence[str], token: Token, first: int, depth: int) -> _Block
     """Take a fence with its own end: markdown-it's, for an empty unclosed fence before a blank, may be short."""
     last = token.map[1] if token.map else first + 1
     info = token.info.split()[:1]
-    indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
+    before = lines[first][: max(0, lines[first].find(token.markup))]
+    indent = re.sub(r"[^>\s]", " ", before)  # Quote marks belong to every line, the marker of a list item to its first.
     return _Block(first, last, "fence", depth, indent + "".join([token.markup, *info]), indent + token.markup)
 
 
@@ -183,12 +184,16 @@ def _strengthen_fence(lines: Sequence[str], fence: _Block, strengths: list[int])
         strengths[fence.last - 1] = at.FORBIDDEN
 
 
-def _hold_together(outline: _Outline, strengths: list[int], weights: Sequence[int], limit: int) -> None:
-    """Make inner boundaries a last resort where the whole fits: blocks, then items, then fences; and after headings."""
-    fences = [fence for fence in outline.fences if fence.depth]
+def _hold_together(outline: _Outline, strengths: list[int], weights: Sequence[int], limit: int) -> set[int]:
+    """Make inner boundaries a last resort where the whole fits: blocks, items, fences in them; and after headings.
+
+    Returns the lines of what fits.
+    """
+    held: set[int] = set()
     outer = [item for item in outline.items if item.depth == 1]
-    for block in [*outline.blocks, *outer, *fences]:
+    for block in [*outline.blocks, *outer, *outline.fences]:
         if sum(weights[block.first : block.last]) <= limit:
+            held.update(range(block.first, block.last))
             for number in range(block.first + 1, block.last):
                 strengths[number] = min(strengths[number], at.LAST_RESORT)
     for heading in outline.headings:
@@ -199,11 +204,12 @@ def _hold_together(outline: _Outline, strengths: list[int], weights: Sequence[in
             after += 1
         if after < len(strengths):
             strengths[after] = min(strengths[after], at.LAST_RESORT)
+    return held
 
 
 def _wraps(lines: Sequence[str], outline: _Outline, weights: Sequence[int], sizing: Sizing) -> list[Wrap]:
     most = sizing.limits.repeated
-    openings, _ = sizing.weigh([fence.opening for fence in outline.fences])
+    openings, _ = sizing.weigh([f"{fence.opening}\n{fence.marker}" for fence in outline.fences])
     wraps = [
         Wrap(f.first, f.last - 1, f.opening if weight <= most else f.marker, f.marker, verbatim=True)
         for f, weight in zip(outline.fences, openings, strict=True)

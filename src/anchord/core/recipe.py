@@ -13,8 +13,8 @@ from anchord.core.identity import fields_digest
 ROW_VERSION = "1"
 """Raise it with any change to what `Row` holds for the same chunk."""
 
-_AROUND = 54
-"""Tokens of a window that are not the chunk's own: 32 of context, 22 of a repeated fence or table opening."""
+_AROUND = 32
+"""Tokens of a window that are not the chunk's own: a repeated fence or table opening, or the heading above."""
 _LARGEST_BODY = 430
 
 
