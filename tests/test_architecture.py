@@ -49,6 +49,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "xxhash": ("core.identity",),
     "pathspec": ("core.rules",),
     "markdown_it": ("chunkers.markdown",),
+    "tree_sitter": ("chunkers.symbols",),
     "tokenizers": ("adapters.tokenizer",),
     "watchdog": ("adapters.watch",),
     "sqlite3": ("adapters.catalogue", "adapters.vanished"),

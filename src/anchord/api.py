@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from anchord.core.identity import file_key
 from anchord.core.recipe import limits_of
 from anchord.errors import UsageError
 from anchord.model import Chunk, Document, Origin, Problem, printable
-from anchord.sources import clean, kind_of, parse
+from anchord.sources import clean, kind_of, language_of, parse
 
 _CHUNKING = ("strategy", "max_chunk_tokens", "max_heading_level_for_path")
 
@@ -45,7 +46,7 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     model = find_model(str(options.get("model") or "all-MiniLM-L6-v2"))
     chunking = chunking_config({name: options[name] for name in _CHUNKING if name in options})
     limits = limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path)
-    document = Document(clean(md_text), kind_of(path) or "markdown")
+    document = Document(clean(md_text), kind_of(path) or "markdown", None, language_of(path))
     return [chunk_dict(piece) for piece in chunk(document, limits, _counter(model.tokenizer), file_key("", path))]
 
 
@@ -58,7 +59,7 @@ def read_document(data: bytes, origin: Origin, name: str) -> Document:
     document = parse(data, origin.path)
     if isinstance(document, Problem):
         raise UsageError(f"{printable(name) or 'the text'}: {document.reason}", "give a text file")
-    return Document(document.text, kind_of(origin.path) or "markdown")
+    return replace(document, kind=kind_of(origin.path) or "markdown")
 
 
 def chunk_document(document: Document, origin: Origin, limits: Limits, tokenizer: Path) -> list[Chunk]:

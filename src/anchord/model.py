@@ -150,11 +150,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Text ready for a chunker: LF line ends, no NUL, no surrogates, no BOM."""
+    """Text ready for a chunker: LF line ends, no NUL, no surrogates, no BOM. `language` is that of source code."""
 
     text: str
     kind: str
     problem: Problem | None = None
+    language: str = ""
 
 
 @dataclass(frozen=True, slots=True)

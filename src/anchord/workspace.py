@@ -16,6 +16,7 @@ from anchord.adapters.lock import WriterLock
 from anchord.adapters.models import ModelFiles, find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.adapters.vanished import VanishedVectors
+from anchord.chunkers.symbols import grammar_versions
 from anchord.config import Config
 from anchord.core.identity import digest
 from anchord.core.recipe import Recipe, limits_of
@@ -143,5 +144,6 @@ def _model_of(config: Config) -> tuple[ModelFiles, AnyEmbedder, TokenCounter, Re
         embedder = WorkerEmbedder(model, config.embedding.threads, config.embedding.idle_unload_s)
     chunking = config.chunking
     limits = limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path)
-    recipe = Recipe(limits, lambda: embedder.model, digest(model.tokenizer.read_bytes()))
+    tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()}"
+    recipe = Recipe(limits, lambda: embedder.model, tokenizer)
     return model, embedder, TokenCounter(model.tokenizer), recipe

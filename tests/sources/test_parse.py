@@ -210,5 +210,5 @@ def test_the_name_tells_the_kind(path: str, kind: str | None) -> None:
 
 
 def test_a_document_has_the_kind_of_its_name_and_text_for_any_other() -> None:
-    assert parse(b"x", "a.py") == Document("x", "code")
+    assert parse(b"x", "a.py") == Document("x", "code", language="python")
     assert parse(b"x", "Caddyfile") == Document("x", "text")

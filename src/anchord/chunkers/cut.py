@@ -20,7 +20,6 @@ from anchord.core.identity import boundary_key
 
 _MIN_SIDE = 64
 _MIN_PART = 40
-_MIN_HEADING_SIDE = 24
 _OVER_LIMIT = 100.0
 
 
@@ -93,23 +92,28 @@ class _Cutter:
         return key
 
     def _heading_cut(self, first: int, last: int) -> int | None:
-        side = _MIN_SIDE if self._weight(first, last) <= self._limit else _MIN_HEADING_SIDE
-        return self._best(self._between(self._headings, first, last), first, last, side)
+        layout, fits = self._layout, self._weight(first, last) <= self._limit
+        inner = self._between(self._headings, first, last)
+        able = [i for i in inner if self._side(i, first, last) >= layout.sides.least(layout.strength[i], fits=fits)]
+        return self._best(able, first, last)
 
     def _hash_cut(self, first: int, last: int, side: int) -> int | None:
-        inner = [i for i in self._between(self._boundaries, first, last) if self._layout.strength[i] > LAST_RESORT]
-        return self._best(inner, first, last, side)
+        inner = self._between(self._boundaries, first, last)
+        able = [i for i in inner if self._layout.strength[i] > LAST_RESORT and self._side(i, first, last) >= side]
+        return self._best(able, first, last)
+
+    def _side(self, at: int, first: int, last: int) -> int:
+        """Return the lesser weight of the two sides of a cut."""
+        return min(self._sums[at] - self._sums[first], self._sums[last] - self._sums[at])
 
     def _between(self, boundaries: Sequence[int], first: int, last: int) -> Sequence[int]:
         return boundaries[bisect_right(boundaries, first) : bisect_left(boundaries, last)]
 
-    def _best(self, inner: Sequence[int], first: int, last: int, side: int) -> int | None:
-        """Of the boundaries with enough on both sides: the strongest class, the lowest key, the nearest to the middle.
+    def _best(self, inner: Sequence[int], first: int, last: int) -> int | None:
+        """Of some boundaries: the strongest class, the lowest key, the nearest to the middle.
 
         The last rule also bounds the work: 20,000 identical list items are halved instead of peeled.
         """
-        low, high = self._sums[first] + side, self._sums[last] - side
-        inner = [i for i in inner if low <= self._sums[i] <= high]
         if not inner:
             return None
         strongest = max(self._layout.strength[i] for i in inner)

@@ -161,6 +161,6 @@ class _Sections:
         stack = self._stacks[at - 1] if at else ()
         until = bisect_right(self._lines, bottom)
         shallowest = min((heading.level for heading in self._headings[at:until]), default=7)
-        enclosing = tuple(h for h in stack if h.level < shallowest)
+        enclosing = tuple(h for h in stack if h.level < shallowest and h.last > bottom)
         path = tuple(h.title for h in enclosing if h.level <= self._depth)
         return path, enclosing[-1] if enclosing else None

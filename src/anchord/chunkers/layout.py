@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 HEADING = 60
-"""Before a heading of level 1; each deeper level is worth 2 less, so level 6 is 50."""
+"""Before a heading or definition of level 1; each deeper level is worth 2 less, so level 6 is 50."""
+PARAGRAPH = 59
+"""Before a line of code without indentation that follows a blank; each level of indentation is worth 2 less, down to 51."""
 BLOCK = 40
 INTRODUCED_BLOCK = 36
 ITEM = 32
@@ -28,6 +30,8 @@ CHARACTERS = 2
 LAST_RESORT = 1
 FORBIDDEN = 0
 LOWEST_HEADING = 50
+
+_NO_LINE = 1 << 62
 
 Count = Callable[[Sequence[str]], list[int]]
 """Texts to their numbers of model tokens, special tokens left out."""
@@ -68,11 +72,12 @@ class Sizing:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A section's title; `line` is 0-based."""
+    """A section's title. Lines are 0-based; the section ends before `last` at the latest, or at a heading of its level."""
 
     line: int
     level: int
     title: str
+    last: int = _NO_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,24 @@ class Wrap:
 
 
 @dataclass(frozen=True, slots=True)
+class Sides:
+    """The least weight that a cut at a heading leaves on both of its sides."""
+
+    section: int = 64
+    """In what fits in a chunk as it is: lighter sections stay with their neighbours."""
+    paragraph: int = 64
+    """Likewise, for a paragraph of code."""
+    broken: int = 24
+    """In what must be cut anyway."""
+
+    def least(self, strength: int, *, fits: bool) -> int:
+        """Return the least side of a boundary."""
+        if not fits:
+            return self.broken
+        return self.paragraph if strength % 2 else self.section
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """A text as atoms. Atom i is `lines[line[i]][start[i]:end[i]]`; `strength[i]` is that of a cut before it."""
 
@@ -105,6 +128,7 @@ class Layout:
     headings: Sequence[Heading] = ()
     wraps: Sequence[Wrap] = ()
     blanks: frozenset[int] = field(default_factory=frozenset)
+    sides: Sides = Sides()
 
     def atom(self, index: int) -> str:
         """Return an atom's text."""

@@ -26,6 +26,7 @@ class Recipe:
     model: Callable[[], str]
     """Asked when the digest is needed: hashing the weights takes a moment that a mere search can spare."""
     tokenizer: str
+    """Identity of the tokenizer, and of the grammars that code is cut by."""
 
     @cached_property
     def digest(self) -> str:

@@ -19,6 +19,12 @@ CODE = frozenset({".py", ".pyi", ".rs", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".
 _NAMES = {"readme": "markdown", "changelog": "markdown", "license": "text", "licence": "text", "copying": "text",
           "notice": "text", "authors": "text", "makefile": "code", "dockerfile": "code", "justfile": "code",
           "rakefile": "code", "gemfile": "code", "cmakelists.txt": "code"}  # fmt: skip
+_LANGUAGES = {
+    "py": "python", "pyi": "python", "rs": "rust", "ts": "typescript", "mts": "typescript", "cts": "typescript", "tsx": "tsx",
+    "js": "javascript", "jsx": "javascript", "mjs": "javascript", "cjs": "javascript", "go": "go", "java": "java",
+    "c": "c", "h": "c", "cc": "cpp", "cpp": "cpp", "cxx": "cpp", "hpp": "cpp", "hh": "cpp", "cs": "csharp", "rb": "ruby",
+    "php": "php", "sh": "bash", "bash": "bash",
+}  # fmt: skip
 
 _BOMS = (  # The UTF-32 mark begins with the UTF-16 one, so it is looked for first.
     (codecs.BOM_UTF8, "utf-8"),
@@ -42,6 +48,11 @@ def kind_of(path: str) -> str | None:
     return _NAMES.get(name)
 
 
+def language_of(path: str) -> str:
+    """Return the programming language of a file by its ending, "" for one that none is known of."""
+    return _LANGUAGES.get(path.rpartition(".")[2].lower(), "")
+
+
 def parse(data: bytes, path: str) -> Document | Problem:
     """Read a file's text; what is no text is a Problem, what is partly none is read with U+FFFD in its place."""
     mark, encoding = next(((mark, name) for mark, name in _BOMS if data.startswith(mark)), (b"", "utf-8"))
@@ -57,7 +68,7 @@ def parse(data: bytes, path: str) -> Document | Problem:
         return Problem("binary content: not indexed")
     if "\0" in text:
         problem = problem or Problem(f"NUL at character {text.find(chr(0))}: read with U+FFFD there", partial=True)
-    return Document(clean(text), kind_of(path) or "text", problem)
+    return Document(clean(text), kind_of(path) or "text", problem, language_of(path))
 
 
 def clean(text: str) -> str:
