@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 80
 _MAX_DEFINITIONS = 20_000
+_MAX_IN_ERROR = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,11 @@ def definitions(text: str, language: str) -> list[Definition]:
     if tools is None:
         return []
     parser, query = tools
-    tree = parser.parse(text.encode())
+    root = parser.parse(text.encode()).root_node
+    if any(part.is_error and part.child_count > _MAX_IN_ERROR for part in (root, *root.children)):
+        return []  # A query takes time by the square of an error's size: 100 KB of brackets take five seconds.
     found: dict[int, Definition] = {}
-    for node, name in _matches(query, tree.root_node):
+    for node, name in _matches(query, root):
         first = _first_line(node)
         last = node.end_point.row + (node.end_point.column > 0)
         if first not in found and len(found) < _MAX_DEFINITIONS:
