@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.chunkers import chunk
+from anchord.chunkers.check import Figures, check
 from anchord.chunkers.layout import Limits
 from anchord.config import chunking_config
 from anchord.core.identity import file_key
@@ -65,6 +67,11 @@ def read_document(data: bytes, origin: Origin, name: str) -> Document:
 def chunk_document(document: Document, origin: Origin, limits: Limits, tokenizer: Path) -> list[Chunk]:
     """Cut a document, with the ids that it has at its origin."""
     return chunk(document, limits, _counter(tokenizer), file_key(origin.root, origin.path))
+
+
+def check_document(document: Document, pieces: Sequence[Chunk], limits: Limits, tokenizer: Path) -> Figures:
+    """Say whether the chunks of a document are what they promise to be."""
+    return check(document, pieces, limits, _counter(tokenizer))
 
 
 def chunk_dict(piece: Chunk) -> dict[str, Any]:

@@ -60,6 +60,19 @@ def lay_out_markdown(text: str, sizing: Sizing) -> Layout:
     return lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing), held)
 
 
+def fences(text: str) -> list[tuple[int, int]]:
+    """Return the lines [first, last) of a document's fences, 0-based; nested ones too."""
+    return [(fence.first, fence.last) for fence in _outline(text.split("\n")).fences]
+
+
+def has_open_fence(text: str) -> bool:
+    """Whether the last fence of a document is never closed."""
+    lines = text.split("\n")
+    front = _front_matter_end(lines)
+    parsed = [""] * front + lines[front:]
+    return _unclosed_fence(parsed, _read_tokens(parsed)) is not None
+
+
 def _outline(lines: Sequence[str]) -> _Outline:
     front = _front_matter_end(lines)
     parsed = [""] * front + list(lines[front:])

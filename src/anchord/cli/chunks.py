@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import pairwise
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +17,7 @@ from rich.markup import escape
 from anchord.cli.frame import AsJson, app, configuration, places, print_json, say
 from anchord.config import Config
 from anchord.errors import StoreError, UsageError
-from anchord.model import Chunk, Origin, Root
+from anchord.model import Origin, Root
 from anchord.places import Places
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def chunk(
     json: AsJson = False,
 ) -> None:
     """Chunk one file, with the ids it has in the index when it lies in a root; needs no daemon and no index."""
-    from anchord.api import chunk_dict, chunk_document, read_document
+    from anchord.api import check_document, chunk_dict, chunk_document, read_document
 
     if strategy != "anchored":
         raise UsageError(f"strategy `{strategy}` is not in this version", "use --strategy anchored")
@@ -45,13 +45,13 @@ def chunk(
     document = read_document(data, origin, origin.path if file == "-" else file)
     pieces = chunk_document(document, origin, limits, tokenizer)
     if check:
-        figures, broken = _figures(document.text, pieces, limits)
+        figures = check_document(document, pieces, limits, tokenizer)
         if json:
-            print_json({"ok": not broken, **{name.replace(" ", "_"): figure for name, figure in figures.items()}})
+            print_json({"ok": not figures.broken, **asdict(figures)})
         else:
-            for name, figure in figures.items():
-                say(f"{name + ':':<20} {figure}")
-        raise typer.Exit(1 if broken else 0)
+            for name, figure in asdict(figures).items():
+                say(f"{name.replace('_', ' ') + ':':<20} {figure if isinstance(figure, int) else f'{figure:.2f}'}")
+        raise typer.Exit(1 if figures.broken else 0)
     if json:
         print_json([chunk_dict(piece) for piece in pieces])
         return
@@ -125,24 +125,6 @@ def _sizes(config: Config) -> tuple[Limits, Path]:
     model = find_model(config.embedding.model)
     chunking = config.chunking
     return limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path), model.tokenizer
-
-
-def _figures(text: str, pieces: list[Chunk], limits: Limits) -> tuple[dict[str, int], bool]:
-    """Return figures, and whether the order, the coverage, the ids or the window is broken."""
-    covered = {line for piece in pieces for line in range(piece.start_line, piece.end_line + 1)}
-    lost = [n for n, line in enumerate(text.split("\n"), 1) if line.strip() and n not in covered]
-    over = [piece for piece in pieces if piece.tokens > limits.window]
-    disorder = sum(a.start_line > b.start_line for a, b in pairwise(pieces))
-    ids = len({piece.chunk_id for piece in pieces})
-    figures = {
-        "chunks": len(pieces),
-        "distinct ids": ids,
-        "lines not covered": len(lost),
-        "out of order": disorder,
-        f"over {limits.window} tokens": len(over),
-        "most tokens": max((piece.tokens for piece in pieces), default=0),
-    }
-    return figures, bool(lost or over or disorder or ids != len(pieces))
 
 
 def _read(file: str) -> bytes:
