@@ -150,7 +150,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Text ready for a chunker: LF line ends, no NUL, no surrogates, no BOM. `language` is that of source code."""
+    """Text ready for a chunker: LF line ends, no NUL, no surrogates, no BOM. `language`: of source code, or a text's format."""
 
     text: str
     kind: str

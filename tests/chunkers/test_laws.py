@@ -51,7 +51,8 @@ _calm_blocks = st.one_of(
 _blocks = st.one_of(_calm_blocks, _prose.map(lambda words: f"# {words[:60]}"), st.just("---"), st.just("```"), _odd)
 calm_documents = st.lists(_calm_blocks, max_size=25).map("\n\n".join)
 documents = st.lists(_blocks, max_size=25).map("\n\n".join)
-kinds = st.sampled_from(["markdown", "text", "code"])
+_forms = ["", "rst", "adoc", "org", "html", "yaml", "toml", "ini", "json", "csv"]
+kinds = st.sampled_from(["markdown", "code:python", "code:rust", *(f"text:{form}" for form in _forms)])
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,9 @@ def cut(count: Count) -> Cutter:
     """Give the chunker with the real counter."""
 
     def run(text: str, kind: str = "markdown") -> list[Chunk]:
-        return chunk(Document(text.replace("\r\n", "\n").replace("\r", "\n"), kind, language="python"), Limits(), count, "file")
+        kind, _, language = kind.partition(":")
+        clean = text.replace("\r\n", "\n").replace("\r", "\n")
+        return chunk(Document(clean, kind, language=language), Limits(), count, "file")
 
     return run
 

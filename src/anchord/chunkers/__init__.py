@@ -13,12 +13,12 @@ from anchord.chunkers.lines import lay_out_text
 from anchord.chunkers.markdown import lay_out_markdown
 from anchord.model import Chunk, Document
 
-VERSION = "2"
+VERSION = "3"
 """Part of the recipe: raise it with any change that gives other chunks for the same text."""
 
 _LAYOUTS: dict[str, Callable[[Document, Sizing], Layout]] = {
     "markdown": lambda document, sizing: lay_out_markdown(document.text, sizing),
-    "text": lambda document, sizing: lay_out_text(document.text, sizing),
+    "text": lambda document, sizing: lay_out_text(document.text, document.language, sizing),
     "code": lambda document, sizing: lay_out_code(document.text, document.language, sizing),
 }
 

@@ -24,6 +24,9 @@ _LANGUAGES = {
     "js": "javascript", "jsx": "javascript", "mjs": "javascript", "cjs": "javascript", "go": "go", "java": "java",
     "c": "c", "h": "c", "cc": "cpp", "cpp": "cpp", "cxx": "cpp", "hpp": "cpp", "hh": "cpp", "cs": "csharp", "rb": "ruby",
     "php": "php", "sh": "bash", "bash": "bash",
+    "rst": "rst", "adoc": "adoc", "asciidoc": "adoc", "org": "org", "html": "html", "htm": "html",
+    "yaml": "yaml", "yml": "yaml", "toml": "toml",
+    "ini": "ini", "cfg": "ini", "conf": "ini", "json": "json", "ipynb": "json", "csv": "csv", "tsv": "tsv",
 }  # fmt: skip
 
 _BOMS = (  # The UTF-32 mark begins with the UTF-16 one, so it is looked for first.
@@ -49,7 +52,7 @@ def kind_of(path: str) -> str | None:
 
 
 def language_of(path: str) -> str:
-    """Return the programming language of a file by its ending, "" for one that none is known of."""
+    """Return the programming language or text format of a file by its ending, "" for one that none is known of."""
     return _LANGUAGES.get(path.rpartition(".")[2].lower(), "")
 
 
