@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
@@ -58,7 +59,7 @@ class Status:
             "last_event_age_s": _age(counters.last_event, now),
             "last_commit_age_s": _age(counters.last_commit, now),
             "last_verified_age_s": _age(counters.last_verified, now),
-            "latency_ms": _quantiles(list(counters.latencies_ms)),
+            "latency_ms": quantiles(list(counters.latencies_ms)),
             "embedder": {
                 "state": embedder.state,
                 "provider": embedding.provider,
@@ -136,8 +137,10 @@ def _age(then: float | None, now: float) -> float | None:
     return None if then is None else round(max(0.0, now - then), 1)
 
 
-def _quantiles(values: list[float]) -> dict[str, float | None]:
+def quantiles(values: list[float]) -> dict[str, float | None]:
+    """Return the half and the 95 % of some values; None of none."""
     if not values:
         return {"p50": None, "p95": None}
     ordered = sorted(values)
-    return {"p50": round(statistics.median(ordered), 1), "p95": round(ordered[int(0.95 * (len(ordered) - 1))], 1)}
+    rank = math.ceil(0.95 * len(ordered)) - 1  # The nearest rank: of two values the larger, so never below the half.
+    return {"p50": round(statistics.median(ordered), 1), "p95": round(ordered[rank], 1)}
