@@ -38,6 +38,8 @@ class Barrier:
         """
         call = _Call()
         with self._lock:
+            if self._closed:
+                return False  # Nobody would ever let this call go.
             self._new.append(call)
         ring()
         return call.done.wait(timeout_s) and not self._closed
@@ -74,6 +76,8 @@ class Barrier:
 
     def close(self) -> None:
         """Let everybody go: the writer ends."""
-        self._closed = True
-        for call in [*self._begun, *self._new]:
+        with self._lock:
+            self._closed = True
+            calls = [*self._begun, *self._new]
+        for call in calls:
             call.done.set()
