@@ -74,6 +74,22 @@ def check_document(document: Document, pieces: Sequence[Chunk], limits: Limits, 
     return check(document, pieces, limits, _counter(tokenizer))
 
 
+def compare(before: Sequence[Chunk], now: Sequence[Chunk]) -> dict[str, Any]:
+    """Return which chunks are kept, moved, new and vanished between two versions, and how many texts embedding would take."""
+    old, new = {piece.chunk_id: piece for piece in before}, {piece.chunk_id for piece in now}
+    texts = {piece.embed_text for piece in before}
+    rows = [{"change": _change(old.get(p.chunk_id), p), **chunk_dict(p), "embeds": p.embed_text not in texts} for p in now]
+    rows += [{"change": "vanished", **chunk_dict(p), "embeds": False} for p in before if p.chunk_id not in new]
+    counts = {what: sum(row["change"] == what for row in rows) for what in ("kept", "moved", "new", "vanished")}
+    return {**counts, "embedded": len({row["embed_text"] for row in rows if row["embeds"]}), "chunks": rows}
+
+
+def _change(known: Chunk | None, piece: Chunk) -> str:
+    if known is None:
+        return "new"
+    return "kept" if (known.start_line, known.end_line) == (piece.start_line, piece.end_line) else "moved"
+
+
 def chunk_dict(piece: Chunk) -> dict[str, Any]:
     """Return a chunk as JSON values."""
     return {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -70,7 +70,7 @@ def diff(
     json: AsJson = False,
 ) -> None:
     """Show which chunks stay, move, are new or vanish, and how many texts would be embedded."""
-    from anchord.api import chunk_dict, chunk_document, read_document
+    from anchord.api import chunk_document, compare, read_document
 
     of = places()
     config = configuration(of)
@@ -79,30 +79,18 @@ def diff(
     other = _read(against) if os.path.isfile(against) else _from_git(file, against)
     now = chunk_document(read_document(_read(file), origin, file), origin, limits, tokenizer)
     before = chunk_document(read_document(other, origin, against), origin, limits, tokenizer)
-    old, new = {piece.chunk_id: piece for piece in before}, {piece.chunk_id: piece for piece in now}
-    texts = {piece.embed_text for piece in before}
-    rows: list[dict[str, Any]] = []
-    for piece in now:
-        known = old.get(piece.chunk_id)
-        same = known is not None and (known.start_line, known.end_line) == (piece.start_line, piece.end_line)
-        what = "new" if known is None else "kept" if same else "moved"
-        rows.append({"change": what, **chunk_dict(piece), "embeds": piece.embed_text not in texts})
-    rows += [{"change": "vanished", **chunk_dict(p), "embeds": False} for p in before if p.chunk_id not in new]
-    embedded = len({row["embed_text"] for row in rows if row["embeds"]})
-    counts = {what: sum(row["change"] == what for row in rows) for what in ("kept", "moved", "new", "vanished")}
+    found = compare(before, now)
     if json:
-        print_json({**counts, "embedded": embedded, "chunks": rows})
+        print_json(found)
         return
     colours = {"new": "green", "vanished": "red", "moved": "yellow", "kept": "dim"}
-    for row in rows:
+    for row in found["chunks"]:
         section = escape(" > ".join(row["header_path"]))
         place = f"{row['start_line']}-{row['end_line']}"
-        say(
-            f"[{colours[row['change']]}]{row['change']:<8}[/] {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]",
-            markup=True,
-        )
-    summary = ", ".join(f"{count} {what}" for what, count in counts.items())
-    say(f"{summary}; {embedded} {'text' if embedded == 1 else 'texts'} would be embedded")
+        change = f"[{colours[row['change']]}]{row['change']:<8}[/]"
+        say(f"{change} {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]", markup=True)
+    summary = ", ".join(f"{found[what]} {what}" for what in ("kept", "moved", "new", "vanished"))
+    say(f"{summary}; {found['embedded']} {'text' if found['embedded'] == 1 else 'texts'} would be embedded")
 
 
 def _origin(of: Places, config: Config, file: str) -> Origin:

@@ -18,11 +18,11 @@ from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, plac
 from anchord.cli.lifecycle import log_to_stderr
 from anchord.errors import AnchordError, StoreError, UsageError
 from anchord.ipc.client import Client
+from anchord.ipc.protocol import LONGEST_WAIT_S
 from anchord.places import Places
 from anchord.roots import existing_folder
 
 _DIGITS = 10
-_YEAR_S = 31_536_000
 
 
 @app.command()
@@ -50,7 +50,7 @@ def index(
 @app.command()
 def sync(
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="S", min=0, max=_YEAR_S, help="Give up after so long.")
+        float | None, typer.Option("--timeout", metavar="S", min=0, max=LONGEST_WAIT_S, help="Give up after so long.")
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -20,6 +20,7 @@ MAX_LINE = 1 << 20
 
 MOST_HITS = 1_000
 MOST_NEIGHBOURS = 10_000
+LONGEST_WAIT_S = 31_536_000
 
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32000
 
@@ -73,7 +74,7 @@ class IndexParams(Params, frozen=True, kw_only=True):
 class SyncParams(Params, frozen=True, kw_only=True):
     """`sync`; no timeout waits as long as it takes."""
 
-    timeout: Annotated[float, Meta(ge=0, le=31_536_000)] | None = None
+    timeout: Annotated[float, Meta(ge=0, le=LONGEST_WAIT_S)] | None = None
 
 
 class VerifyParams(Params, frozen=True, kw_only=True):
