@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
+from anchord.core.recipe import KINDS, Plans, plans_of
 from anchord.model import (
     UNSEEN,
     Absent,
@@ -39,12 +40,18 @@ from anchord.model import (
     Walk,
     printable,
 )
+from anchord.settings import Value, effective
 
 T = TypeVar("T")
 
 SECOND = 1_000_000_000
 NOON = 1_700_000_000 * SECOND
 """A moment long after the times that `FakeFiles` gives its files."""
+
+
+def plans(window: int = 254, **given: Value) -> Plans:
+    """Return the plans of a configuration that says this under `[chunking]`."""
+    return plans_of(window, {"": {kind: effective(given) for kind in KINDS}})
 
 
 class HandClock:

@@ -18,9 +18,11 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 TIERS: tuple[tuple[str, ...], ...] = (
     ("model", "errors"),
     ("core.identity",),
-    ("sources", "config"),
+    ("sources", "settings"),
+    ("config",),
     ("chunkers",),
     ("core",),
+    ("description",),
     ("ports", "rows"),
     ("adapters",),
     ("indexer", "search", "verification"),
@@ -34,7 +36,20 @@ TIERS: tuple[tuple[str, ...], ...] = (
 )
 """From the lowest: a module imports from lower tiers and from its own package. The first prefix that fits counts."""
 
-PURE = ("model", "errors", "core", "sources", "chunkers", "config", "ports", "rows", "indexer", "search")
+PURE = (
+    "model",
+    "errors",
+    "core",
+    "sources",
+    "settings",
+    "chunkers",
+    "config",
+    "description",
+    "ports",
+    "rows",
+    "indexer",
+    "search",
+)
 """These touch no disk, clock, thread, process or log."""
 
 IMPURE_LIBRARIES = frozenset(
@@ -49,6 +64,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "xxhash": ("core.identity",),
     "pathspec": ("core.rules",),
     "markdown_it": ("chunkers.markdown",),
+    "sentencex": ("chunkers.sentences",),
     "tree_sitter": ("chunkers.symbols",),
     "tokenizers": ("adapters.tokenizer",),
     "watchdog": ("adapters.watch",),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anchord.config import Config, RootConfig, parse_config, root_config, values, without_effect
+from anchord.config import Config, RootConfig, chunking_by_kind, parse_config, root_config, values, without_effect
 from anchord.errors import ConfigError
 
 INTERFACE = """
@@ -126,7 +126,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, key: st
 
 @pytest.mark.parametrize(
     ("text", "known"),
-    [("zzz = 1\n", "chunking, embedding, privacy, root, store, watch"), ("[privacy]\nzzz = 1\n", "redact")],
+    [("zzz = 1\n", "chunking, embedding, kind, privacy, root, store, watch"), ("[privacy]\nzzz = 1\n", "redact")],
 )
 def test_an_unknown_key_like_none_is_refused_with_those_there_are(text: str, known: str) -> None:
     assert refusal(text).hint == f"known here: {known}"
@@ -160,16 +160,16 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_place(text: str, words: str
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[chunking]\nstrategy = 'fixed'\n", "strategy `fixed` is not in this version"),
-        (one_root("strategy = 'fixed'"), "strategy `fixed` is not in this version"),
+        ("[chunking]\nstrategy = 'fixed'\n", "no strategy is called `fixed`"),
+        (one_root("strategy = 'fixed'"), "no strategy is called `fixed`"),
         ("[embedding]\nprovider = 'openai'\n", "provider `openai` is not in this version"),
         (one_root("kind = 'conversations'"), "roots of kind `conversations` are not in this version"),
     ],
 )
-def test_what_is_not_in_this_version_is_refused(text: str, words: str) -> None:
+def test_what_cannot_be_done_is_refused(text: str, words: str) -> None:
     refused = refusal(text)
     assert refused.message == f"config.toml: {words}"
-    assert refused.hint.startswith("use ")
+    assert refused.hint.startswith(("use ", "there are: "))
 
 
 @pytest.mark.parametrize(
@@ -293,19 +293,42 @@ def test_the_defaults_have_no_key_without_effect() -> None:
 
 
 def test_keys_that_nothing_heeds_are_named_when_they_are_set() -> None:
-    set_ones = "max_chars = 1\noverlap_tokens = 0\nextract = 'x'\nkeep_code_blocks_intact = false\n"
-    text = f"[chunking]\n{set_ones}max_chunk_tokens = 100\n"
+    set_ones = "overlap_tokens = 0\nextract = 'x'\nmin_chunk_size = 9\n"
+    text = f"[chunking]\n{set_ones}max_chunk_tokens = 100\nmax_chars = 900\n[privacy]\nredact = false\n"
     named = without_effect(parse_config(text, "config.toml"))
-    assert sorted(named) == [
-        "chunking.extract",
-        "chunking.keep_code_blocks_intact",
-        "chunking.max_chars",
-        "chunking.overlap_tokens",
-    ]
+    assert sorted(named) == ["chunking.extract", "chunking.min_chunk_size", "chunking.overlap_tokens", "privacy.redact"]
 
 
-@pytest.mark.parametrize("line", ["chunking.enabled = false", "privacy.redact = false"])
-def test_a_switch_that_nothing_reads_is_named_too(line: str) -> None:
-    table, _, rest = line.partition(".")
-    named = without_effect(parse_config(f"[{table}]\n{rest}\n", "config.toml"))
-    assert line.partition(" = ")[0] in named
+def test_a_key_that_the_strategy_of_one_root_heeds_has_an_effect() -> None:
+    text = '[chunking]\noverlap_tokens = 9\n[[root]]\npath = "/a"\nstrategy = "semantic"\n'
+    assert without_effect(parse_config(text, "config.toml")) == []
+
+
+def test_003_12_a_kind_of_document_has_settings_of_its_own() -> None:
+    text = (
+        '[chunking]\nmax_chunk_tokens = 200\n[kind.code]\nstrategy = "window"\nmax_chars = 500\n[kind.text]\nenabled = false\n'
+    )
+    chosen = chunking_by_kind(parse_config(text, "config.toml"))
+    assert {kind: keys["strategy"] for kind, keys in chosen.items()} == {
+        "markdown": "anchored", "text": "whole", "code": "window",
+    }  # fmt: skip
+    assert (chosen["code"]["max_chars"], chosen["code"]["max_chunk_tokens"], chosen["code"]["overlap_chars"]) == (500, 200, 100)
+    assert chosen["markdown"]["max_chars"] is None
+
+
+def test_003_12_a_key_of_a_kind_that_its_strategy_does_not_heed_is_named() -> None:
+    config = parse_config("[kind.code]\noverlap_chars = 9\n", "config.toml")
+    assert without_effect(config) == ["kind.code.overlap_chars"]
+    assert ("kind.code.overlap_chars", 9) in list(values(config))
+
+
+def test_003_12_an_unknown_kind_or_key_of_a_kind_is_refused_by_name() -> None:
+    assert "`kind.cod`" in refusal("[kind.cod]\n").message
+    refused = refusal("[kind.code]\nmax_char = 9\n")
+    assert "`kind.code.max_char`" in refused.message
+    assert "max_chars" in refused.hint
+
+
+def test_a_strategy_of_a_root_goes_before_that_of_a_kind() -> None:
+    config = parse_config('[kind.code]\nstrategy = "window"\n', "config.toml")
+    assert {keys["strategy"] for keys in chunking_by_kind(config, "headers").values()} == {"headers"}

@@ -11,13 +11,13 @@ from typing import Any
 
 import lancedb
 import pytest
-from fakes import FakeCatalogue, FakeFiles, FakeStore
+from fakes import FakeCatalogue, FakeFiles, FakeStore, plans
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.adapters.hashing import HashEmbedder
 from anchord.config import Config, EmbeddingConfig
-from anchord.core.recipe import Recipe, limits_of
+from anchord.core.recipe import Recipe
 from anchord.indexer import Indexer
 from anchord.model import Action, Diff, Known, Origin, Problem, Row, Update, Vector
 from anchord.oneshot import bring_up_to_date
@@ -286,7 +286,7 @@ def count_words(texts: Any) -> list[int]:  # noqa: ANN401 - a counter of tokens
     return [len(text.split()) for text in texts]
 
 
-RECIPE = Recipe(limits_of(254, None, None), lambda: HashEmbedder.model, "tokenizer")
+RECIPE = Recipe(plans(), lambda: HashEmbedder.model, "tokenizer")
 
 
 class Small:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,15 +12,17 @@ from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.chunkers import chunk
 from anchord.chunkers.check import Figures, check
-from anchord.chunkers.layout import Limits
-from anchord.config import chunking_config
+from anchord.chunkers.plan import Plan
+from anchord.config import KindConfig, chosen_values
 from anchord.core.identity import file_key
-from anchord.core.recipe import limits_of
+from anchord.core.recipe import plan_of
+from anchord.description import describe
 from anchord.errors import UsageError
 from anchord.model import Chunk, Document, Origin, Problem, printable
-from anchord.sources import clean, kind_of, language_of, parse
+from anchord.sources import clean, document_of, kind_of, parse
 
-_CHUNKING = ("strategy", "max_chunk_tokens", "max_heading_level_for_path")
+Described = dict[str, Any]
+"""A chunk as `description.describe` gives it."""
 
 
 def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
@@ -29,27 +31,26 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     Args:
         md_text: the text; markdown unless `path` says otherwise.
         **options: `path`: names the file, and so its format; `model`: whose tokeniser and window count (default
-            all-MiniLM-L6-v2); `max_chunk_tokens`: a smaller window, at least 64; `max_heading_level_for_path`: 1 to 6;
-            `strategy`: "anchored".
+            all-MiniLM-L6-v2); `strategy`: "anchored" (default), "window", "exchange", "headers", "paragraph", "semantic",
+            "sentences", "two_stage" or "recursive"; and the keys of `[chunking]`: those that the strategy heeds are
+            in `anchord.settings.STRATEGIES` with their defaults, the others have no effect.
 
     Returns:
-        A dictionary a chunk, in order: chunk_id, content, embed_text, header_path (a list), start_line and end_line
-        (1-based, inclusive), anchor_line, content_hash, token_count, kind.
+        A dictionary a chunk, in order; `anchord.description` says what is in it.
 
     Raises:
         UsageError: an option is unknown or cannot be done.
     """
-    known = {"path", "model", *_CHUNKING}
+    known = {"path", "model", *KindConfig.__struct_fields__}
     if unknown := set(options) - known:
         raise UsageError(f"unknown option `{min(unknown)}`", f"known: {', '.join(sorted(known))}")
-    if options.get("strategy", "anchored") != "anchored":
-        raise UsageError(f"strategy `{options['strategy']}` is not in this version", 'use "anchored"')
+    given = {name: value for name, value in options.items() if name not in {"path", "model"}}
     path = str(options.get("path") or "")
     model = find_model(str(options.get("model") or "all-MiniLM-L6-v2"))
-    chunking = chunking_config({name: options[name] for name in _CHUNKING if name in options})
-    limits = limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path)
-    document = Document(clean(md_text), kind_of(path) or "markdown", None, language_of(path))
-    return [chunk_dict(piece) for piece in chunk(document, limits, _counter(model.tokenizer), file_key("", path))]
+    plan = plan_of(model.window, chosen_values(given))
+    document = document_of(clean(md_text), path)
+    origin = Origin("", path)
+    return describe(chunk_document(document, origin, plan, model.tokenizer), document, origin, plan.strategy)
 
 
 def read_document(data: bytes, origin: Origin, name: str) -> Document:
@@ -61,49 +62,52 @@ def read_document(data: bytes, origin: Origin, name: str) -> Document:
     document = parse(data, origin.path)
     if isinstance(document, Problem):
         raise UsageError(f"{printable(name) or 'the text'}: {document.reason}", "give a text file")
-    return replace(document, kind=kind_of(origin.path) or "markdown")
+    return document if kind_of(origin.path) else replace(document, kind="markdown")
 
 
-def chunk_document(document: Document, origin: Origin, limits: Limits, tokenizer: Path) -> list[Chunk]:
+def chunk_document(document: Document, origin: Origin, plan: Plan, tokenizer: Path) -> list[Chunk]:
     """Cut a document, with the ids that it has at its origin."""
-    return chunk(document, limits, _counter(tokenizer), file_key(origin.root, origin.path))
+    return chunk(document, plan, _counter(tokenizer), file_key(origin.root, origin.path))
 
 
-def check_document(document: Document, pieces: Sequence[Chunk], limits: Limits, tokenizer: Path) -> Figures:
+def check_document(document: Document, pieces: Sequence[Chunk], plan: Plan, tokenizer: Path) -> Figures:
     """Say whether the chunks of a document are what they promise to be."""
-    return check(document, pieces, limits, _counter(tokenizer))
+    return check(document, pieces, plan, _counter(tokenizer))
 
 
-def compare(before: Sequence[Chunk], now: Sequence[Chunk]) -> dict[str, Any]:
-    """Return which chunks are kept, moved, new and vanished between two versions, and how many texts embedding would take."""
-    old, new = {piece.chunk_id: piece for piece in before}, {piece.chunk_id for piece in now}
-    texts = {piece.embed_text for piece in before}
-    rows = [{"change": _change(old.get(p.chunk_id), p), **chunk_dict(p), "embeds": p.embed_text not in texts} for p in now]
-    rows += [{"change": "vanished", **chunk_dict(p), "embeds": False} for p in before if p.chunk_id not in new]
+def compare(before: Sequence[Described], now: Sequence[Described]) -> dict[str, Any]:
+    """Return which chunks are kept, moved, new and vanished between two versions, in order, and what embedding would cost."""
+    known = {each["embed_text"] for each in before}
+    rows = [
+        {
+            "change": _change(old, new),
+            "before_lines": [old["start_line"], old["end_line"]] if old else None,
+            **(new or old or {}),
+            "embeds": new is not None and new["embed_text"] not in known,
+        }
+        for old, new in _aligned(before, now)
+    ]
     counts = {what: sum(row["change"] == what for row in rows) for what in ("kept", "moved", "new", "vanished")}
-    return {**counts, "embedded": len({row["embed_text"] for row in rows if row["embeds"]}), "chunks": rows}
+    cost = {row["embed_text"]: row["token_count"] for row in rows if row["embeds"]}
+    return {**counts, "embedded": len(cost), "tokens": sum(cost.values()), "chunks": rows}
 
 
-def _change(known: Chunk | None, piece: Chunk) -> str:
-    if known is None:
-        return "new"
-    return "kept" if (known.start_line, known.end_line) == (piece.start_line, piece.end_line) else "moved"
+def _aligned(before: Sequence[Described], now: Sequence[Described]) -> Iterator[tuple[Described | None, Described | None]]:
+    """Yield pairs of the same id in their order now, and what vanished before what stood after it."""
+    old, here = {each["chunk_id"]: each for each in before}, {each["chunk_id"] for each in now}
+    gone = [each for each in before if each["chunk_id"] not in here]
+    for each in now:
+        was = old.get(each["chunk_id"])
+        while gone and was and gone[0]["start_char"] < was["start_char"]:
+            yield gone.pop(0), None
+        yield was, each
+    yield from ((each, None) for each in gone)
 
 
-def chunk_dict(piece: Chunk) -> dict[str, Any]:
-    """Return a chunk as JSON values."""
-    return {
-        "chunk_id": piece.chunk_id,
-        "content": piece.content,
-        "embed_text": piece.embed_text,
-        "header_path": list(piece.header_path),
-        "start_line": piece.start_line,
-        "end_line": piece.end_line,
-        "anchor_line": piece.anchor_line,
-        "content_hash": piece.content_hash,
-        "token_count": piece.tokens,
-        "kind": piece.kind,
-    }
+def _change(old: Described | None, new: Described | None) -> str:
+    if old is None or new is None:
+        return "vanished" if new is None else "new"
+    return "kept" if all(old[key] == new[key] for key in ("start_line", "end_line")) else "moved"
 
 
 @cache

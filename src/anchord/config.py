@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from anchord.errors import ConfigError, UsageError
+from anchord.settings import STRATEGIES, Value, effective, unheeded
 
 _HOUR_MS = 3_600_000
 _YEAR_S = 31_536_000
@@ -30,19 +31,43 @@ class RootConfig(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str = ""
 
 
-class ChunkingConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The `[chunking]` table. None stands for the strategy's own value."""
+_Size = Annotated[int, Meta(ge=64, le=100_000)]
+_Part = Annotated[int, Meta(ge=0, le=100_000)]
+
+
+class KindConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The keys of `[chunking]`, and of `[kind.NAME]` for one kind of document. None stands for what is not set there."""
+
+    enabled: bool | None = None
+    strategy: str | None = None
+    max_chars: _Size | None = None
+    min_chars: _Part | None = None
+    overlap_chars: _Part | None = None
+    max_chunk_tokens: Annotated[int, Meta(ge=64, le=8192)] | None = None
+    overlap_tokens: _Part | None = None
+    min_chunk_tokens: _Part | None = None
+    chunk_size: _Size | None = None
+    chunk_overlap: _Part | None = None
+    min_chunk_size: _Part | None = None
+    max_heading_level_for_path: Annotated[int, Meta(ge=1, le=6)] | None = None
+    keep_code_blocks_intact: bool | None = None
+    rule_ends_exchange: bool | None = None
+
+
+class ChunkingConfig(KindConfig, frozen=True, kw_only=True):
+    """The `[chunking]` table."""
 
     enabled: bool = True
     strategy: str = "anchored"
-    max_chars: int | None = None
-    min_chars: int | None = None
-    max_chunk_tokens: Annotated[int, Meta(ge=64, le=8192)] | None = None
-    overlap_tokens: int | None = None
-    min_chunk_tokens: int | None = None
-    max_heading_level_for_path: Annotated[int, Meta(ge=1, le=6)] | None = None
-    keep_code_blocks_intact: bool = True
     extract: str | None = None
+
+
+class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The `[kind.NAME]` tables: what is set there goes before `[chunking]`, and a root's strategy before both."""
+
+    markdown: KindConfig = KindConfig()
+    text: KindConfig = KindConfig()
+    code: KindConfig = KindConfig()
 
 
 class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +106,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     root: tuple[RootConfig, ...] = ()
     chunking: ChunkingConfig = ChunkingConfig()
+    kind: KindsConfig = KindsConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
     store: StoreConfig = StoreConfig()
     watch: WatchConfig = WatchConfig()
@@ -90,12 +116,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "root": RootConfig,
     "chunking": ChunkingConfig,
+    "kind": KindsConfig,
     "embedding": EmbeddingConfig,
     "store": StoreConfig,
     "watch": WatchConfig,
     "privacy": PrivacyConfig,
 }
-_UNUSED_BY_ANCHORED = ("max_chars", "min_chars", "overlap_tokens", "min_chunk_tokens", "extract")
 
 
 def parse_config(text: str, where: str) -> Config:
@@ -108,7 +134,7 @@ def parse_config(text: str, where: str) -> Config:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Numbers of 5,000 digits and 1,000 nested arrays are no TOMLDecodeError.
         raise ConfigError(f"{where}: {error}", "mend the line; `anchord config check` reads it again") from None
-    for key, known in _keys(raw):
+    for key, known in _keys(raw, Config):
         name = key.rsplit(".", 1)[-1]
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, 0.5)
@@ -135,46 +161,86 @@ def root_config(path: str, kind: str, name: str) -> RootConfig:
     return entry
 
 
-def chunking_config(options: Mapping[str, Any]) -> ChunkingConfig:
-    """Return the `[chunking]` table that holds these values.
+def chosen_values(options: Mapping[str, Any]) -> dict[str, Value]:
+    """Return a strategy's keys with these values, and its defaults for the rest.
 
     Raises:
-        UsageError: a value is of the wrong kind or out of range.
+        UsageError: a value is of the wrong kind or out of range. ConfigError: there is no such strategy.
     """
     try:
-        return msgspec.convert(dict(options), ChunkingConfig)
+        given = _given(msgspec.convert(dict(options), KindConfig))
     except msgspec.ValidationError as error:
-        raise UsageError(_where(str(error)), "leave it out for the model's own") from None
+        raise UsageError(_where(str(error)), "leave it out for the strategy's own") from None
+    check_strategy(given.get("strategy", ""))
+    return effective(given)
 
 
 def without_effect(config: Config) -> list[str]:
-    """Name the keys that are set and that nothing in this version heeds."""
-    ignored = [f"chunking.{name}" for name in _UNUSED_BY_ANCHORED if getattr(config.chunking, name) is not None]
-    switches = {
-        "chunking.enabled": config.chunking.enabled,
-        "chunking.keep_code_blocks_intact": config.chunking.keep_code_blocks_intact,
-        "privacy.redact": config.privacy.redact,
-    }
-    return ignored + [name for name, on in switches.items() if not on]
+    """Name the keys that are set and that nothing heeds: no strategy in use, or nothing in this version."""
+    chunking = _given(config.chunking)
+    used = {strategy for kinds in _by_root(config).values() for strategy in (kind["strategy"] for kind in kinds.values())}
+    of_all = [set(unheeded({**chunking, "strategy": strategy})) for strategy in used]
+    ignored = [f"chunking.{key}" for key in chunking if all(key in keys for keys in of_all)]
+    for kind, table in _kinds(config):
+        merged = {**chunking, **_given(table)}
+        ignored += [f"kind.{kind}.{key}" for key in unheeded({**_given(table), "strategy": merged["strategy"]})]
+    return ignored + ([] if config.privacy.redact else ["privacy.redact"])
+
+
+def chunking_by_kind(config: Config, strategy: str = "") -> dict[str, dict[str, Value]]:
+    """Return, for each kind of document, the strategy's keys with their values; `strategy`: a root's own."""
+    own: dict[str, Any] = {"strategy": strategy} if strategy else {}
+    return {kind: effective({**_given(config.chunking), **_given(table), **own}) for kind, table in _kinds(config)}
+
+
+def _kinds(config: Config) -> Iterator[tuple[str, KindConfig]]:
+    return ((name, getattr(config.kind, name)) for name in KindsConfig.__struct_fields__)
+
+
+def _given(table: KindConfig) -> dict[str, Any]:
+    """Return the keys of a table that are set."""
+    return {name: value for name, value in msgspec.structs.asdict(table).items() if value is not None}
+
+
+def _by_root(config: Config) -> dict[str, dict[str, dict[str, Value]]]:
+    return {strategy: chunking_by_kind(config, strategy) for strategy in ("", *(root.strategy for root in config.root))}
 
 
 def values(config: Config) -> Iterator[tuple[str, Any]]:
     """Yield every key with its effective value, roots left out, in the order of the tables."""
     for table in _TABLES:
-        if table != "root":
+        if table == "kind":
+            for kind, keys in _kinds(config):
+                yield from ((f"kind.{kind}.{name}", value) for name, value in _given(keys).items())
+        elif table == "chunking":
+            given = _given(config.chunking)
+            yield from ((f"chunking.{name}", value) for name, value in {"enabled": True, **effective(given), **given}.items())
+        elif table != "root":
             for name, value in msgspec.structs.asdict(getattr(config, table)).items():
                 yield f"{table}.{name}", value
 
 
-def _keys(raw: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def check_strategy(strategy: str, where: str = "") -> None:
+    """Refuse a strategy that there is not; "" stands for none given.
+
+    Raises:
+        ConfigError: it is unknown.
+    """
+    if strategy and strategy not in STRATEGIES:
+        near = difflib.get_close_matches(strategy, STRATEGIES, 1, 0.5)
+        hint = f"did you mean `{near[0]}`?" if near else f"there are: {', '.join(STRATEGIES)}"
+        raise ConfigError(f"{where}no strategy is called `{strategy}`", hint)
+
+
+def _keys(raw: Mapping[str, Any], table: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield every key of the text with those known in its table."""
+    kinds: dict[str, type[msgspec.Struct]] = dict.fromkeys(KindsConfig.__struct_fields__, KindConfig)
+    inner = _TABLES if table is Config else kinds if table is KindsConfig else {}
     for name, value in raw.items():
-        yield name, tuple(_TABLES)
-        tables = value if isinstance(value, list) else [value]
-        known = _TABLES.get(name)
-        for table in tables:
-            if known is not None and isinstance(table, dict):
-                yield from ((f"{name}.{key}", known.__struct_fields__) for key in table)
+        yield f"{prefix}{name}", table.__struct_fields__
+        for each in value if isinstance(value, list) else [value]:
+            if name in inner and isinstance(each, dict):
+                yield from _keys(each, inner[name], f"{prefix}{name}.")
 
 
 def _where(message: str) -> str:
@@ -187,9 +253,9 @@ def _where(message: str) -> str:
 
 def _check(config: Config, where: str) -> None:
     """Refuse what parses but cannot be done."""
-    for strategy in (config.chunking.strategy, *(root.strategy for root in config.root)):
-        if strategy not in ("", "anchored"):
-            raise ConfigError(f"{where}: strategy `{strategy}` is not in this version", 'use strategy = "anchored"')
+    kinds = [table.strategy or "" for _, table in _kinds(config)]
+    for strategy in (config.chunking.strategy, *kinds, *(root.strategy for root in config.root)):
+        check_strategy(strategy, f"{where}: ")
     if config.embedding.provider == "openai":
         raise ConfigError(f"{where}: provider `openai` is not in this version", 'use provider = "sentence-transformers"')
     if any(root.kind == "conversations" for root in config.root):

@@ -98,12 +98,10 @@ class Indexer:
             return Reconciled(due=tuple(Origin(root, path) for path in {prefix, *known}))
         looks: dict[str, Fingerprint | Problem] = {found.path: found.fingerprint for found in walk.found}
         looks.update(walk.problems)
-        due = [path for path, seen in looks.items() if self._is_due(seen, known[path].known if path in known else None)]
+        recipe = self._recipe.digest(root)
+        due = [path for path, seen in looks.items() if _is_due(seen, known[path].known if path in known else None, recipe)]
         due += [path for path in known if path not in looks and not _below_any(path, walk.unread)]
         return Reconciled(tuple(Origin(root, path) for path in due), walk.skipped, walk.folder_problems)
-
-    def _is_due(self, seen: Fingerprint | Problem, known: Known | None) -> bool:
-        return not isinstance(decide(_LET_IN, seen, known, self._recipe.digest, MAX_BYTES), Skip)
 
     def audit(self) -> Sequence[Origin]:
         """Compare the ids of the whole table with the catalogue's, after an unclean stop or when their numbers differ.
@@ -167,7 +165,7 @@ class Indexer:
     def _plan(self, origin: Origin) -> Outcome | _Look | Update:
         known = self._catalogue.known(origin)
         seen = self._files.fingerprint(origin)
-        decision = decide(self._files.verdict(origin), seen, known, self._recipe.digest, MAX_BYTES)
+        decision = decide(self._files.verdict(origin), seen, known, self._recipe.digest(origin.root), MAX_BYTES)
         match decision:
             case Skip(reason):
                 return Outcome(origin, Action.SKIPPED if known is None else Action.UNCHANGED, reason)
@@ -190,7 +188,7 @@ class Indexer:
             case Content():
                 pass
         content_digest = digest(content.data)
-        if known and known.settled and known.recipe == self._recipe.digest and known.digest == content_digest:
+        if known and known.settled and known.recipe == self._recipe.digest(origin.root) and known.digest == content_digest:
             outcome = Outcome(origin, Action.UNCHANGED, f"{reason}, its content did not", len(known.chunks), len(known.chunks))
             return _Look(outcome, content.fingerprint, read_ns)
         made, problem = make_rows(origin, content.data, self._recipe, self._count)
@@ -199,7 +197,7 @@ class Indexer:
         change = diff(self._present(origin, known), rows, placed)
         texts = {each.row.vector_key: each.embed_text for each in made}
         wanted = [(row.vector_key, texts[row.vector_key]) for row in (*change.added, *change.changed)]
-        now = Known(content.fingerprint, read_ns, content_digest, self._recipe.digest, True, placed, problem)
+        now = Known(content.fingerprint, read_ns, content_digest, self._recipe.digest(origin.root), True, placed, problem)
         return Update(origin, now, change, tuple(dict(wanted).items()), reason)
 
     def _present(self, origin: Origin, known: Known | None) -> Sequence[Placed]:
@@ -214,7 +212,7 @@ class Indexer:
         if known is None and problem is None:
             return Outcome(origin, Action.SKIPPED, reason)
         gone = tuple(placed.chunk_id for placed in self._present(origin, known))
-        left = Known(fingerprint, self._clock(), "", self._recipe.digest, True, (), problem) if problem else None
+        left = Known(fingerprint, self._clock(), "", self._recipe.digest(origin.root), True, (), problem) if problem else None
         return Update(origin, left, Diff((), (), gone, 0, 0), (), reason)
 
     # Doing it
@@ -291,6 +289,10 @@ def _outcome(update: Update, embedded: set[str]) -> Outcome:
         chunks=len(known.chunks) if known else 0, kept=change.kept, shifted=change.shifted, upserted=upserted,
         deleted=len(change.removed), embedded=len(made), reused=upserted - len(made),
     )  # fmt: skip
+
+
+def _is_due(seen: Fingerprint | Problem, known: Known | None, recipe: str) -> bool:
+    return not isinstance(decide(_LET_IN, seen, known, recipe, MAX_BYTES), Skip)
 
 
 def _below_any(path: str, folders: Sequence[str]) -> bool:

@@ -44,6 +44,8 @@ class Root:
     exclude: tuple[str, ...] = ()
     configured: bool = True
     """False for a root given to a command as PATH and remembered in the catalogue."""
+    strategy: str = ""
+    """How its documents are cut, where the root says so itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +158,18 @@ class Document:
     kind: str
     problem: Problem | None = None
     language: str = ""
+    source_lines: tuple[int, ...] = ()
+    """The line of the file (1-based) for each line of the text, where the text was made from another form."""
+    parts: tuple[int, ...] = ()
+    """Lines (0-based) at which something begins that a reader sees as one: the cells of a notebook."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a document. Lines are 1-based and inclusive; `embed_text` is what the model sees."""
+    """A piece of a document. Lines are 1-based and inclusive; `embed_text` is what the model sees.
+
+    Everything after `kind` says more of the chunk where it is shown, and is no part of its row.
+    """
 
     chunk_id: str
     content: str
@@ -172,6 +181,17 @@ class Chunk:
     content_hash: str
     tokens: int
     kind: str
+    start_char: int = 0
+    end_char: int = 0
+    """Its characters [start, end) in the document's text."""
+    level: int = 0
+    """Of the last heading in its header path, 1 to 6; 0 where there is none."""
+    forms: tuple[str, ...] = ()
+    """What its lines are, sorted: code_block, heading, list, table, or "" for other text."""
+    is_part: bool = False
+    """Whether it is a part of a fence or table that does not fit in one chunk."""
+    is_titled: bool = False
+    """Whether a heading is put before it for the model."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from anchord.model import Filters, Fingerprint, Hit, Origin, Problem, Row, Spot,
 from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
 from anchord.search import MODES, Question, grouped, search
+from anchord.sources import kind_of
 from anchord.tally import Tally
 from anchord.workspace import Reader
 
@@ -107,7 +108,7 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
     origin = Origin(found[0].name, found[1])
     known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.verdict(origin)
-    decision = decide(verdict, seen, known, reader.recipe.digest, MAX_BYTES)
+    decision = decide(verdict, seen, known, reader.recipe.digest(origin.root), MAX_BYTES)
     problem = known.problem if known else seen if isinstance(seen, Problem) else None
     return {
         "path": printable(absolute),
@@ -115,6 +116,7 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         "indexed": bool(known and known.digest and not (known.problem and not known.problem.partial)),
         "chunks": len(known.chunks) if known else 0,
         "rule": verdict.reason,
+        "strategy": reader.recipe.plans.of(origin.root, kind_of(origin.path) or "text").strategy,
         "decision": type(decision).__name__.lower(),
         "reason": decision.reason,
         "last_reason": catalogue.reason(origin),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import Count
-from anchord.core.identity import fields_digest, file_key, vector_key
+from anchord.core.identity import file_key, vector_key
 from anchord.core.recipe import Recipe
+from anchord.description import doc_id
 from anchord.model import Chunk, Document, Origin, Problem, Row, printable
 from anchord.sources import parse
 
@@ -30,7 +31,7 @@ def make_rows(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tupl
     try:
         document = parse(data, origin.path)
         if isinstance(document, Document):
-            chunks = chunk(document, recipe.limits, count, file_key(origin.root, origin.path))
+            chunks = chunk(document, recipe.plans.of(origin.root, document.kind), count, file_key(origin.root, origin.path))
             return tuple(_make(origin, piece, recipe.model()) for piece in chunks), document.problem
     except Exception as error:  # noqa: BLE001 - see above; the daemon's loop never sees it
         document = Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
@@ -41,7 +42,7 @@ def _make(origin: Origin, piece: Chunk, model: str) -> Made:
     path, section = printable(origin.path), " > ".join(piece.header_path)
     row = Row(
         id=piece.chunk_id,
-        doc_id=fields_digest("doc", origin.root, origin.path),
+        doc_id=doc_id(origin),
         root=origin.root,
         path=path,
         kind=piece.kind,

@@ -45,7 +45,7 @@ class Status:
             "pid": os.getpid(),
             "uptime_s": round(now - self._began, 1),
             "version": __version__,
-            "recipe": self._reader.recipe.digest,
+            "recipe": self._reader.recipe.digest(),
             "roots": [self._root(name, counts.get(name, (0, 0))) for name in list(pipeline.roots.states)],
             "files": sum(files for files, _ in counts.values()),
             "chunks": store.rows,

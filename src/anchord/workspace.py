@@ -16,10 +16,11 @@ from anchord.adapters.lock import WriterLock
 from anchord.adapters.models import ModelFiles, find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.adapters.vanished import VanishedVectors
+from anchord.chunkers.sentences import sentence_version
 from anchord.chunkers.symbols import grammar_versions
-from anchord.config import Config
+from anchord.config import Config, chunking_by_kind
 from anchord.core.identity import digest
-from anchord.core.recipe import Recipe, limits_of
+from anchord.core.recipe import Plans, Recipe, plans_of
 from anchord.indexer import Indexer
 from anchord.model import Root
 from anchord.places import Places
@@ -93,9 +94,9 @@ def open_reader(places: Places, config: Config) -> Reader:
         StoreError: there is none yet, or it cannot be opened.
     """
     catalogue = SqliteCatalogue(places.catalogue, read_only=True)
-    model, embedder, count, recipe = _model_of(config)
-    store = LanceStore(store_uri(places, config), embedder.dimension, "", read_only=True)
     roots = gather_roots(config, catalogue.remembered_roots(), (), places.own)
+    model, embedder, count, recipe = _model_of(config, roots)
+    store = LanceStore(store_uri(places, config), embedder.dimension, "", read_only=True)
     files = FolderFiles({root.name: root for root in roots}, places.own, MAX_BYTES)
     return Reader(places, config, roots, model, catalogue, store, embedder, files, recipe, count)
 
@@ -112,7 +113,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str]) -> Writer:
         catalogue = SqliteCatalogue(places.catalogue)
         undo.callback(catalogue.close)
         roots = gather_roots(config, catalogue.remembered_roots(), paths, places.own)
-        model, embedder, count, recipe = _model_of(config)
+        model, embedder, count, recipe = _model_of(config, roots)
         store = LanceStore(store_uri(places, config), embedder.dimension, embedder.model)
         vanished = VanishedVectors(places.vanished)
         by_name = {root.name: root for root in roots}
@@ -135,15 +136,19 @@ def store_uri(places: Places, config: Config) -> str:
     return config.store.uri or str(places.data / "lance")
 
 
-def _model_of(config: Config) -> tuple[ModelFiles, AnyEmbedder, TokenCounter, Recipe]:
+def cutting_plans(config: Config, roots: Sequence[Root], window: int) -> Plans:
+    """Return how documents are cut for a model's window, in each root."""
+    own = {root.name: chunking_by_kind(config, root.strategy) for root in roots if root.strategy}
+    return plans_of(window, {"": chunking_by_kind(config), **own})
+
+
+def _model_of(config: Config, roots: Sequence[Root]) -> tuple[ModelFiles, AnyEmbedder, TokenCounter, Recipe]:
     model = find_model(config.embedding.model)
     embedder: AnyEmbedder
     if config.embedding.provider == "hash":
         embedder = HashEmbedder()
     else:
         embedder = WorkerEmbedder(model, config.embedding.threads, config.embedding.idle_unload_s)
-    chunking = config.chunking
-    limits = limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path)
-    tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()}"
-    recipe = Recipe(limits, lambda: embedder.model, tokenizer)
+    tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
+    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer)
     return model, embedder, TokenCounter(model.tokenizer), recipe

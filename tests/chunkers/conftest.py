@@ -10,7 +10,8 @@ import pytest
 from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.chunkers import chunk
-from anchord.chunkers.layout import Count, Limits
+from anchord.chunkers.layout import Count
+from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
 
 _WORDS = """
@@ -41,7 +42,7 @@ def markdown(count: Count) -> Callable[[str], list[Chunk]]:
     """Cut markdown with the real counter and the default limits."""
 
     def cut_markdown(text: str) -> list[Chunk]:
-        return chunk(Document(text, "markdown"), Limits(), count, "file")
+        return chunk(Document(text, "markdown"), Plan(), count, "file")
 
     return cut_markdown
 

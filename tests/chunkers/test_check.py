@@ -10,6 +10,7 @@ import pytest
 from anchord.chunkers import chunk
 from anchord.chunkers.check import Figures, check
 from anchord.chunkers.layout import Count, Limits
+from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
 
 FENCE = "```py\n" + "\n".join(f"value_{n} = {n}" for n in range(12)) + "\n```"
@@ -22,7 +23,7 @@ def checked(count: Count) -> Callable[..., Figures]:
 
     def run(change: Callable[[list[Chunk]], list[Chunk]], text: str = TEXT, kind: str = "markdown") -> Figures:
         document = Document(text, kind)
-        return check(document, change(chunk(document, Limits(), count, "k")), Limits(), count)
+        return check(document, change(chunk(document, Plan(), count, "k")), Plan(), count)
 
     return run
 
@@ -30,7 +31,7 @@ def checked(count: Count) -> Callable[..., Figures]:
 @pytest.mark.parametrize("text", [TEXT, "", "# A\n\n```py\nnever closed", "---\na: b\n---\n\n```\nx\n```"])
 def test_what_the_chunker_makes_is_whole(checked: Callable[..., Figures], text: str) -> None:
     figures = checked(lambda chunks: chunks, text)
-    assert not figures.broken
+    assert not figures.breaks(Plan())
     assert figures.integrity == 1.0
 
 
@@ -52,7 +53,7 @@ BROKEN: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
 def test_each_broken_law_is_found(checked: Callable[..., Figures], law: str) -> None:
     figures = checked(BROKEN[law])
     assert getattr(figures, law) > 0
-    assert figures.broken
+    assert figures.breaks(Plan())
 
 
 def test_the_sizes_are_those_of_the_chunks(checked: Callable[..., Figures]) -> None:

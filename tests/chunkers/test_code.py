@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchord.chunkers import chunk, symbols
-from anchord.chunkers.layout import Count, Limits
+from anchord.chunkers.layout import Count
+from anchord.chunkers.plan import Plan
 from anchord.chunkers.symbols import definitions, grammar_versions
 from anchord.model import Chunk, Document
 
@@ -22,7 +23,7 @@ def code(count: Count) -> Cutter:
     """Cut source code of a language."""
 
     def cut_code(text: str, language: str = "python") -> list[Chunk]:
-        return chunk(Document(text, "code", language=language), Limits(), count, "file")
+        return chunk(Document(text, "code", language=language), Plan(), count, "file")
 
     return cut_code
 

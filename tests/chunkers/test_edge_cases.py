@@ -15,6 +15,7 @@ import pytest
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import FORBIDDEN, Count, Limits, Sizing
 from anchord.chunkers.markdown import _outline, lay_out_markdown
+from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
 from anchord.sources import clean, parse
 
@@ -168,7 +169,7 @@ def test_case_20_line_ends_change_no_chunk(line_end: str, count: Count, prose: P
     other = parse(text.replace("\n", line_end).encode(), "a.md")
     assert isinstance(plain, Document)
     assert isinstance(other, Document)
-    assert chunk(plain, Limits(), count, "k") == chunk(other, Limits(), count, "k") != []
+    assert chunk(plain, Plan(), count, "k") == chunk(other, Plan(), count, "k") != []
 
 
 # Sizes
@@ -347,14 +348,14 @@ def test_case_35_a_lone_surrogate_in_utf_8_is_replaced(lone: bytes, count: Count
     document = parse(b"# Title\n\nsome words before " + lone + b" and many words after it, to be text", "a.md")
     assert isinstance(document, Document)
     assert "before \ufffd" in document.text
-    assert len(chunk(document, Limits(), count)) == 1
+    assert len(chunk(document, Plan(), count)) == 1
 
 
 def test_case_35_a_lone_surrogate_in_utf_16_is_replaced(count: Count) -> None:
     document = parse("\ufeff# Title\n\nwords \ud800 words".encode("utf-16-le", "surrogatepass"), "a.md")
     assert isinstance(document, Document)
     assert document.text.startswith("# Title\n\nwords \ufffd")
-    assert len(chunk(document, Limits(), count)) == 1
+    assert len(chunk(document, Plan(), count)) == 1
 
 
 def test_case_35_a_surrogate_decoded_from_json_is_replaced(markdown: Cutter) -> None:
@@ -367,7 +368,7 @@ def test_case_35_nul_is_replaced(count: Count) -> None:
     assert isinstance(document, Document)
     assert "\0" not in document.text
     assert "before \ufffd and" in document.text
-    assert len(chunk(document, Limits(), count)) == 1
+    assert len(chunk(document, Plan(), count)) == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
@@ -377,7 +378,7 @@ def test_case_35_a_byte_order_mark_is_no_part_of_the_first_line(encoding: str, c
     assert isinstance(plain, Document)
     assert isinstance(marked, Document)
     assert replace(plain, problem=None) == replace(marked, problem=None)
-    assert chunk(plain, Limits(), count, "k") == chunk(marked, Limits(), count, "k")
+    assert chunk(plain, Plan(), count, "k") == chunk(marked, Plan(), count, "k")
 
 
 @pytest.mark.parametrize("before", ["> ", "- ", "1. ", "> - "])

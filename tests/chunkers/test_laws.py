@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from anchord import chunk_text
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import Count, Limits
+from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
 
 
@@ -62,7 +63,7 @@ def cut(count: Count) -> Cutter:
     def run(text: str, kind: str = "markdown") -> list[Chunk]:
         kind, _, language = kind.partition(":")
         clean = text.replace("\r\n", "\n").replace("\r", "\n")
-        return chunk(Document(clean, kind, language=language), Limits(), count, "file")
+        return chunk(Document(clean, kind, language=language), Plan(), count, "file")
 
     return run
 

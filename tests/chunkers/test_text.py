@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from anchord.chunkers import chunk
-from anchord.chunkers.layout import Count, Limits
+from anchord.chunkers.layout import Count
 from anchord.chunkers.marks import Mark, blocks, marks
+from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
 
 Cutter = Callable[[str, str], list[Chunk]]
@@ -18,7 +19,7 @@ Prose = Callable[[int, int], str]
 @pytest.fixture(scope="module")
 def cut(count: Count) -> Cutter:
     """Cut a text of a format."""
-    return lambda text, form: chunk(Document(text, "text", language=form), Limits(), count, "file")
+    return lambda text, form: chunk(Document(text, "text", language=form), Plan(), count, "file")
 
 
 HEADINGS: dict[str, tuple[str, str, list[tuple[int, str]]]] = {

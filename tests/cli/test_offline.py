@@ -21,7 +21,10 @@ from anchord.adapters.lock import WriterLock
 
 _CHUNK = {
     "chunk_id", "content", "embed_text", "header_path", "start_line", "end_line", "anchor_line", "content_hash", "token_count",
-    "kind",
+    "kind", "strategy", "parent_id", "parent_title", "parent_section", "locator", "chunk_index", "sibling_count",
+    "chunk_position_ratio", "prev_chunk_id", "next_chunk_id", "chunk_type", "level", "depth_level", "start_char", "end_char",
+    "contains_code", "contains_table", "language", "exceeds_limit", "granularity_level", "below_typical_size",
+    "is_contextually_enriched",
 }  # fmt: skip
 _DOGS = "# Dogs\n\nA dog barks at the postman.\n"
 
@@ -318,8 +321,8 @@ def test_a_key_written_with_its_default_value_comes_from_the_file_all_the_same(s
 def test_config_path_and_check_say_where_it_is_and_that_it_is_right(shell: Shell) -> None:
     assert shell("config", "path").out == f"{shell.config}\n"
     assert shell("config", "check").out == f"{shell.config} is right\n"
-    shell.configure("chunking.max_chars = 900")
-    assert shell("config", "check").err == "chunking.max_chars has no effect in this version\n"
+    shell.configure("chunking.overlap_tokens = 9")
+    assert shell("config", "check").err == "chunking.overlap_tokens has no effect in this version\n"
     shell.config.unlink()
     assert shell("config", "check").code == 0
     assert "does not exist" in shell("config", "check").out
@@ -327,6 +330,7 @@ def test_config_path_and_check_say_where_it_is_and_that_it_is_right(shell: Shell
 
 def test_chunk_gives_what_the_python_function_gives(bare: Shell) -> None:
     told = bare("chunk", "-", "--json", stdin=CATS.encode()).json
+    assert all(piece.pop("keywords") for piece in told)
     assert told == chunk_text(CATS)
     assert set(told[0]) == _CHUNK
     code = bare("chunk", "-", "--path", "a.py", "--json", stdin=b"def f():\n    return 1\n").json
@@ -442,7 +446,9 @@ def test_diff_counts_what_an_edit_costs_as_the_index_then_finds_it(repository: S
     assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "new"} == after - before
     assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "vanished"} == before - after
     printed = repository("diff", "cats.md", cwd=repository.notes)
-    assert printed.out.endswith(f"{told['embedded']} text{'s' * (told['embedded'] != 1)} would be embedded\n")
+    assert printed.out.endswith(
+        f"{told['embedded']} text{'s' * (told['embedded'] != 1)} would be embedded ({told['tokens']} tokens)\n"
+    )
 
 
 def test_diff_compares_with_another_file_or_revision(repository: Shell) -> None:

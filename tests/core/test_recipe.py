@@ -4,54 +4,78 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from fakes import plans
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.chunkers.layout import Limits
+from anchord.chunkers.plan import Plan
 from anchord.core import recipe as recipe_module
-from anchord.core.recipe import Recipe, limits_for, limits_of
+from anchord.core.recipe import KINDS, Plans, Recipe, limits_for, limits_of, plans_of
+from anchord.settings import effective
 
 
-def recipe(limits: Limits | None = None, model: str = "model", tokenizer: str = "tokenizer") -> Recipe:
-    return Recipe(limits or Limits(), lambda: model, tokenizer)
+def recipe(plan: Plan | None = None, model: str = "model", tokenizer: str = "tokenizer") -> Recipe:
+    return Recipe(Plans(dict.fromkeys(KINDS, plan or Plan())), lambda: model, tokenizer)
+
+
+def with_limits(**changes: Any) -> Recipe:  # noqa: ANN401 - fields of several types
+    return recipe(Plan(limits=replace(Limits(), **changes)))
 
 
 def test_equal_recipes_have_equal_digests() -> None:
-    assert recipe().digest == recipe().digest
+    assert recipe().digest() == recipe().digest()
 
 
 OTHERS: dict[str, Callable[[], Recipe]] = {
     "model": lambda: recipe(model="another"),
     "tokenizer": lambda: recipe(tokenizer="another"),
     "model and tokenizer swapped": lambda: recipe(model="tokenizer", tokenizer="model"),
-    "body": lambda: recipe(replace(Limits(), body=199)),
-    "context": lambda: recipe(replace(Limits(), context=31)),
-    "repeated": lambda: recipe(replace(Limits(), repeated=31)),
-    "window": lambda: recipe(replace(Limits(), window=253)),
-    "heading depth": lambda: recipe(replace(Limits(), heading_depth=5)),
+    "body": lambda: with_limits(body=199),
+    "context": lambda: with_limits(context=31),
+    "repeated": lambda: with_limits(repeated=31),
+    "window": lambda: with_limits(window=253),
+    "heading depth": lambda: with_limits(heading_depth=5),
+    "characters": lambda: with_limits(max_chars=900),
+    "least section": lambda: with_limits(least=20),
+    "fences": lambda: with_limits(whole_fences=False),
+    "strategy": lambda: recipe(Plan("window", max_chars=800)),
+    "a strategy's size": lambda: recipe(Plan(max_chars=800)),
+    "overlap": lambda: recipe(Plan(overlap_tokens=32)),
 }
 
 
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_whatever_the_index_depends_on_changes_the_digest(other: Callable[[], Recipe]) -> None:
-    assert other().digest != recipe().digest
+    assert other().digest() != recipe().digest()
 
 
 @pytest.mark.parametrize("version", ["VERSION", "ROW_VERSION"])
 def test_a_new_version_of_chunker_or_row_changes_the_digest(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-    before = recipe().digest
+    before = recipe().digest()
     monkeypatch.setattr(recipe_module, version, "next")
-    assert recipe().digest != before
+    assert recipe().digest() != before
 
 
 def test_the_model_is_asked_once_and_only_for_the_digest() -> None:
     asked: list[str] = []
-    made = Recipe(Limits(), lambda: asked.append("model") or "model", "tokenizer")  # type: ignore[func-returns-value]
+    made = Recipe(plans(), lambda: asked.append("model") or "model", "tokenizer")  # type: ignore[func-returns-value]
     assert asked == []
-    assert made.digest == made.digest
+    assert made.digest() == made.digest()
     assert asked == ["model"]
+
+
+def test_a_strategy_of_one_root_changes_the_recipe_of_that_root_alone() -> None:
+    general = {kind: effective({}) for kind in KINDS}
+    own = {kind: effective({"strategy": "window"}) for kind in KINDS}
+    made = Recipe(plans_of(254, {"": general, "notes": own}), lambda: "model", "tokenizer")
+    assert made.digest("notes") != made.digest()
+    assert made.digest("other") == made.digest() == Recipe(plans(), lambda: "model", "tokenizer").digest()
+    assert made.plans.of("notes", "code").strategy == "window"
+    assert made.plans.of("other", "code").strategy == "anchored"
 
 
 @pytest.mark.parametrize(

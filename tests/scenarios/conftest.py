@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from fakes import plans
 
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.files import FolderFiles
@@ -16,7 +17,7 @@ from anchord.adapters.lance import LanceStore
 from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.adapters.vanished import VanishedVectors
-from anchord.core.recipe import Recipe, limits_of
+from anchord.core.recipe import Recipe
 from anchord.indexer import Indexer
 from anchord.model import Outcome, Root
 from anchord.ports import World
@@ -47,7 +48,7 @@ class Index:
         self.catalogue = SqliteCatalogue(self.base / "state.sqlite")
         self.store = LanceStore(str(self.base / "lance"), self.embedder.dimension, self.embedder.model)
         self.vanished = VanishedVectors(self.base / "vectors.sqlite")
-        self.recipe = Recipe(limits_of(MODEL.window, None, None), lambda: self.embedder.model, "tokenizer")
+        self.recipe = Recipe(plans(MODEL.window), lambda: self.embedder.model, "tokenizer")
         world = World(self.files, self.catalogue, self.store, self.embedder, self.vanished, time.time_ns)
         self.indexer = Indexer(world, COUNT, self.recipe)
 

@@ -190,13 +190,14 @@ def test_a_changed_recipe_reads_every_file_again_and_embeds_only_new_texts(guide
 
 
 def limits_with_smaller_window(index: Index) -> Index:
+    from fakes import plans  # noqa: PLC0415
     from scenarios.conftest import COUNT, MODEL  # noqa: PLC0415
 
-    from anchord.core.recipe import Recipe, limits_of  # noqa: PLC0415 - beside its only use
+    from anchord.core.recipe import Recipe  # noqa: PLC0415 - beside its only use
     from anchord.indexer import Indexer  # noqa: PLC0415
     from anchord.ports import World  # noqa: PLC0415
 
-    index.recipe = Recipe(limits_of(MODEL.window, 128, None), lambda: index.embedder.model, "tokenizer")
+    index.recipe = Recipe(plans(MODEL.window, max_chunk_tokens=128), lambda: index.embedder.model, "tokenizer")
     world = World(index.files, index.catalogue, index.store, index.embedder, index.vanished, lambda: 1)
     index.indexer = Indexer(world, COUNT, index.recipe)
     return index

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from anchord.chunkers.layout import Count, Limits, Sizing
+from anchord.chunkers.layout import Count, Sizing
 from anchord.chunkers.markdown import fences, has_open_fence
+from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
 
 
@@ -32,26 +33,28 @@ class Figures:
     tokens_max: int
     under_64_tokens: int
 
-    @property
-    def broken(self) -> bool:
-        """Whether a law is broken."""
-        wrong = (self.repeated_ids, self.lines_not_covered, self.out_of_order, self.over_window, self.unbalanced_fences)
-        return any(wrong) or self.split_fences > 0
+    def breaks(self, plan: Plan) -> bool:
+        """Whether a law is broken. The strategies that cut by size alone promise nothing of fences."""
+        fences = (self.unbalanced_fences, self.split_fences) if plan.keeps_fences else ()
+        return any((self.repeated_ids, self.lines_not_covered, self.out_of_order, self.over_window, *fences))
 
 
-def check(document: Document, chunks: Sequence[Chunk], limits: Limits, count: Count) -> Figures:
+def check(document: Document, chunks: Sequence[Chunk], plan: Plan, count: Count) -> Figures:
     """Count what is wrong with the chunks of a document, and how large they are."""
+    limits, sizing = plan.limits, Sizing(plan.limits, count)
     covered = {line for piece in chunks for line in range(piece.start_line, piece.end_line + 1)}
     lines = document.text.split("\n")
+    numbers = document.source_lines or range(1, len(lines) + 1)
     found = fences(document.text) if document.kind == "markdown" else []
-    split = sum(_is_split(first, last, lines, chunks, Sizing(limits, count)) for first, last in found)
+    fitting = [one for one in found if sum(sizing.weigh(lines[slice(*one)])[0]) <= limits.body]
+    split = sum(_is_split(first, last, lines, chunks, numbers) for first, last in fitting)
     closed = document.kind == "markdown" and not has_open_fence(document.text)
     tokens = [piece.tokens for piece in chunks] or [0]
     return Figures(
         chunks=len(chunks),
         repeated_ids=len(chunks) - len({piece.chunk_id for piece in chunks}),
-        lines_not_covered=sum(bool(line.strip()) and number not in covered for number, line in enumerate(lines, 1)),
-        out_of_order=sum(one.end_line > other.start_line for one, other in pairwise(chunks)),
+        lines_not_covered=len({n for n, line in zip(numbers, lines, strict=True) if line.strip()} - covered),
+        out_of_order=sum(not _follows(one, other, plan) for one, other in pairwise(chunks)),
         over_window=sum(piece.tokens > limits.window for piece in chunks),
         unbalanced_fences=sum(closed and has_open_fence(piece.content) for piece in chunks),
         split_fences=split,
@@ -66,11 +69,15 @@ def check(document: Document, chunks: Sequence[Chunk], limits: Limits, count: Co
 _SMALL = 64
 
 
-def _is_split(first: int, last: int, lines: Sequence[str], chunks: Sequence[Chunk], sizing: Sizing) -> bool:
-    """Whether a fence of lines [first, last) fits in a chunk, and no chunk holds all of it."""
-    weights, _ = sizing.weigh(lines[first:last])
-    if sum(weights) > sizing.limits.body:
-        return False
+def _follows(one: Chunk, other: Chunk, plan: Plan) -> bool:
+    """Whether a chunk comes after another; where the plan overlaps them, it begins and ends after it."""
+    if plan.overlaps:
+        return one.start_char < other.start_char and one.end_char < other.end_char
+    return one.end_char <= other.start_char
+
+
+def _is_split(first: int, last: int, lines: Sequence[str], chunks: Sequence[Chunk], numbers: Sequence[int]) -> bool:
+    """Whether no chunk holds all of a fence of lines [first, last); `numbers` are the lines of the file."""
     while last > first + 1 and not lines[last - 1].strip():
         last -= 1
-    return not any(piece.start_line <= first + 1 and last <= piece.end_line for piece in chunks)
+    return not any(piece.start_line <= numbers[first] and numbers[last - 1] <= piece.end_line for piece in chunks)

@@ -24,7 +24,8 @@ def lay_out_code(text: str, language: str, sizing: Sizing) -> Layout:
     weights, _ = sizing.weigh(lines)
     held = _by_definitions(found, strengths, weights, sizing.limits.body)
     headings = [Heading(one.first, one.depth + 1, one.name, one.last) for one in found]
-    return replace(lay_out(lines, strengths, sizing, headings, held=held), sides=_SIDES)
+    layout = lay_out(lines, strengths, sizing, headings, held=held)
+    return replace(layout, sides=_SIDES, forms=["code_block"] * len(lines))
 
 
 def _by_indentation(lines: Sequence[str]) -> list[int]:

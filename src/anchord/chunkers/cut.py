@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from anchord.chunkers.layout import BLOCK, FORBIDDEN, ITEM, LAST_RESORT, LOWEST_HEADING, ROW, TEXT_LINE, Layout, Limits
 from anchord.core.identity import boundary_key
@@ -36,9 +36,9 @@ class Piece:
     section_line: int
 
 
-def cut(layout: Layout, limits: Limits) -> list[Piece]:
-    """Cut a layout into pieces that cover every atom, in order."""
-    return _Cutter(layout, limits).pieces()
+def cut(layout: Layout, limits: Limits, borders: Sequence[int] = ()) -> list[Piece]:
+    """Cut a layout into pieces that cover every atom, in order; always before the atoms `borders`, which are sorted."""
+    return _Cutter(layout, limits).pieces(borders)
 
 
 class _Cutter:
@@ -52,11 +52,12 @@ class _Cutter:
         self._headings = [i for i in self._boundaries if layout.strength[i] >= LOWEST_HEADING]
         self._keys: dict[int, int] = {}
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self, borders: Sequence[int]) -> list[Piece]:
         total = len(self._layout.line)
         if not total:
             return []
-        work, cuts, anchors, sections = [(0, total)], [0], {0}, {0}
+        cuts = [0, *borders]
+        work, anchors, sections = list(pairwise([*cuts, total])), set(cuts), set(cuts)
         while work:
             first, last = work.pop()
             weight = self._weight(first, last)

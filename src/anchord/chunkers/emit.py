@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from anchord.chunkers.cut import Piece
 from anchord.chunkers.layout import Count, Heading, Layout, Sizing, Wrap
@@ -30,6 +31,7 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
     """Write the chunks of a text; pieces of nothing but blank lines give none."""
     limits = sizing.limits
     sections = _Sections(layout.headings, limits.heading_depth)
+    offsets = [0, *accumulate(len(line) + 1 for line in layout.lines)]
     seen: Counter[str] = Counter()
     chunks: list[Chunk] = []
     for piece in pieces:
@@ -40,7 +42,7 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
         content = opening + _source(layout, span) + closing
         normal = opening + _normal(_source(layout, span), span, layout.wraps) + closing
         tokens = _tokens(layout, span, (opening, closing), normal, sizing.count)
-        path, nearest = sections.around(span.top, span.bottom)
+        path, level, nearest = sections.around(span.top, span.bottom)
         title = nearest.title if nearest and span.section_line <= nearest.line < span.top else ""
         context, context_tokens = _shortened(title, min(limits.context, limits.window - tokens), sizing.count)
         embed_text = f"{context}\n{normal}" if context else normal
@@ -61,6 +63,12 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
                 content_hash=content_hash,
                 tokens=tokens + context_tokens,
                 kind=kind,
+                start_char=offsets[span.top] + layout.start[span.first],
+                end_char=offsets[span.bottom] + layout.end[span.last - 1],
+                level=level,
+                forms=_forms(layout, span),
+                is_part=bool(opening or closing),
+                is_titled=bool(context),
             )
         )
     return chunks
@@ -75,6 +83,11 @@ def _trimmed(layout: Layout, piece: Piece) -> _Span | None:
     if first == last:
         return None
     return _Span(first, last, layout.line[first], layout.line[last - 1], piece.anchor_line, piece.section_line)
+
+
+def _forms(layout: Layout, span: _Span) -> tuple[str, ...]:
+    numbers = range(span.top, span.bottom + 1) if layout.forms else ()
+    return tuple(sorted({layout.forms[number] for number in numbers if number not in layout.blanks}))
 
 
 def _source(layout: Layout, span: _Span) -> str:
@@ -155,12 +168,12 @@ class _Sections:
             stack = (*(h for h in stack if h.level < heading.level), heading)
             self._stacks.append(stack)
 
-    def around(self, top: int, bottom: int) -> tuple[tuple[str, ...], Heading | None]:
-        """Return the titles of the headings that enclose all of the lines, and the innermost of them."""
+    def around(self, top: int, bottom: int) -> tuple[tuple[str, ...], int, Heading | None]:
+        """Return the titles of the headings that enclose all of the lines, the level of the last, and the innermost."""
         at = bisect_right(self._lines, top)
         stack = self._stacks[at - 1] if at else ()
         until = bisect_right(self._lines, bottom)
         shallowest = min((heading.level for heading in self._headings[at:until]), default=7)
         enclosing = tuple(h for h in stack if h.level < shallowest and h.last > bottom)
-        path = tuple(h.title for h in enclosing if h.level <= self._depth)
-        return path, enclosing[-1] if enclosing else None
+        named = [h for h in enclosing if h.level <= self._depth]
+        return tuple(h.title for h in named), named[-1].level if named else 0, enclosing[-1] if enclosing else None

@@ -16,6 +16,8 @@ HEADING = 60
 """Before a heading or definition of level 1; each deeper level is worth 2 less, so level 6 is 50."""
 PARAGRAPH = 59
 """Before a line of code without indentation that follows a blank; each level of indentation is worth 2 less, down to 51."""
+PART = 44
+"""Before a cell of a notebook."""
 BLOCK = 40
 INTRODUCED_BLOCK = 36
 ITEM = 32
@@ -51,6 +53,12 @@ class Limits:
     """What the model can take besides its two special tokens; nothing embedded is ever longer."""
     heading_depth: int = 6
     """Deepest heading level that counts for the header path."""
+    max_chars: int = 0
+    """Most characters of a chunk's own text; 0: 8 for each weight."""
+    least: int = 0
+    """Least weight of a section of its own in what would fit in a chunk; 0: as the format has it."""
+    whole_fences: bool = True
+    """Whether a fence that fits in a chunk is never cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +73,10 @@ class Sizing:
 
         Blanks at the end weigh nothing: they are no part of a hash, so they must not move a cut either.
         """
-        tokens = self.count(texts)
-        weights = [max(n, -(-len(text.rstrip()) // _CHARS_PER_WEIGHT)) for n, text in zip(tokens, texts, strict=True)]
+        tokens, most = self.count(texts), self.limits.max_chars
+        per = min(_CHARS_PER_WEIGHT, most / self.limits.body) if most else _CHARS_PER_WEIGHT
+        lengths = [len(text.rstrip()) + (1 if most and text else 0) for text in texts]  # One for the line's end.
+        weights = [max(n, int(-(-length // per))) for n, length in zip(tokens, lengths, strict=True)]
         return weights, tokens
 
 
@@ -129,6 +139,8 @@ class Layout:
     wraps: Sequence[Wrap] = ()
     blanks: frozenset[int] = field(default_factory=frozenset)
     sides: Sides = Sides()
+    forms: Sequence[str] = ()
+    """What each line is, where the format tells: "heading", "list", "table", "code_block", else ""."""
 
     def atom(self, index: int) -> str:
         """Return an atom's text."""
@@ -138,9 +150,9 @@ class Layout:
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])[\"'\u201d\u2019)\]]*\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 _CLAUSE_END = re.compile(r"\s+|(?<=[,;|{}()\[\]])")
 _MIN_CLAUSE = 24
+_CHARS_PER_WEIGHT = 8
 _MAX_WORD = 200
 _WORD_PART = 120
-_CHARS_PER_WEIGHT = 8
 
 
 def lay_out(  # noqa: PLR0913, PLR0917 - the columns and lists of a layout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from anchord.chunkers import layout as at
 from anchord.chunkers.layout import Heading, Layout, Sizing, Wrap, lay_out
@@ -27,14 +28,17 @@ def lay_out_text(text: str, form: str, sizing: Sizing) -> Layout:
     held = _hold(blocks(lines, form), strengths, weights, limit)
     _raise_headings(found, strengths, weights)
     headings = [Heading(mark.first, mark.level, mark.title) for mark in found]
-    return lay_out(lines, strengths, sizing, headings, held=held)
+    titles = {number for mark in found for number in range(mark.first, mark.last)}
+    listed = _ITEM.match if form not in _DATA else lambda _: None
+    forms = ["heading" if number in titles else "list" if listed(line) else "" for number, line in enumerate(lines)]
+    return replace(lay_out(lines, strengths, sizing, headings, held=held), forms=forms)
 
 
 def _lay_out_rows(lines: Sequence[str], sizing: Sizing) -> Layout:
     """Each row can begin a chunk; the first row, which names the columns, is repeated where it is short."""
     weights, _ = sizing.weigh(lines[:1])
     wraps = [Wrap(0, len(lines) - 1, lines[0], "", verbatim=True)] if 0 < weights[0] <= sizing.limits.repeated else []
-    return lay_out(lines, [at.ROW] * len(lines), sizing, wraps=wraps)
+    return replace(lay_out(lines, [at.ROW] * len(lines), sizing, wraps=wraps), forms=["table"] * len(lines))
 
 
 def _by_paragraphs(lines: Sequence[str], weights: Sequence[int], limit: int) -> list[int]:

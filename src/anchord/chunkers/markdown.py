@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from anchord.chunkers import layout as at
-from anchord.chunkers.layout import Heading, Layout, Sizing, Wrap, lay_out
+from anchord.chunkers.layout import Heading, Layout, Limits, Sizing, Wrap, lay_out
 
 _FRONT_MATTER_LINES = 400
 _UNCLOSED_FENCES = 3
@@ -56,8 +56,9 @@ def lay_out_markdown(text: str, sizing: Sizing) -> Layout:
     outline = _outline(lines)
     strengths = _strengths(lines, outline)
     weights, _ = sizing.weigh(lines)
-    held = _hold_together(outline, strengths, weights, sizing.limits.body)
-    return lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing), held)
+    held = _hold_together(outline, strengths, weights, sizing.limits)
+    layout = lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing), held)
+    return replace(layout, forms=_forms(len(lines), outline))
 
 
 def fences(text: str) -> list[tuple[int, int]]:
@@ -197,14 +198,34 @@ def _strengthen_fence(lines: Sequence[str], fence: _Block, strengths: list[int])
         strengths[fence.last - 1] = at.FORBIDDEN
 
 
-def _hold_together(outline: _Outline, strengths: list[int], weights: Sequence[int], limit: int) -> set[int]:
+def _forms(number: int, outline: _Outline) -> list[str]:
+    """Say what each line is."""
+    forms = [""] * number
+    for block in [*outline.blocks, *outline.tables, *outline.fences]:
+        form = _FORMS.get(block.kind)
+        if form:
+            forms[block.first : block.last] = [form] * (block.last - block.first)
+    return forms
+
+
+_FORMS = {
+    "fence": "code_block", "code_block": "code_block", "table_open": "table", "heading_open": "heading",
+    "bullet_list_open": "list", "ordered_list_open": "list",
+}  # fmt: skip
+
+
+def _hold_together(outline: _Outline, strengths: list[int], weights: Sequence[int], limits: Limits) -> set[int]:
     """Make inner boundaries a last resort where the whole fits: blocks, items, fences in them; and after headings.
 
     Returns the lines of what fits.
     """
     held: set[int] = set()
+    limit = limits.body
     outer = [item for item in outline.items if item.depth == 1]
+    fences = {(fence.first, fence.last) for fence in outline.fences} if not limits.whole_fences else set()
     for block in [*outline.blocks, *outer, *outline.fences]:
+        if (block.first, block.last) in fences:
+            continue
         if sum(weights[block.first : block.last]) <= limit:
             held.update(range(block.first, block.last))
             for number in range(block.first + 1, block.last):

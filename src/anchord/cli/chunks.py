@@ -15,45 +15,48 @@ import typer
 from rich.markup import escape
 
 from anchord.cli.frame import AsJson, app, configuration, places, print_json, say
-from anchord.config import Config
+from anchord.cli.sides import show_diff
+from anchord.config import Config, check_strategy
 from anchord.errors import StoreError, UsageError
-from anchord.model import Origin, Root
+from anchord.model import Document, Origin, Root
 from anchord.places import Places
+from anchord.settings import STRATEGIES
 
 if TYPE_CHECKING:
-    from anchord.chunkers.layout import Limits
+    from anchord.chunkers.plan import Plan
 
 
 @app.command()
 def chunk(
     file: Annotated[str, typer.Argument(metavar="FILE|-")],
-    strategy: Annotated[str, typer.Option("--strategy", help="anchored")] = "anchored",
+    strategy: Annotated[str, typer.Option("--strategy", help=f"{', '.join(STRATEGIES)}; default: as configured.")] = "",
     path: Annotated[str, typer.Option("--path", metavar="NAME", help="Name for the ids and the format.")] = "",
     check: Annotated[bool, typer.Option("--check", help="Validate and print figures; exit 1 where a law is broken.")] = False,
     json: AsJson = False,
 ) -> None:
     """Chunk one file, with the ids it has in the index when it lies in a root; needs no daemon and no index."""
-    from anchord.api import check_document, chunk_dict, chunk_document, read_document
+    from anchord.api import check_document, chunk_document, read_document
+    from anchord.description import describe
 
-    if strategy != "anchored":
-        raise UsageError(f"strategy `{strategy}` is not in this version", "use --strategy anchored")
+    check_strategy(strategy)
     data = sys.stdin.buffer.read() if file == "-" else _read(file)
     of = places()
     config = configuration(of)
-    limits, tokenizer = _sizes(config)
-    origin = Origin("", path) if path or file == "-" else _origin(of, config, file)
+    origin, own = (Origin("", path), "") if path or file == "-" else _origin(of, config, file)
     document = read_document(data, origin, origin.path if file == "-" else file)
-    pieces = chunk_document(document, origin, limits, tokenizer)
+    plan, tokenizer = _plan(config, document, strategy or own)
+    pieces = chunk_document(document, origin, plan, tokenizer)
     if check:
-        figures = check_document(document, pieces, limits, tokenizer)
+        figures = check_document(document, pieces, plan, tokenizer)
+        broken = figures.breaks(plan)
         if json:
-            print_json({"ok": not figures.broken, **asdict(figures)})
+            print_json({"ok": not broken, **asdict(figures)})
         else:
             for name, figure in asdict(figures).items():
                 say(f"{name.replace('_', ' ') + ':':<20} {figure if isinstance(figure, int) else f'{figure:.2f}'}")
-        raise typer.Exit(1 if figures.broken else 0)
+        raise typer.Exit(1 if broken else 0)
     if json:
-        print_json([chunk_dict(piece) for piece in pieces])
+        print_json(describe(pieces, document, origin, plan.strategy, keywords=True))
         return
     for piece in pieces:
         section = escape(" > ".join(piece.header_path))
@@ -69,32 +72,28 @@ def diff(
     against: Annotated[str, typer.Option("--against", metavar="FILE2|GIT_REV", help="Default: HEAD.")] = "HEAD",
     json: AsJson = False,
 ) -> None:
-    """Show which chunks stay, move, are new or vanish, and how many texts would be embedded."""
+    """Show side by side which chunks stay, move, are new or vanish, and what embedding would cost."""
     from anchord.api import chunk_document, compare, read_document
+    from anchord.description import describe
 
     of = places()
     config = configuration(of)
-    limits, tokenizer = _sizes(config)
-    origin = _origin(of, config, file)
+    origin, own = _origin(of, config, file)
     other = _read(against) if os.path.isfile(against) else _from_git(file, against)
-    now = chunk_document(read_document(_read(file), origin, file), origin, limits, tokenizer)
-    before = chunk_document(read_document(other, origin, against), origin, limits, tokenizer)
-    found = compare(before, now)
+    described = []
+    for data, name in ((other, against), (_read(file), file)):
+        document = read_document(data, origin, name)
+        plan, tokenizer = _plan(config, document, own)
+        described.append(describe(chunk_document(document, origin, plan, tokenizer), document, origin, plan.strategy))
+    found = compare(*described)
     if json:
         print_json(found)
         return
-    colours = {"new": "green", "vanished": "red", "moved": "yellow", "kept": "dim"}
-    for row in found["chunks"]:
-        section = escape(" > ".join(row["header_path"]))
-        place = f"{row['start_line']}-{row['end_line']}"
-        change = f"[{colours[row['change']]}]{row['change']:<8}[/]"
-        say(f"{change} {place:<11} {section}  [dim]{row['chunk_id'][:12]}[/]", markup=True)
-    summary = ", ".join(f"{found[what]} {what}" for what in ("kept", "moved", "new", "vanished"))
-    say(f"{summary}; {found['embedded']} {'text' if found['embedded'] == 1 else 'texts'} would be embedded")
+    show_diff(found)
 
 
-def _origin(of: Places, config: Config, file: str) -> Origin:
-    """Return where a file stands: in its root, so that its ids are those of the index, or anywhere."""
+def _origin(of: Places, config: Config, file: str) -> tuple[Origin, str]:
+    """Return where a file stands (in its root, so that its ids are those of the index, or anywhere) and its root's strategy."""
     from anchord.adapters.catalogue import SqliteCatalogue
     from anchord.roots import gather_roots, real, root_of
 
@@ -103,16 +102,16 @@ def _origin(of: Places, config: Config, file: str) -> Origin:
         remembered = catalogue.remembered_roots()
     absolute = os.path.join(real(os.path.dirname(file)), os.path.basename(file))
     found = root_of(gather_roots(config, remembered, (), of.own), absolute)
-    return Origin(found[0].name, found[1]) if found else Origin("", os.path.basename(file))
+    return (Origin(found[0].name, found[1]), found[0].strategy) if found else (Origin("", os.path.basename(file)), "")
 
 
-def _sizes(config: Config) -> tuple[Limits, Path]:
+def _plan(config: Config, document: Document, strategy: str) -> tuple[Plan, Path]:
     from anchord.adapters.models import find_model
-    from anchord.core.recipe import limits_of
+    from anchord.config import chunking_by_kind
+    from anchord.core.recipe import plan_of
 
     model = find_model(config.embedding.model)
-    chunking = config.chunking
-    return limits_of(model.window, chunking.max_chunk_tokens, chunking.max_heading_level_for_path), model.tokenizer
+    return plan_of(model.window, chunking_by_kind(config, strategy)[document.kind]), model.tokenizer
 
 
 def _read(file: str) -> bytes:

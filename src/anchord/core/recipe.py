@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import astuple, dataclass
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from anchord.chunkers import VERSION
 from anchord.chunkers.layout import Limits
+from anchord.chunkers.plan import Plan
 from anchord.core.identity import fields_digest
+from anchord.settings import Value
 
 ROW_VERSION = "1"
 """Raise it with any change to what `Row` holds for the same chunk."""
@@ -16,22 +17,73 @@ ROW_VERSION = "1"
 _AROUND = 32
 """Tokens of a window that are not the chunk's own: a repeated fence or table opening, or the heading above."""
 _LARGEST_BODY = 430
+_CHARS_PER_TOKEN = 4
+
+
+KINDS = ("markdown", "text", "code")
+"""The kinds of documents that have a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """How each kind of document is cut, and in the roots that have a strategy of their own."""
+
+    general: Mapping[str, Plan]
+    """Kind -> plan."""
+    roots: Mapping[str, Mapping[str, Plan]] = field(default_factory=dict)
+    """Name of a root -> kind -> plan."""
+
+    def of(self, root: str, kind: str) -> Plan:
+        """Return the plan for a document of a root."""
+        return self.roots.get(root, self.general)[kind]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Limits of the chunker and identity of the model; `digest` names the whole."""
+    """Plans of the chunker and identity of the model; `digest` names what the rows of a root depend on."""
 
-    limits: Limits
+    plans: Plans
     model: Callable[[], str]
     """Asked when the digest is needed: hashing the weights takes a moment that a mere search can spare."""
     tokenizer: str
-    """Identity of the tokenizer, and of the grammars that code is cut by."""
+    """Identity of the tokenizer, of the grammars that code is cut by, and of the library that ends sentences."""
+    _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
-    @cached_property
-    def digest(self) -> str:
-        """Return the recipe as one short text."""
-        return fields_digest(VERSION, ROW_VERSION, self.model(), self.tokenizer, *map(str, astuple(self.limits)))
+    def digest(self, root: str = "") -> str:
+        """Return what a root's rows depend on as one short text; without a root, for those with nothing of their own."""
+        root = root if root in self.plans.roots else ""
+        if root not in self._digests:
+            plans = [f"{kind} {self.plans.of(root, kind)!r}" for kind in KINDS]
+            self._digests[root] = fields_digest(VERSION, ROW_VERSION, self.model(), self.tokenizer, *plans)
+        return self._digests[root]
+
+
+def plan_of(window: int, chosen: Mapping[str, Value]) -> Plan:
+    """Return the plan for a model's window and a strategy's values, as `settings.effective` gives them."""
+
+    def size(name: str) -> int:
+        return int(chosen.get(name) or 0)
+
+    limits = limits_of(window, size("max_chunk_tokens"), size("max_heading_level_for_path"))
+    limits = replace(limits, whole_fences=chosen.get("keep_code_blocks_intact") is not False)
+    strategy = str(chosen["strategy"])
+    if strategy == "anchored":
+        if size("max_chars"):
+            limits = replace(limits, max_chars=size("max_chars"))
+        if size("min_chars"):
+            least = min(-(-size("min_chars") // _CHARS_PER_TOKEN), limits.body // 2)
+            limits = replace(limits, least=max(1, least))
+        return Plan("anchored", limits)
+    return Plan(
+        str(chosen["strategy"]), limits, size("max_chars"), size("min_chars"), size("overlap_chars"), size("min_chunk_tokens"),
+        min(size("overlap_tokens"), limits.body // 2), chosen.get("rule_ends_exchange") is not False,
+    )  # fmt: skip
+
+
+def plans_of(window: int, by_root: Mapping[str, Mapping[str, Mapping[str, Value]]]) -> Plans:
+    """Return the plans for values by root and kind; the root "" stands for all that have none of their own."""
+    plans = {root: {kind: plan_of(window, chosen) for kind, chosen in kinds.items()} for root, kinds in by_root.items()}
+    return Plans(plans.pop(""), plans)
 
 
 def limits_of(window: int, tokens: int | None, heading_depth: int | None) -> Limits:

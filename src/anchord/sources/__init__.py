@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from anchord.model import Document, Problem
+from anchord.sources.notebook import read_notebook
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd"})
 TEXT = frozenset({".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv",
@@ -71,7 +73,20 @@ def parse(data: bytes, path: str) -> Document | Problem:
         return Problem("binary content: not indexed")
     if "\0" in text:
         problem = problem or Problem(f"NUL at character {text.find(chr(0))}: read with U+FFFD there", partial=True)
-    return Document(clean(text), kind_of(path) or "text", problem, language_of(path))
+    document = document_of(clean(text), path)
+    if kind_of(path) is None:
+        document = replace(document, kind="text")
+    return replace(document, problem=problem or document.problem)
+
+
+def document_of(text: str, path: str) -> Document:
+    """Return a text as a document of the kind that its path says; of no known kind it is markdown. `text` is clean."""
+    if path.lower().endswith(".ipynb"):
+        book = read_notebook(text)
+        if book is not None:
+            return Document(book.text, "markdown", None, "ipynb", book.source_lines, book.cells)
+        return Document(text, "text", Problem("no notebook: read as JSON", partial=True), "json")
+    return Document(text, kind_of(path) or "markdown", None, language_of(path))
 
 
 def clean(text: str) -> str:
