@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
 import pytest
+from documents import calm_documents, documents, prose
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,33 +25,6 @@ class Cutter(Protocol):
 
 
 _WINDOW = Limits().window
-_WORDS = "river stone light paper garden window letter morning silver bridge winter summer kitchen music travel".split()  # noqa: SIM905
-
-_prose = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=60).map(" ".join)
-_odd = st.text(max_size=40)
-
-
-def _fence(lines: Sequence[str]) -> str:
-    return "\n".join(["```py", *lines, "```"])
-
-
-def _table(rows: Sequence[str]) -> str:
-    return "\n".join(["| a | b |", "|---|---|", *(f"| {row} | x |" for row in rows)])
-
-
-_calm_blocks = st.one_of(
-    st.tuples(st.integers(2, 6), _prose).map(lambda pair: f"{'#' * pair[0]} {pair[1][:60]}"),
-    _prose,
-    st.lists(_prose, min_size=1, max_size=12).map("\n".join),
-    st.lists(_prose, min_size=1, max_size=15).map(lambda items: "\n".join(f"- {item}" for item in items)),
-    st.lists(_prose, min_size=1, max_size=6).map(lambda items: "\n".join(f"  {n}. {item}" for n, item in enumerate(items))),
-    st.lists(_prose, max_size=40).map(_fence),
-    st.lists(_prose, min_size=1, max_size=20).map(_table),
-    st.lists(_prose, min_size=1, max_size=9).map(lambda lines: "\n".join(f"> {line}" for line in lines)),
-)
-_blocks = st.one_of(_calm_blocks, _prose.map(lambda words: f"# {words[:60]}"), st.just("---"), st.just("```"), _odd)
-calm_documents = st.lists(_calm_blocks, max_size=25).map("\n\n".join)
-documents = st.lists(_blocks, max_size=25).map("\n\n".join)
 _forms = ["", "rst", "adoc", "org", "html", "yaml", "toml", "ini", "json", "csv"]
 kinds = st.sampled_from(["markdown", "code:python", "code:rust", *(f"text:{form}" for form in _forms)])
 
@@ -130,13 +103,13 @@ def test_what_stands_above_a_chapter_changes_no_id_and_no_vector_in_it(cut: Cutt
 
 
 @settings(deadline=None)
-@given(data=st.data(), paragraphs=st.lists(st.lists(_prose, min_size=1, max_size=6), min_size=1, max_size=60))
-def test_a_changed_line_of_prose_changes_five_chunks_at_most(
+@given(data=st.data(), paragraphs=st.lists(st.lists(prose, min_size=1, max_size=6), min_size=1, max_size=60))
+def test_a_changed_line_ofprose_changes_five_chunks_at_most(
     cut: Cutter, data: st.DataObject, paragraphs: list[list[str]]
 ) -> None:
     lines = "\n\n".join("\n".join(paragraph) for paragraph in paragraphs).split("\n")
     at = data.draw(st.integers(0, len(lines) - 1))
-    edited = [*lines[:at], data.draw(_prose), *lines[at + 1 :]]
+    edited = [*lines[:at], data.draw(prose), *lines[at + 1 :]]
     before, after = cut("\n".join(lines)), cut("\n".join(edited))
     assert len({piece.embed_text for piece in after} - {piece.embed_text for piece in before}) <= 5
 

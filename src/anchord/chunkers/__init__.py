@@ -58,8 +58,6 @@ def _smaller(plan: Plan, share: float) -> Plan:
 def _chunk(document: Document, plan: Plan, count: Count, key: str) -> list[Chunk]:
     sizing = Sizing(plan.limits, count)
     layout = _LAYOUTS[document.kind](document, sizing)
-    if plan.limits.least:
-        layout = replace(layout, sides=replace(layout.sides, section=plan.limits.least))
     layout = _with_parts(layout, document.parts)
     layout, pieces = _cut(document, layout, plan, sizing)
     chunks = emit(layout, pieces, sizing, key, document.kind)

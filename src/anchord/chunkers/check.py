@@ -56,7 +56,7 @@ def check(document: Document, chunks: Sequence[Chunk], plan: Plan, count: Count)
         lines_not_covered=len({n for n, line in zip(numbers, lines, strict=True) if line.strip()} - covered),
         out_of_order=sum(not _follows(one, other, plan) for one, other in pairwise(chunks)),
         over_window=sum(piece.tokens > limits.window for piece in chunks),
-        unbalanced_fences=sum(closed and has_open_fence(piece.content) for piece in chunks),
+        unbalanced_fences=sum(closed and _unbalances(piece, found, numbers) for piece in chunks),
         split_fences=split,
         integrity=1 - split / len(found) if found else 1.0,
         tokens_min=min(tokens),
@@ -69,10 +69,17 @@ def check(document: Document, chunks: Sequence[Chunk], plan: Plan, count: Count)
 _SMALL = 64
 
 
+def _unbalances(piece: Chunk, found: Sequence[tuple[int, int]], numbers: Sequence[int]) -> bool:
+    """Whether a chunk has lines of a fence (one in an HTML comment is none) and leaves one open."""
+    return has_open_fence(piece.content) and any(
+        numbers[first] <= piece.end_line and piece.start_line <= numbers[last - 1] for first, last in found
+    )
+
+
 def _follows(one: Chunk, other: Chunk, plan: Plan) -> bool:
     """Whether a chunk comes after another; where the plan overlaps them, it begins and ends after it."""
     if plan.overlaps:
-        return one.start_char < other.start_char and one.end_char < other.end_char
+        return one.start_char <= other.start_char and one.end_char < other.end_char
     return one.end_char <= other.start_char
 
 

@@ -47,6 +47,8 @@ class _Cutter:
     def __init__(self, layout: Layout, limits: Limits) -> None:
         self._layout = layout
         self._limit = limits.body
+        self._min_chars = limits.min_chars
+        self._chars = [0, *accumulate(end - start + 1 for start, end in zip(layout.start, layout.end, strict=True))]
         self._sums = [0, *accumulate(layout.weight)]
         self._boundaries = [i for i, how in enumerate(layout.strength) if how > FORBIDDEN]
         self._headings = [i for i in self._boundaries if layout.strength[i] >= LOWEST_HEADING]
@@ -95,17 +97,16 @@ class _Cutter:
     def _heading_cut(self, first: int, last: int) -> int | None:
         layout, fits = self._layout, self._weight(first, last) <= self._limit
         inner = self._between(self._headings, first, last)
-        able = [i for i in inner if self._side(i, first, last) >= layout.sides.least(layout.strength[i], fits=fits)]
+        if fits and self._min_chars:
+            able = [i for i in inner if _side(self._chars, i, first, last) >= self._min_chars]
+        else:
+            able = [i for i in inner if _side(self._sums, i, first, last) >= layout.sides.least(layout.strength[i], fits=fits)]
         return self._best(able, first, last)
 
     def _hash_cut(self, first: int, last: int, side: int) -> int | None:
         inner = self._between(self._boundaries, first, last)
-        able = [i for i in inner if self._layout.strength[i] > LAST_RESORT and self._side(i, first, last) >= side]
+        able = [i for i in inner if self._layout.strength[i] > LAST_RESORT and _side(self._sums, i, first, last) >= side]
         return self._best(able, first, last)
-
-    def _side(self, at: int, first: int, last: int) -> int:
-        """Return the lesser weight of the two sides of a cut."""
-        return min(self._sums[at] - self._sums[first], self._sums[last] - self._sums[at])
 
     def _between(self, boundaries: Sequence[int], first: int, last: int) -> Sequence[int]:
         return boundaries[bisect_right(boundaries, first) : bisect_left(boundaries, last)]
@@ -149,6 +150,11 @@ class _Cutter:
             cuts.append(stops[j])
             j = back[j]
         return cuts
+
+
+def _side(sums: Sequence[int], at: int, first: int, last: int) -> int:
+    """Return the lesser of the two sides of a cut."""
+    return min(sums[at] - sums[first], sums[last] - sums[at])
 
 
 def _penalty(strength: int) -> float:

@@ -30,7 +30,7 @@ def is_transcript(layout: Layout) -> bool:
 def cut_exchanges(layout: Layout, plan: Plan) -> tuple[Layout, list[Piece]]:
     """Cut a transcript at its questions, and at rules where they end an exchange."""
     questions = _question_lines(layout)
-    opened = [line for line in questions if line - 1 not in questions]
+    opened = sorted(line for line in questions if line - 1 not in questions)
     rules = [line for line in _outside(layout, _RULE) if plan.rule_ends_exchange and _ends(line, opened)]
     borders = sorted({*opened, *rules})
     headings = []
@@ -46,11 +46,11 @@ def cut_exchanges(layout: Layout, plan: Plan) -> tuple[Layout, list[Piece]]:
 
 
 def cut_groups(layout: Layout, limits: Limits) -> list[Piece] | None:
-    """Cut one long paragraph every 25 lines; None for a text of several paragraphs, or of few lines."""
+    """Cut one long paragraph every 25 lines; None for a text of several paragraphs, of few lines, or with fences."""
     paragraphs = sum(
         not before.strip() and bool(line.strip()) for before, line in zip(["", *layout.lines], layout.lines, strict=False)
     )
-    if paragraphs > 1 or len(layout.lines) <= _LINES_FOR_GROUPS:
+    if paragraphs > 1 or len(layout.lines) <= _LINES_FOR_GROUPS or layout.wraps:
         return None
     return _cut_at(layout, limits, range(_GROUP, len(layout.lines), _GROUP))
 

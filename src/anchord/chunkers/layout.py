@@ -35,6 +35,9 @@ LOWEST_HEADING = 50
 
 _NO_LINE = 1 << 62
 
+CHARS_PER_WEIGHT = 8
+"""Characters that weigh as much as a token, where they are fewer tokens: a word of 200 KB is one."""
+
 Count = Callable[[Sequence[str]], list[int]]
 """Texts to their numbers of model tokens, special tokens left out."""
 
@@ -55,8 +58,8 @@ class Limits:
     """Deepest heading level that counts for the header path."""
     max_chars: int = 0
     """Most characters of a chunk's own text; 0: 8 for each weight."""
-    least: int = 0
-    """Least weight of a section of its own in what would fit in a chunk; 0: as the format has it."""
+    min_chars: int = 0
+    """Least characters of a section of its own in what would fit in a chunk; 0: as the format has it, by weight."""
     whole_fences: bool = True
     """Whether a fence that fits in a chunk is never cut."""
 
@@ -74,7 +77,7 @@ class Sizing:
         Blanks at the end weigh nothing: they are no part of a hash, so they must not move a cut either.
         """
         tokens, most = self.count(texts), self.limits.max_chars
-        per = min(_CHARS_PER_WEIGHT, most / self.limits.body) if most else _CHARS_PER_WEIGHT
+        per = min(CHARS_PER_WEIGHT, most / self.limits.body) if most else CHARS_PER_WEIGHT
         lengths = [len(text.rstrip()) + (1 if most and text else 0) for text in texts]  # One for the line's end.
         weights = [max(n, int(-(-length // per))) for n, length in zip(tokens, lengths, strict=True)]
         return weights, tokens
@@ -150,7 +153,6 @@ class Layout:
 _SENTENCE_END = re.compile(r"(?<=[.!?;:])[\"'\u201d\u2019)\]]*\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 _CLAUSE_END = re.compile(r"\s+|(?<=[,;|{}()\[\]])")
 _MIN_CLAUSE = 24
-_CHARS_PER_WEIGHT = 8
 _MAX_WORD = 200
 _WORD_PART = 120
 

@@ -35,18 +35,25 @@ def place(text: str, layout: Layout, spans: Sequence[Span], sizing: Sizing, *, t
 
 
 def _trimmed(text: str, spans: Sequence[Span]) -> list[Span]:
-    """Drop the blanks around spans, but for the indentation of a first line."""
-    trimmed = []
+    """Drop the blanks around spans, but for the indentation of a first line; and spans that only repeat what was before."""
+    trimmed: list[Span] = []
+    reached = 0
     for start, end in spans:
         first = _BLANKS.match(text, start, end)
         begin = first.end() if first else start
-        line = text.rfind("\n", start, begin) + 1
         last = end
         while last > begin and text[last - 1].isspace():
             last -= 1
-        if last > begin:
-            trimmed.append((line or (begin if start and text[start - 1] != "\n" else start), last))
+        if last > max(begin, reached):
+            trimmed.append((_indented(text, start, begin), last))
+            reached = last
     return trimmed
+
+
+def _indented(text: str, start: int, begin: int) -> int:
+    """Return the start of the line of `begin`, where nothing but its indentation stands between, and the span has it."""
+    line = text.rfind("\n", 0, begin) + 1
+    return line if line >= start else begin
 
 
 def _place(start: int, end: int, starts: Sequence[int], lines: Sequence[str]) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -7,11 +7,11 @@ between them; an overlap only moves a start back into the span before.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 
-from anchord.chunkers.layout import Sizing
+from anchord.chunkers.layout import CHARS_PER_WEIGHT, Sizing
 
 Span = tuple[int, int]
 Fits = Callable[[int, int], bool]
@@ -32,24 +32,28 @@ class Ruler:
     def __init__(self, text: str, sizing: Sizing) -> None:
         """Count each different word once."""
         self._words = [match.span() for match in _WORD.finditer(text)]
-        weights, _ = sizing.weigh([text[start:end] for start, end in self._words])
         self._starts = [start for start, _ in self._words]
-        self._sums = [0, *accumulate(weights)]
+        self._tokens = [0, *accumulate(sizing.count([text[start:end] for start, end in self._words]))]
+        self._chars = [0, *accumulate(end - start for start, end in self._words)]
 
     def weight(self, start: int, end: int) -> int:
-        """Return the weight of a span; a word that is cut counts by its share, rounded up."""
-        first, last = bisect_right(self._starts, start), bisect_left(self._starts, end)
-        total = self._sums[last] - self._sums[min(first, last)]
+        """Return the weight of a span: its tokens, or a token for 8 characters that are not blank, whichever is more."""
+        return max(self._sum(self._tokens, start, end), -(-self._sum(self._chars, start, end) // CHARS_PER_WEIGHT))
+
+    def _sum(self, sums: Sequence[int], start: int, end: int) -> int:
+        """Add up over a span; a word that is cut counts by its share, rounded up."""
+        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
+        total = sums[last] - sums[min(first, last)]
         if first and self._words[first - 1][1] > start:
-            total += self._share(first - 1, start, end)
+            total += self._share(sums, first - 1, start, end)
         if last > first and self._words[last - 1][1] > end:
-            total -= self._sums[last] - self._sums[last - 1] - self._share(last - 1, start, end)
+            total -= sums[last] - sums[last - 1] - self._share(sums, last - 1, start, end)
         return total
 
-    def _share(self, word: int, start: int, end: int) -> int:
+    def _share(self, sums: Sequence[int], word: int, start: int, end: int) -> int:
         first, last = self._words[word]
-        inside = min(last, end) - max(first, start)
-        return -(-(self._sums[word + 1] - self._sums[word]) * max(0, inside) // (last - first))
+        inside = max(0, min(last, end) - max(first, start))
+        return -(-(sums[word + 1] - sums[word]) * inside // (last - first))
 
     def word(self, at: int) -> int:
         """Return the start of the first word that begins at `at` or later."""
@@ -59,7 +63,10 @@ class Ruler:
     def back(self, at: int, weight: int) -> int:
         """Return where the words before `at` begin that weigh at most `weight` together."""
         last = bisect_left(self._starts, at)
-        first = bisect_left(self._sums, self._sums[last] - weight, 0, last)
+        first = max(
+            bisect_left(self._tokens, self._tokens[last] - weight, 0, last),
+            bisect_left(self._chars, self._chars[last] - weight * CHARS_PER_WEIGHT, 0, last),
+        )
         return self._starts[first] if first < last else at
 
 
@@ -125,11 +132,21 @@ def packed(units: Iterable[Span], fits: Fits) -> list[Span]:
 
 
 def joined(spans: Sequence[Span], small: Fits, fits: Fits) -> list[Span]:
-    """Put what is small to the span before it, or after it, where both fit together; nothing is ever dropped."""
+    """Put what is small to the span after it, or else to the one before, where both fit together; nothing is ever dropped."""
     merged: list[Span] = []
     for start, end in spans:
-        if merged and (small(start, end) or small(*merged[-1])) and fits(merged[-1][0], end):
-            merged[-1] = (merged[-1][0], end)
-        else:
-            merged.append((start, end))
+        if merged and small(*merged[-1]):
+            if fits(merged[-1][0], end):
+                merged[-1] = (merged[-1][0], end)
+                continue
+            _put_back(merged, fits)
+        merged.append((start, end))
+    if merged and small(*merged[-1]):
+        _put_back(merged, fits)
     return merged
+
+
+def _put_back(spans: list[Span], fits: Fits) -> None:
+    """Put the last span to the one before it, where both fit together."""
+    if len(spans) > 1 and fits(spans[-2][0], spans[-1][1]):
+        spans[-2:] = [(spans[-2][0], spans[-1][1])]

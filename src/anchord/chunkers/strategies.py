@@ -8,9 +8,11 @@ eighth line, tiny pieces, what is over the model's window) is kept here.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 from anchord.chunkers.layout import Layout, Sizing
 from anchord.chunkers.plan import Plan
@@ -38,6 +40,19 @@ class Text:
         """The span of everything."""
         return 0, len(self.text)
 
+    def by_fences(self, span: Span) -> list[tuple[Span, bool]]:
+        """Cut a span where fences begin and end; each part with whether it is a fence."""
+        inner = self.fences[bisect_right(self.fences, span[0], key=_end) : bisect_left(self.fences, span[1], key=_start)]
+        edges = [edge for fence in inner for edge in fence if span[0] < edge < span[1]]
+        parts = pairwise(dict.fromkeys([span[0], *edges, span[1]]))
+        whole = set(inner)
+        return [(part, part in whole) for part in parts]
+
+    def fence_end(self, start: int, end: int) -> int:
+        """Return the end of the first fence that begins before `end` and ends after `start`, 0 where there is none."""
+        at = bisect_right(self.fences, start, key=_end)
+        return self.fences[at][1] if at < len(self.fences) and self.fences[at][0] < end else 0
+
     def fits(self, start: int, end: int) -> bool:
         """Whether the model can take a span, and a heading before it."""
         return self.ruler.weight(start, end) <= self.body
@@ -45,6 +60,16 @@ class Text:
     def within(self, weight: int) -> Callable[[int, int], bool]:
         """Give the test whether a span is at most so heavy, or as heavy as the model can take."""
         return lambda start, end: self.ruler.weight(start, end) <= min(weight, self.body)
+
+    def lighter(self, weight: int) -> Callable[[int, int], bool]:
+        """Give the test whether a span is at most so heavy, or nothing but a fence that must not be cut."""
+        small, kept = self.within(weight), dict(self.kept)
+
+        def fits(start: int, end: int) -> bool:
+            last = kept.get(_skip(self.text, start, end))
+            return small(start, end) or (last is not None and not self.text[last:end].strip())
+
+        return fits
 
     def split(self, spans: Sequence[Span]) -> list[Span]:
         """Cut what does not fit; no text is ever cut off."""
@@ -94,7 +119,9 @@ def _window(text: Text, plan: Plan) -> list[Span]:
     small = [end - start < plan.min_chars for start, end in spans]
     if len(spans) > 1 and small[-1]:
         spans[-2:] = [(spans[-2][0], spans[-1][1])]
-    return text.split(spans)
+    parts = text.split(spans)
+    starts = accumulate((start for start, _ in parts), max)  # Of a window too heavy for the model the last part is all overlap.
+    return [(start, end) for start, (_, end) in zip(starts, parts, strict=True)]
 
 
 def _titled(text: Text, spans: Sequence[Span]) -> list[Span]:
@@ -141,12 +168,10 @@ def _units(text: Text, span: Span) -> list[Span]:
     """Sentences; a fence is one unit, and so is a paragraph of code. A heading stays with its first sentence."""
     if text.kind == "code":
         return at(text.text, span, BLANK_LINE)
-    inner = [edge for fence in text.fences for edge in fence if span[0] < edge < span[1]]
     units: list[Span] = []
-    for part in pairwise(dict.fromkeys([span[0], *inner, span[1]])):
-        paragraphs = [part] if part in text.fences else at(text.text, part, BLANK_LINE)
-        for paragraph in paragraphs:
-            units += [part] if part in text.fences else _sentences(text, *paragraph)
+    for part, is_fence in text.by_fences(span):
+        paragraphs = [] if is_fence else at(text.text, part, BLANK_LINE)
+        units += [part] if is_fence else [one for paragraph in paragraphs for one in _sentences(text, *paragraph)]
     return _titled(text, units)
 
 
@@ -164,7 +189,7 @@ def _each_sentence(text: Text, plan: Plan) -> list[Span]:
 
 def _semantic(text: Text, plan: Plan) -> list[Span]:
     """Sentences up to the limit, each chunk with the end of the one before; a section begins a chunk."""
-    fits, sections = text.within(text.body - plan.overlap_tokens), _sections(text)
+    fits, sections = text.lighter(text.body - plan.overlap_tokens), _sections(text)
     parts: list[Span] = []
     for section in sections:
         units = [part for unit in _units(text, section) for part in split(text.text, unit, fits, text.kept)]
@@ -183,12 +208,10 @@ def _recursive(text: Text, plan: Plan) -> list[Span]:
 
 def _two_stage(text: Text, plan: Plan) -> list[Span]:
     """Sections; what is over the limit is cut at fences first, then at blank lines and so on, with an overlap."""
-    fits, sections = text.within(text.body - plan.overlap_tokens), _sections(text)
+    fits, sections = text.lighter(text.body - plan.overlap_tokens), _sections(text)
     parts: list[Span] = []
     for section in sections:
-        inner = [edge for fence in text.fences for edge in fence if section[0] < edge < section[1]]
-        units = list(pairwise(dict.fromkeys([section[0], *inner, section[1]])))
-        pieces = [part for unit in units for part in ([unit] if unit in text.kept else split(text.text, unit, fits))]
+        pieces = [part for unit, _ in text.by_fences(section) for part in split(text.text, unit, fits, text.kept)]
         parts += [section] if text.fits(*section) else packed(pieces, fits)
     return _overlapping(text, plan, parts, {start for start, _ in sections})
 
@@ -207,11 +230,12 @@ def _overlapping(text: Text, plan: Plan, parts: Sequence[Span], fresh: Collectio
             begin = max(before, text.ruler.word(start - plan.overlap_chars), text.ruler.back(start, room))
         else:
             begin = max(before, text.ruler.back(start, min(room, plan.overlap_tokens)))
-        broken = next((last for first, last in text.fences if first < start and begin < last), 0)
-        spans.append((min(start, max(begin, broken)), end))
+        spans.append((min(start, max(begin, text.fence_end(begin, start))), end))
     return spans
 
 
+_start = itemgetter(0)
+_end = itemgetter(1)
 _FILLED = re.compile(r"\S")
 _CHARS_PER_TOKEN = 4
 

@@ -17,8 +17,6 @@ ROW_VERSION = "1"
 _AROUND = 32
 """Tokens of a window that are not the chunk's own: a repeated fence or table opening, or the heading above."""
 _LARGEST_BODY = 430
-_CHARS_PER_TOKEN = 4
-
 
 KINDS = ("markdown", "text", "code")
 """The kinds of documents that have a plan."""
@@ -68,12 +66,7 @@ def plan_of(window: int, chosen: Mapping[str, Value]) -> Plan:
     limits = replace(limits, whole_fences=chosen.get("keep_code_blocks_intact") is not False)
     strategy = str(chosen["strategy"])
     if strategy == "anchored":
-        if size("max_chars"):
-            limits = replace(limits, max_chars=size("max_chars"))
-        if size("min_chars"):
-            least = min(-(-size("min_chars") // _CHARS_PER_TOKEN), limits.body // 2)
-            limits = replace(limits, least=max(1, least))
-        return Plan("anchored", limits)
+        return Plan("anchored", replace(limits, max_chars=size("max_chars"), min_chars=size("min_chars")))
     return Plan(
         str(chosen["strategy"]), limits, size("max_chars"), size("min_chars"), size("overlap_chars"), size("min_chunk_tokens"),
         min(size("overlap_tokens"), limits.body // 2), chosen.get("rule_ends_exchange") is not False,
