@@ -19,7 +19,8 @@ from anchord.core.recipe import plan_of
 from anchord.description import describe
 from anchord.errors import UsageError
 from anchord.model import Chunk, Document, Origin, Problem, printable
-from anchord.sources import clean, document_of, kind_of, parse
+from anchord.sources import document_of, kind_of, parse
+from anchord.sources.clean import clean
 
 Described = dict[str, Any]
 """A chunk as `description.describe` gives it."""

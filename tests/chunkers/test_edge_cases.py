@@ -17,7 +17,8 @@ from anchord.chunkers.layout import FORBIDDEN, Count, Limits, Sizing
 from anchord.chunkers.markdown import _outline, lay_out_markdown
 from anchord.chunkers.plan import Plan
 from anchord.model import Chunk, Document
-from anchord.sources import clean, parse
+from anchord.sources import parse
+from anchord.sources.clean import clean
 
 Cutter = Callable[[str], list[Chunk]]
 Prose = Callable[[int, int], str]

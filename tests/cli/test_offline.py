@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -485,3 +486,63 @@ def test_a_revision_is_never_an_option_of_git(repository: Shell, revision: str) 
     assert printed.code == 2 or not revision, "git took it for an option"
     assert sorted(os.listdir(repository.notes)) == [".git", "cats.md"]
     assert sorted(os.listdir(repository.base)) == ["home", "notes"]
+
+
+def test_diff_for_people_has_both_sides_in_columns_and_the_cost_below(repository: Shell) -> None:
+    file = repository.notes / "cats.md"
+    file.write_text("A line above everything.\n\n" + file.read_text().replace("Words of part 5", "Other words of part 5"))
+    printed = repository("diff", "notes/cats.md", COLUMNS="100")
+    head, *rows, cost = printed.out.splitlines()
+    assert head.split() == ["before", "now"]
+    here = head.index("now")
+    assert any(row.startswith("vanished") and row[here:].startswith("new") for row in rows)
+    assert any(row.startswith("moved") and row[here:].startswith("moved") for row in rows)
+    assert any("Other words" in row[here:] for row in rows)
+    assert not any("Other words" in row[:here] for row in rows)
+    assert max(map(len, rows)) <= 100
+    assert re.search(r"would be embedded \(\d+ tokens\)$", cost)
+
+
+def test_diff_cuts_long_runs_of_what_stays_short(repository: Shell) -> None:
+    printed = repository("diff", "notes/cats.md")
+    told = repository("diff", "notes/cats.md", "--json").json
+    assert told["kept"] == len(told["chunks"])
+    assert len(printed.out.splitlines()) <= 6
+    if told["kept"] > 4:
+        assert f"... {told['kept'] - 3} more kept" in printed.out
+
+
+@pytest.mark.parametrize("strategy", ["window", "sentences", "headers"])
+def test_chunk_cuts_by_the_strategy_given_or_configured(shell: Shell, strategy: str) -> None:
+    text = ("# A\n\nOne sentence. And another.\n\n## B\n\n" + "Words of a section. " * 80).encode()
+    told = shell("chunk", "-", "--strategy", strategy, "--json", stdin=text).json
+    assert {piece["strategy"] for piece in told} == {strategy}
+    shell.configure(f'chunking.strategy = "{strategy}"')
+    assert shell("chunk", "-", "--json", stdin=text).json == told
+    assert shell("chunk", "-", "--check", stdin=text).code == 0
+
+
+def test_chunk_refuses_a_strategy_that_there_is_not(shell: Shell) -> None:
+    shell("chunk", "-", "--strategy", "sentence", stdin=b"x").is_refused(2, "`sentence`", "`sentences`")
+
+
+def test_a_root_has_its_own_strategy_in_the_index_and_in_chunk(shell: Shell) -> None:
+    shell.write("talk.md", "> one\na\n\n> two\nb\n\n> three\nc\n")
+    shell.configure("[[root]]", f'path = "{shell.notes}"', 'strategy = "exchange"')
+    assert shell("index").code == 0
+    rows = [json.loads(line) for line in shell("dump").out.splitlines()]
+    assert [row["header_path"] for row in rows] == ["one", "two", "three"]
+    told = shell("chunk", "notes/talk.md", "--json").json
+    assert [piece["chunk_id"] for piece in told] == [row["id"] for row in rows]
+    assert shell("explain", "notes/talk.md", "--json").json["strategy"] == "exchange"
+    assert shell("verify").code == 0
+
+
+def test_002_20_a_changed_strategy_cuts_the_files_anew_by_itself(shell: Shell) -> None:
+    shell.write("a.md", "First.\n\nSecond.\n")
+    shell.configure("[[root]]", f'path = "{shell.notes}"')
+    assert shell("index", "--json").json["chunks"] == 1
+    shell.configure("[[root]]", f'path = "{shell.notes}"', 'strategy = "paragraph"')
+    assert shell("explain", "notes/a.md", "--json").json["reason"] == "the recipe changed"
+    assert shell("index", "--json").json["chunks"] == 2
+    assert shell("verify").code == 0

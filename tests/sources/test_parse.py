@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.model import Document, Problem
-from anchord.sources import clean, kind_of, parse
+from anchord.sources import kind_of, parse
+from anchord.sources.clean import clean
 
 BINARY = Problem("binary content: not indexed")
 

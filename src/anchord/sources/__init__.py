@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from anchord.model import Document, Problem
+from anchord.sources.clean import clean
 from anchord.sources.notebook import read_notebook
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd"})
@@ -40,7 +41,6 @@ _BOMS = (  # The UTF-32 mark begins with the UTF-16 one, so it is looked for fir
 )
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.1
-_REPLACED = re.compile("[\0\ud800-\udfff]")
 
 
 def kind_of(path: str) -> str | None:
@@ -87,9 +87,3 @@ def document_of(text: str, path: str) -> Document:
             return Document(book.text, "markdown", None, "ipynb", book.source_lines, book.cells)
         return Document(text, "text", Problem("no notebook: read as JSON", partial=True), "json")
     return Document(text, kind_of(path) or "markdown", None, language_of(path))
-
-
-def clean(text: str) -> str:
-    """Return a text as chunkers take it: LF line ends, no BOM, U+FFFD for NUL and for lone surrogates (tokenizers crash)."""
-    text = _REPLACED.sub("\ufffd", text.removeprefix("\ufeff"))
-    return text.replace("\r\n", "\n").replace("\r", "\n")

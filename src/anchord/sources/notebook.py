@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from anchord.sources.clean import clean
+
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 
 
@@ -39,8 +41,7 @@ def read_notebook(text: str) -> Notebook | None:
     starts: list[int] = []
     place = _Place(text)
     for cell in found or ():
-        source = _lines(cell.get("source", cell.get("input")))
-        rows = [(line, place.next(piece)) for piece in source for line in piece.removesuffix("\n").split("\n")]
+        rows = _rows(cell.get("source", cell.get("input")), place)
         if not any(line.strip() for line, _ in rows):
             continue
         if cell.get("cell_type") == "code":
@@ -51,7 +52,7 @@ def read_notebook(text: str) -> Notebook | None:
             lines.append("")
             numbers.append(numbers[-1])
         starts.append(len(lines))
-        lines += [line.replace("\r", "") for line, _ in rows]
+        lines += [line for line, _ in rows]
         numbers += [number for _, number in rows]
     return Notebook("\n".join(lines), tuple(numbers), tuple(starts))
 
@@ -63,12 +64,6 @@ def _cells(book: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for holder in holders:
         cells = holder.get("cells") if isinstance(holder, dict) else None
         yield from (cell for cell in (cells if isinstance(cells, list) else []) if isinstance(cell, dict))
-
-
-def _lines(source: object) -> list[str]:
-    """Return a cell's pieces; it is one text, or a list of lines that end in newlines."""
-    pieces = source if isinstance(source, list) else [source]
-    return [piece for piece in pieces if isinstance(piece, str)]
 
 
 def _language(book: dict[str, Any]) -> str:
@@ -95,3 +90,15 @@ class _Place:
             self._line += self._text.count("\n", self._at, found)
             self._at = found
         return self._line
+
+
+def _rows(source: object, place: _Place) -> list[tuple[str, int]]:
+    """Return a cell's lines with those of the file; its source is one text, or pieces of one that mostly end with lines."""
+    pieces = [piece for piece in (source if isinstance(source, list) else [source]) if isinstance(piece, str)]
+    rows = [("", 1)]
+    for piece in pieces:
+        number = place.next(piece)
+        first, *more = clean(piece).split("\n")
+        rows[-1] = (rows[-1][0] + first, rows[-1][1] if rows[-1][0] else number)
+        rows += [(line, number) for line in more]
+    return rows[:-1] if len(rows) > 1 and not rows[-1][0] else rows

@@ -1,0 +1,133 @@
+"""Notebooks: cells as markdown with the lines of the file, whatever the writer's habits; what is no notebook is JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchord import chunk_text
+from anchord.model import Document
+from anchord.sources import parse
+from anchord.sources.clean import clean
+from anchord.sources.notebook import Notebook, read_notebook
+
+PROSE = "# Title\n\nSome words about “cats”."
+CODE = "import math\n\nmath.pi"
+
+
+def book(*cells: dict[str, Any], indent: int | None = 1, ascii_only: bool = False, **extra: object) -> str:
+    told = {"cells": list(cells), "metadata": {"kernelspec": {"name": "python3", "language": "python"}}, "nbformat": 4, **extra}
+    return json.dumps(told, indent=indent, ensure_ascii=ascii_only)
+
+
+def cell(kind: str, source: str, *, lines: bool = True, **extra: object) -> dict[str, Any]:
+    return {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True) if lines else source, **extra}
+
+
+def read(text: str) -> Notebook:
+    found = read_notebook(text)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("indent", [1, 4, None])
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_cell_of_text_is_markdown_and_a_cell_of_code_is_a_fence(indent: int | None, *, ascii_only: bool, lines: bool) -> None:
+    text = book(cell("markdown", PROSE, lines=lines), cell("code", CODE, lines=lines), indent=indent, ascii_only=ascii_only)
+    found = read(text)
+    assert found.text == f"{PROSE}\n\n```python\n{CODE}\n```"
+    assert found.cells == (0, 4)
+    assert len(found.source_lines) == found.text.count("\n") + 1
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_each_line_has_the_line_of_the_file_that_holds_it(*, ascii_only: bool) -> None:
+    text = book(cell("markdown", PROSE), cell("code", CODE), ascii_only=ascii_only)
+    found, rows = read(text), text.split("\n")
+    for line, number in zip(found.text.split("\n"), found.source_lines, strict=True):
+        if line and not line.startswith("```"):
+            assert json.dumps(line, ensure_ascii=ascii_only)[1:-1] in rows[number - 1]
+    assert list(found.source_lines) == sorted(found.source_lines)
+
+
+def test_outputs_and_metadata_are_no_text() -> None:
+    output = {"output_type": "stream", "text": ["SECRET NUMBER 42\n"]}
+    assert "SECRET" not in read(book(cell("code", CODE, outputs=[output], execution_count=7))).text
+
+
+def test_cells_of_version_3_are_in_worksheets() -> None:
+    text = json.dumps({"worksheets": [{"cells": [{"cell_type": "code", "input": ["x = 1"]}]}], "nbformat": 3})
+    assert read(text).text == "```python\nx = 1\n```"
+
+
+def test_a_fence_in_a_cell_of_code_is_fenced_with_more() -> None:
+    assert read(book(cell("code", 'x = """\n```\n"""'))).text.startswith("````python\n")
+
+
+@pytest.mark.parametrize("info", [{"language_info": {"name": "julia"}}, {"kernelspec": {"language": "julia"}}])
+def test_the_fence_names_the_language_of_the_kernel(info: dict[str, Any]) -> None:
+    assert read(json.dumps({"cells": [cell("code", "1")], "metadata": info})).text.startswith("```julia\n")
+
+
+def test_empty_cells_are_left_out_and_no_cells_are_no_text() -> None:
+    assert read(book(cell("code", ""), cell("markdown", " \n"), cell("raw", "kept"))).text == "kept"
+    assert read(book()).text == ""
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", '"x"', "{}", '{"cells": 1}', "[" * 5_000])
+def test_what_is_no_notebook_is_none_and_read_as_json_with_a_word_about_it(text: str) -> None:
+    assert read_notebook(text) is None
+    document = parse(text.encode(), "a.ipynb")
+    assert isinstance(document, Document)
+    assert (document.kind, document.language, document.text) == ("text", "json", text)
+    assert document.problem is not None
+    assert document.problem.partial
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[1], [None], [{}], [{"source": 1}], [{"source": [1, None, "x"]}], [{"cell_type": [], "source": "x"}], [[]]],
+    ids=str,
+)
+def test_odd_cells_are_passed_over(cells: list[Any]) -> None:
+    assert read(json.dumps({"cells": cells})).text in ("", "x")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["markdown", "code", "raw"]), st.text(max_size=60)), max_size=8), st.booleans())
+def test_any_cells_give_as_many_lines_as_numbers_and_lose_no_line(cells: list[tuple[str, str]], ascii_only: bool) -> None:  # noqa: FBT001
+    text = book(*(cell(kind, source) for kind, source in cells), ascii_only=ascii_only)
+    found = read(text)
+    assert len(found.source_lines) == len(found.text.split("\n")) or not found.text
+    assert all(1 <= number <= text.count("\n") + 1 for number in found.source_lines)
+    for _, source in cells:
+        if source.strip():
+            assert clean(source).strip("\n") in found.text
+
+
+def test_the_chunks_of_a_notebook_have_the_lines_of_its_file_and_its_cells_apart() -> None:
+    cells = [cell("markdown", f"## Part {n}\n\n" + f"words of part {n} " * 60) for n in range(3)]
+    text = book(*cells, cell("code", "\n".join(f"value_{n} = {n}" for n in range(30))))
+    chunks = chunk_text(text, path="a.ipynb")
+    rows = text.split("\n")
+    assert [chunk["language"] for chunk in chunks if chunk["contains_code"]] == ["python"]
+    assert {chunk["header_path"][-1] for chunk in chunks} == {"Part 0", "Part 1", "Part 2"}
+    for chunk in chunks:
+        here = "\n".join(rows[chunk["start_line"] - 1 : chunk["end_line"]])
+        assert next(line for line in chunk["content"].split("\n") if not line.startswith("```")) in here
+
+
+def test_a_run_of_a_notebook_changes_no_chunk() -> None:
+    cells = [cell("markdown", PROSE), cell("code", CODE, execution_count=None, outputs=[])]
+    ran = [cell("markdown", PROSE), cell("code", CODE, execution_count=3, outputs=[{"text": ["3.14\n"] * 40}])]
+    before, after = (chunk_text(book(*some), path="a.ipynb") for some in (cells, ran))
+    assert [chunk["chunk_id"] for chunk in before] == [chunk["chunk_id"] for chunk in after]
+
+
+def test_h3_what_a_tokenizer_cannot_take_is_replaced_in_cells_too() -> None:
+    text = json.dumps({"cells": [cell("markdown", "a\0b" + chr(0xD800) + "c\rd\r\ne")]})
+    assert read(text).text == "a\ufffdb\ufffdc\nd\ne"
