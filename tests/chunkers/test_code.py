@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from textwrap import dedent, indent
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from anchord.chunkers import chunk, symbols
 from anchord.chunkers.layout import Count
 from anchord.chunkers.plan import Plan
 from anchord.chunkers.symbols import definitions, grammar_versions
+from anchord.core.identity import digest
 from anchord.model import Chunk, Document
 
 Cutter = Callable[[str, str], list[Chunk]]
@@ -210,3 +212,22 @@ def test_a_grammar_with_other_node_names_gives_no_definitions(monkeypatch: pytes
     finally:
         monkeypatch.undo()
         symbols._tools.cache_clear()
+
+
+def test_a_block_moved_to_another_depth_keeps_its_vectors(code: Cutter) -> None:
+    blocks = ["\n".join([f"def {name}():", *(f"    {name}_{n} = {n}" for n in range(25))]) for name in "fgh"]
+    flat = "\n\n\n".join(blocks)
+    deep = "if moved:\n" + indent(flat, "    ")
+    known = {piece.embed_text for piece in code(flat, "python")}
+    moved = code(deep, "python")
+    assert len(moved) == len(known) == 3
+    assert [piece.embed_text in known for piece in moved] == [False, True, True]
+
+
+def test_what_is_embedded_of_code_has_no_margin_and_its_content_and_hash_have_it(code: Cutter) -> None:
+    text = "class A:\n" + "\n\n".join(f"    def f{n}(self):\n" + f"        return {n} + {n}\n" * 25 for n in range(4))
+    inner = [piece for piece in code(text, "python") if piece.content.startswith("    def")]
+    assert inner
+    for piece in inner:
+        assert piece.embed_text.endswith(dedent(piece.content))
+        assert digest(piece.content.encode()) == piece.content_hash

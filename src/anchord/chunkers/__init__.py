@@ -20,7 +20,7 @@ from anchord.chunkers.plan import Plan
 from anchord.chunkers.strategies import spans_of
 from anchord.model import Chunk, Document
 
-VERSION = "4"
+VERSION = "5"
 """Part of the recipe: raise it with any change that gives other chunks for the same text."""
 
 _LAYOUTS: dict[str, Callable[[Document, Sizing], Layout]] = {
@@ -29,8 +29,6 @@ _LAYOUTS: dict[str, Callable[[Document, Sizing], Layout]] = {
     "code": lambda document, sizing: lay_out_code(document.text, document.language, sizing),
 }
 
-_SHARES = {"code": 0.95}
-"""Edits of code touch a line here and a line there: a little smaller chunks embed fewer characters and hardly more texts."""
 _SHRINK = 0.8
 _SMALLEST_BODY = 16
 _BLIND = ("window", "recursive", "whole")
@@ -42,17 +40,12 @@ def chunk(document: Document, plan: Plan, count: Count, key: str = "") -> list[C
 
     `key` names the file in the chunk ids. The same arguments always give the same chunks.
     """
-    share = _SHARES.get(document.kind, 1) if plan.strategy == "anchored" else 1
-    chunks = _chunk(document, _smaller(plan, share), count, key)
+    chunks = _chunk(document, plan, count, key)
     while plan.limits.body > _SMALLEST_BODY and any(piece.tokens > plan.limits.window for piece in chunks):
         # Weights add up over white space; where a tokeniser does not keep to that, smaller pieces do.
-        plan = _smaller(plan, _SHRINK)
-        chunks = _chunk(document, _smaller(plan, share), count, key)
+        plan = replace(plan, limits=replace(plan.limits, body=int(plan.limits.body * _SHRINK)))
+        chunks = _chunk(document, plan, count, key)
     return chunks
-
-
-def _smaller(plan: Plan, share: float) -> Plan:
-    return replace(plan, limits=replace(plan.limits, body=max(1, int(plan.limits.body * share))))
 
 
 def _chunk(document: Document, plan: Plan, count: Count, key: str) -> list[Chunk]:

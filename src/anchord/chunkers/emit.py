@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from textwrap import dedent
 
 from anchord.chunkers.cut import Piece
 from anchord.chunkers.layout import Count, Heading, Layout, Sizing, Wrap
@@ -45,7 +46,9 @@ def emit(layout: Layout, pieces: Sequence[Piece], sizing: Sizing, key: str, kind
         path, level, nearest = sections.around(span.top, span.bottom)
         title = nearest.title if nearest and span.section_line <= nearest.line < span.top else ""
         context, context_tokens = _shortened(title, min(limits.context, limits.window - tokens), sizing.count)
-        embed_text = f"{context}\n{normal}" if context else normal
+        # In code the margin that all lines share is no content: moved to another depth, a block keeps its vector.
+        plain = dedent(normal) if kind == "code" else normal
+        embed_text = f"{context}\n{plain}" if context else plain
         content_hash = digest(normal.encode())
         lines = (span.top - span.anchor_line, span.bottom - span.anchor_line)
         identity = chunk_id(key, path, lines, content_hash, 0)

@@ -58,7 +58,9 @@ def lay_out_markdown(text: str, sizing: Sizing) -> Layout:
     weights, _ = sizing.weigh(lines)
     held = _hold_together(outline, strengths, weights, sizing.limits)
     layout = lay_out(lines, strengths, sizing, outline.headings, _wraps(lines, outline, weights, sizing), held)
-    return replace(layout, forms=_forms(len(lines), outline))
+    return replace(
+        layout, strength=_with_whole_fences(layout, outline, weights, sizing.limits), forms=_forms(len(lines), outline)
+    )
 
 
 def fences(text: str) -> list[tuple[int, int]]:
@@ -196,6 +198,17 @@ def _strengthen_fence(lines: Sequence[str], fence: _Block, strengths: list[int])
     if fence.last > fence.first + 1:
         strengths[fence.first + 1] = at.FORBIDDEN
         strengths[fence.last - 1] = at.FORBIDDEN
+
+
+def _with_whole_fences(layout: Layout, outline: _Outline, weights: Sequence[int], limits: Limits) -> Sequence[int]:
+    """Forbid every cut inside a fence that fits: better a heading by itself than half a fence."""
+    if not limits.whole_fences:
+        return layout.strength
+    fitting = [fence for fence in outline.fences if sum(weights[fence.first : fence.last]) <= limits.body]
+    inside = {number for fence in fitting for number in range(fence.first, fence.last)}
+    begins = {fence.first for fence in fitting}
+    atoms = zip(layout.line, layout.start, layout.strength, strict=True)
+    return [at.FORBIDDEN if line in inside and (start or line not in begins) else how for line, start, how in atoms]
 
 
 def _forms(number: int, outline: _Outline) -> list[str]:
