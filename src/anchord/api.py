@@ -42,6 +42,8 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     Raises:
         UsageError: an option is unknown or cannot be done.
     """
+    if not isinstance(md_text, str):
+        raise UsageError(f"the text is {type(md_text).__name__}, not str", "decode it first")
     known = {"path", "model", *KindConfig.__struct_fields__}
     if unknown := set(options) - known:
         raise UsageError(f"unknown option `{min(unknown)}`", f"known: {', '.join(sorted(known))}")

@@ -189,7 +189,7 @@ def without_effect(config: Config) -> list[str]:
 
 def chunking_by_kind(config: Config, strategy: str = "") -> dict[str, dict[str, Value]]:
     """Return, for each kind of document, the strategy's keys with their values; `strategy`: a root's own."""
-    own: dict[str, Any] = {"strategy": strategy} if strategy else {}
+    own: dict[str, Any] = {"strategy": strategy, "enabled": True} if strategy else {}
     return {kind: effective({**_given(config.chunking), **_given(table), **own}) for kind, table in _kinds(config)}
 
 
@@ -215,7 +215,9 @@ def values(config: Config) -> Iterator[tuple[str, Any]]:
         elif table == "chunking":
             given = _given(config.chunking)
             yield from ((f"chunking.{name}", value) for name, value in {"enabled": True, **effective(given), **given}.items())
-        elif table != "root":
+        elif table == "root":
+            yield from ((f"root.{root.name or root.path}.strategy", root.strategy) for root in config.root if root.strategy)
+        else:
             for name, value in msgspec.structs.asdict(getattr(config, table)).items():
                 yield f"{table}.{name}", value
 

@@ -19,7 +19,7 @@ _FINE_BELOW = 400
 _MEDIUM_TO = 1200
 _TYPICAL_FROM = 150
 _KEYWORDS = 5
-_FENCE = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?:`{3,}|~{3,})[ \t]*([\w+#.-]+)", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?:`{3,}|~{3,})[ \t]*\{?\.?([\w+#-][\w+#.-]*)", re.MULTILINE)
 _WORD = re.compile(r"[^\W\d_]\w{2,}")
 
 
@@ -70,7 +70,7 @@ def describe(
             "locator": "#".join([path, *([section] if section else []), str(index)]),
             "chunk_index": index,
             "sibling_count": len(chunks),
-            "chunk_position_ratio": round((index + 1) / len(chunks), 4),
+            "chunk_position_ratio": (index + 1) / len(chunks),
             "prev_chunk_id": chunks[index - 1].chunk_id if index else None,
             "next_chunk_id": chunks[index + 1].chunk_id if index + 1 < len(chunks) else None,
             "chunk_type": _type(piece),

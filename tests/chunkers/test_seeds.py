@@ -561,3 +561,12 @@ def test_004_02_05_recursive_joins_to_the_text_and_overlaps_by_up_to_280_charact
     assert all(0 < overlap <= 280 for overlap in overlaps)
     assert without_blanks(joined(text, chunks)) == without_blanks(text)
     assert all(len(chunk["content"]) <= 1_400 + 280 for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_chunk_tokens": 64}, {"overlap_chars": 5_000}, {"max_chars": 64, "overlap_chars": 64}], ids=str
+)
+def test_004_03_an_overlap_larger_than_a_chunk_does_not_take_it_apart(options: dict[str, int]) -> None:
+    text = prose(400)
+    sizes = [chunk["token_count"] for chunk in chunk_text(text, strategy="recursive", **options)]
+    assert sum(sizes) / len(sizes) >= 15

@@ -38,7 +38,7 @@ HEADINGS: dict[str, tuple[str, str, list[tuple[int, str]]]] = {
         "yaml", "name: a\njobs:\n  test:\n    steps:\n      - deep: 1\n# no: key\n",
         [(1, "name"), (1, "jobs"), (2, "test"), (2, "steps")],
     ),
-    "toml": ("toml", "a = 1\n[tool.ruff]\nb = [1]\n[[root]]\n", [(2, "tool.ruff"), (1, "root")]),
+    "toml": ("toml", "a = 1\n[tool.ruff]\nb = [1]\n[[root]]\n", [(1, "tool.ruff"), (1, "root")]),
     "json": (
         "json", '{\n  "a": {\n    "b": "} {",\n    "c": {\n      "d": 1\n    }\n  },\n  "e": 2\n}\n',
         [(1, "a"), (2, "b"), (2, "c"), (1, "e")],
@@ -115,3 +115,24 @@ def test_json_is_cut_before_keys(cut: Cutter, prose: Prose) -> None:
     assert len(chunks) > 8
     assert all(piece.content.lstrip().startswith(('"key', "{")) for piece in chunks)
     assert {path for piece in chunks for path in piece.header_path} <= {*(f"key{n}" for n in range(30)), "text"}
+
+
+@pytest.mark.parametrize(
+    "hidden", ["<!-- <h2>no</h2> -->", "<script>let x = '<h2>no</h2>'</script>", "<textarea>\n<h2>no</h2></textarea>"]
+)
+def test_a_heading_that_no_reader_of_html_sees_is_none(hidden: str) -> None:
+    found = marks(f"<h1>One</h1>\n{hidden}\n<h2\n class=a>\n Two\n lines</h2>\n<p>x".split("\n"), "html")
+    assert [(mark.level, mark.title) for mark in found] == [(1, "One"), (2, "Two lines")]
+
+
+@pytest.mark.parametrize(
+    "text", ["<!--" * 50_000, "-->" + "<!--" * 50_000, "<h1>" * 50_000, "<script>" * 30_000, "<h1 " * 50_000]
+)
+def test_hostile_html_is_read_in_bounded_time(text: str) -> None:
+    assert marks([text], "html") == []
+
+
+def test_tables_of_toml_are_not_nested_in_those_before_them(cut: Cutter) -> None:
+    rows = "\n".join(f"key{n} = 'some words to fill a chunk with {n}'" for n in range(20))
+    chunks = cut(f"[a]\n{rows}\n\n[c.d]\n{rows}\n", "toml")
+    assert {piece.header_path for piece in chunks} == {("a",), ("c.d",)}

@@ -131,3 +131,37 @@ def test_a_run_of_a_notebook_changes_no_chunk() -> None:
 def test_h3_what_a_tokenizer_cannot_take_is_replaced_in_cells_too() -> None:
     text = json.dumps({"cells": [cell("markdown", "a\0b" + chr(0xD800) + "c\rd\r\ne")]})
     assert read(text).text == "a\ufffdb\ufffdc\nd\ne"
+
+
+@pytest.mark.parametrize("escape", [r"\\u003c", r"\\u003C", "<"])
+def test_lines_are_right_however_the_strings_are_written(escape: str) -> None:
+    text = book(cell("code", "1\n2\n3"), cell("markdown", "a < b\n\nsecond")).replace("<", escape.replace("\\\\", "\\"))
+    found, rows = read(text), text.split("\n")
+    number = found.source_lines[found.text.split("\n").index("a < b")]
+    assert '"a ' in rows[number - 1]
+
+
+def test_an_output_or_a_key_with_the_text_of_a_cell_is_not_taken_for_it() -> None:
+    output = {"output_type": "stream", "text": ["df\n"]}
+    text = json.dumps(
+        {"cells": [{"cell_type": "code", "outputs": [output], "source": ["df\n", "x"]}, cell("markdown", "source")]}, indent=1
+    )
+    found, rows = read(text), text.split("\n")
+    assert [rows[number - 1].strip() for number in found.source_lines if number][1:3] == ['"df\\n",', '"x"']
+    assert rows[found.source_lines[-1] - 1].strip() == '"source"'
+
+
+def test_a_heading_of_version_3_is_one() -> None:
+    cells = [{"cell_type": "heading", "level": 2, "source": ["Part\n", "one"]}, {"cell_type": "markdown", "source": "x"}]
+    assert read(json.dumps({"worksheets": [{"cells": cells}]})).text == "## Part one\n\nx"
+
+
+def test_a_fence_that_a_cell_leaves_open_ends_with_the_cell() -> None:
+    chunks = chunk_text(book(cell("markdown", "```py\nx"), cell("markdown", "# H\n\nafter"), cell("code", "1")), path="a.ipynb")
+    assert "H" in chunks[-1]["header_path"] or "# H" in chunks[-1]["content"]
+    assert read(book(cell("markdown", "~~~\nx"), cell("raw", "y"))).text == "~~~\nx\n~~~\n\ny"
+
+
+def test_a_notebook_of_many_odd_strings_is_read_in_one_pass() -> None:
+    text = '{"cells":[{"cell_type":"code","source":[' + ",".join([r'"\/"'] * 60_000) + "]}]}"
+    assert read(text).text.count("/") == 60_000

@@ -58,8 +58,11 @@ def _rst(lines: Sequence[str]) -> Iterator[Mark]:
         yield Mark(first, number + 1, min(styles.index(style) + 1, _DEEPEST), title.strip()[:_MAX_TITLE])
 
 
+_ADOC_DELIMITER = re.compile(r"(-{4,}|\.{4,}|/{4,}|\+{4,}|\*{4,}|_{4,}|={4,}|```\S*)\s*$")
+
+
 def _adoc_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    return _delimited(lines, re.compile(r"(-{4,}|\.{4,}|\+{4,}|\*{4,}|_{4,}|={4,}|```\S*)\s*$"), lambda opening: opening[:3])
+    return _delimited(lines, _ADOC_DELIMITER, lambda opening: opening[:3])
 
 
 def _org_blocks(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -107,16 +110,32 @@ def _org(lines: Sequence[str]) -> Iterator[Mark]:
     return _simple(_outside(lines, _org_blocks(lines)), re.compile(r"(\*+)\s+(\S.*)"))
 
 
-_HTML_HEADING = re.compile(r"<h([1-6])\b[^>]*>(.*?)</h\1\s*>", re.IGNORECASE)
+_HTML_HEADING = re.compile(r"<h([1-6])\b[^<>]{0,500}>(.{0,500}?)</h\1\s*>", re.IGNORECASE | re.DOTALL)
+_HIDING = re.compile(r"<(?:!--|(script|style|textarea|template)\b)", re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
 
 
+def _without_hidden(text: str) -> str:
+    """Return a text with its comments and scripts as blanks, up to the first that is not closed."""
+    parts, at, small = [], 0, text.lower()
+    while match := _HIDING.search(text, at):
+        end = small.find(f"</{match[1].lower()}" if match[1] else "-->", match.end())
+        if end < 0:
+            break
+        parts += [text[at : match.start()], "\n" * text.count("\n", match.start(), end)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
 def _html(lines: Sequence[str]) -> Iterator[Mark]:
-    for number, line in enumerate(lines):
-        match = _HTML_HEADING.search(line)
-        if match:
-            title = " ".join(html.unescape(_TAG.sub(" ", match[2])).split())
-            yield Mark(number, number + 1, int(match[1]), title[:_MAX_TITLE])
+    """Headings, over several lines too; not in comments, scripts and the like."""
+    text = _without_hidden("\n".join(lines))
+    number, reached = 0, 0
+    for match in _HTML_HEADING.finditer(text):
+        number += text.count("\n", reached, match.start())
+        reached = match.start()
+        title = " ".join(html.unescape(_TAG.sub(" ", match[2])).split())
+        yield Mark(number, number + match[0].count("\n") + 1, int(match[1]), title[:_MAX_TITLE])
 
 
 _YAML_KEY = re.compile(r"""( {0,4})(?:- )?([A-Za-z0-9_."'/$-][^:#{}\[\]]*):(?:\s|$)""")
@@ -136,7 +155,7 @@ def _tables(lines: Sequence[str]) -> Iterator[Mark]:
     for number, line in enumerate(lines):
         match = _TABLE.match(line)
         if match:
-            yield Mark(number, number + 1, min(match[1].count(".") + 1, _DEEPEST), match[1][:_MAX_TITLE])
+            yield Mark(number, number + 1, 1, match[1][:_MAX_TITLE])  # Its dotted name is its whole path.
 
 
 def _json(lines: Sequence[str]) -> Iterator[Mark]:

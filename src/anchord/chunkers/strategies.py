@@ -201,7 +201,7 @@ def _semantic(text: Text, plan: Plan) -> list[Span]:
 
 def _recursive(text: Text, plan: Plan) -> list[Span]:
     """`max_chars` characters, cut at the best separator that there is, after `overlap_chars` of the chunk before."""
-    light = text.within(text.body - plan.overlap_chars // _CHARS_PER_TOKEN)
+    light = text.within(text.body - min(plan.overlap_chars // _CHARS_PER_TOKEN, text.body // 2))
     parts = split(text.text, text.whole, lambda start, end: end - start <= plan.max_chars and light(start, end))
     return _overlapping(text, plan, parts)
 

@@ -6,6 +6,7 @@ What goes wrong is one line on standard error that says what to do.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from contextlib import suppress
@@ -29,6 +30,9 @@ def main() -> None:
     """Run the command and end the process with its exit code."""
     os.umask(0o077)
     _open_missing_streams()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # A terminal that is not UTF-8 shows what it can.
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()

@@ -79,9 +79,10 @@ def diff(
     of = places()
     config = configuration(of)
     origin, own = _origin(of, config, file)
+    now = _read(file)
     other = _read(against) if os.path.isfile(against) else _from_git(file, against)
     described = []
-    for data, name in ((other, against), (_read(file), file)):
+    for data, name in ((other, against), (now, file)):
         document = read_document(data, origin, name)
         plan, tokenizer = _plan(config, document, own)
         described.append(describe(chunk_document(document, origin, plan, tokenizer), document, origin, plan.strategy))
@@ -125,14 +126,20 @@ def _read(file: str) -> bytes:
 
 def _from_git(file: str, revision: str) -> bytes:
     folder, name = os.path.split(os.path.abspath(file))
-    command = ["git", "-C", folder, "show", f"{revision}:./{name}"]
-    try:
-        shown = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    git = ["git", "-C", folder]
+    try:  # First its name: `show` would take `*` for a pattern and a dash for an option.
+        shown = _run([*git, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"])
+        if shown.returncode == 0:
+            shown = _run([*git, "show", f"{shown.stdout.decode('ascii', 'replace').strip()}:./{name}"])
     except FileNotFoundError:
         raise UsageError(f"{revision} is no file, and git is not installed", "give --against FILE2") from None
     if shown.returncode:
-        said = shown.stderr.decode("utf-8", "replace").strip().splitlines() or ["git failed"]
+        said = shown.stderr.decode("utf-8", "replace").strip().splitlines() or ["git knows no such revision"]
         raise UsageError(
             f"{revision} is no file and no revision of {file} ({said[-1]})", "give --against FILE2 or a git revision"
         )
     return shown.stdout
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)

@@ -28,8 +28,10 @@ app = typer.Typer(
 )
 
 _COLOURS: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-out = Console(highlight=False, soft_wrap=True, color_system=_COLOURS)
-err = Console(highlight=False, soft_wrap=True, color_system=_COLOURS, stderr=True)
+_WIDTH = 80 if os.environ.get("COLUMNS", "").strip("0 ") == "" and "COLUMNS" in os.environ else None
+"""COLUMNS=0 is what some environments set for "unknown"; rich would print nothing."""
+out = Console(highlight=False, soft_wrap=True, color_system=_COLOURS, width=_WIDTH)
+err = Console(highlight=False, soft_wrap=True, color_system=_COLOURS, width=_WIDTH, stderr=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -106,7 +108,8 @@ def print_json(value: object) -> None:
     text = msgspec.json.encode(value)
     if sys.stdout.isatty():
         text = msgspec.json.format(text, indent=2)
-    sys.stdout.write(text.decode() + "\n")
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text + b"\n")  # JSON is UTF-8, whatever the terminal's encoding.
 
 
 def ask(of: Places, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON value

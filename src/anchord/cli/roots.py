@@ -14,6 +14,7 @@ from anchord.errors import UsageError
 from anchord.model import Root, printable
 from anchord.places import Places
 from anchord.roots import add_to_config, existing_folder, gather_roots, list_roots, remove_from_config
+from anchord.settings import ALIASES
 
 
 @app.command()
@@ -95,7 +96,7 @@ def config_show(json: AsJson = False) -> None:
     config = configuration(of)
     written = written_keys(of.config)
     idle = set(without_effect(config))
-    rows = [(key, value, str(of.config) if key in written else "default") for key, value in values(config)]
+    rows = [(key, value, str(of.config) if _is_written(key, written) else "default") for key, value in values(config)]
     if json:
         listed = [
             {"key": key, "value": value, "origin": printable(origin), "has_effect": key not in idle}
@@ -106,9 +107,15 @@ def config_show(json: AsJson = False) -> None:
     for root in config.root:
         say(f"root {root.name or '(by folder)'}: {root.path} ({root.kind})  # {of.config}")
     for key, value, origin in rows:
-        note = ", without effect in this version" if key in idle else ""
+        note = ", without effect" if key in idle else ""
         shown = "unset" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
         say(f"{key} = {shown}  # {origin}{note}")
+
+
+def _is_written(key: str, written: frozenset[str]) -> bool:
+    table, _, name = key.partition(".")
+    spelled = {f"{table}.{other}" for names in ALIASES.values() for other, ours in names.items() if ours == name}
+    return table in ("kind", "root") or key in written or not spelled.isdisjoint(written)
 
 
 @config_app.command("path")
@@ -134,7 +141,7 @@ def config_check(json: AsJson = False) -> None:
     for root in found:
         say(f"root {root.name}: {root.path}")
     for key in without_effect(config):
-        warn(f"{key} has no effect in this version")
+        warn(f"{key} has no effect")
     say(f"{of.config} is right" if of.config.exists() else f"{of.config} does not exist: all defaults")
 
 

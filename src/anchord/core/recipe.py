@@ -68,9 +68,15 @@ def plan_of(window: int, chosen: Mapping[str, Value]) -> Plan:
     if strategy == "anchored":
         return Plan("anchored", replace(limits, max_chars=size("max_chars"), min_chars=size("min_chars")))
     return Plan(
-        str(chosen["strategy"]), limits, size("max_chars"), size("min_chars"), size("overlap_chars"), size("min_chunk_tokens"),
-        min(size("overlap_tokens"), limits.body // 2), chosen.get("rule_ends_exchange") is not False,
-    )  # fmt: skip
+        strategy,
+        limits,
+        max_chars=size("max_chars"),
+        min_chars=size("min_chars"),
+        overlap_chars=min(size("overlap_chars"), size("max_chars") // 2),
+        min_tokens=size("min_chunk_tokens"),
+        overlap_tokens=min(size("overlap_tokens"), limits.body // 2),
+        rule_ends_exchange=chosen.get("rule_ends_exchange") is not False,
+    )
 
 
 def plans_of(window: int, by_root: Mapping[str, Mapping[str, Mapping[str, Value]]]) -> Plans:
