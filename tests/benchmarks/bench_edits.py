@@ -1,10 +1,11 @@
 """What one edit costs, on real edits from git histories: this chunker and others, in one table.
 
-    python tests/benchmarks/bench_edits.py DATA [--set md|code] [--limit N] [--peers]
+    python tests/benchmarks/bench_edits.py DATA [--set md|code] [--limit N] [--peers] [--strategies]
 
 DATA is a folder with `edits-md.jsonl.gz` and `edits-code.jsonl.gz`: one JSON object a line with `path`, `old` (the text before)
 and `ops` = [[first line, last line excluded, new text], ...]. `--peers` also runs those of LangChain, semantic-text-splitter
-and chonkie that are installed (`pip install langchain-text-splitters semantic-text-splitter chonkie`).
+and chonkie that are installed (`pip install langchain-text-splitters semantic-text-splitter chonkie`); `--strategies` ours
+beside `anchored`.
 
 embedded  texts that were not among the file's texts before the edit, a mean an edit; one-line edits apart, with their worst
 new ids   chunk ids that were not there before; others have none, and are given the hash of their text
@@ -30,6 +31,7 @@ from typing import Any
 from anchord import chunk_text
 from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
+from anchord.settings import STRATEGIES
 
 WINDOW = 254
 Piece = tuple[str, str]
@@ -59,9 +61,12 @@ def main() -> None:
     parser.add_argument("--set", default="md", choices=("md", "code"))
     parser.add_argument("--limit", type=int, default=600)
     parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--strategies", action="store_true")
     given = parser.parse_args()
     count = TokenCounter(find_model("all-MiniLM-L6-v2").tokenizer)
     chunkers: dict[str, Chunker] = {"anchord": anchord}
+    if given.strategies:
+        chunkers |= {f"anchord, {name}": by_strategy(name) for name in STRATEGIES if name != "anchored"}
     if given.peers:
         chunkers |= dict(peers(count))
     print(f"{'':<28} embedded  one-line: mean/p99/max  new ids  chars  chunks  over  MB/s")
@@ -118,7 +123,12 @@ def after(old: str, ops: Sequence[Sequence[Any]]) -> str:
 
 def anchord(text: str, path: str) -> Sequence[Piece]:
     """This chunker."""
-    return [(piece["embed_text"], piece["chunk_id"]) for piece in chunk_text(text, path=path)]
+    return by_strategy("anchored")(text, path)
+
+
+def by_strategy(strategy: str) -> Chunker:
+    """This chunker with a strategy."""
+    return lambda text, path: [(p["embed_text"], p["chunk_id"]) for p in chunk_text(text, path=path, strategy=strategy)]
 
 
 def peers(count: TokenCounter) -> Iterator[tuple[str, Chunker]]:

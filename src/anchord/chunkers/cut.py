@@ -24,6 +24,8 @@ _MIN_SIDE = 64
 _REACH = 96
 """Weight on both sides of a boundary within which it must be the best; chosen by real edits and 100 KB without headings."""
 _MIN_PART = 40
+_SECTION = 1.5
+"""Chunks that a heading is embedded with at most; cuts in reach of each other are at least 96 apart, so that makes three."""
 _OVER_LIMIT = 100.0
 
 
@@ -71,7 +73,7 @@ class _Cutter:
             if not found and weight > 2 * self._limit:
                 found = self._near_best(first, last) or self._hash_cut(first, last, _MIN_SIDE)
             if found:
-                sections.update(found)
+                sections.update(self._section_starts(first, found, last))
             elif weight > self._limit:
                 found = self._hash_cut(first, last, max(_MIN_PART, weight - self._limit))
             if found:
@@ -97,6 +99,15 @@ class _Cutter:
         if key is None:
             key = self._keys[at] = boundary_key(self._layout.atom(at))
         return key
+
+    def _section_starts(self, first: int, cuts: Sequence[int], last: int) -> list[int]:
+        """Return the cuts where a section ends that began at `first`: headings, and what would take it too far."""
+        starts = []
+        for cut_at, after in pairwise([*cuts, last]):
+            if self._layout.strength[cut_at] >= LOWEST_HEADING or self._weight(first, after) > _SECTION * self._limit:
+                starts.append(cut_at)
+                first = cut_at
+        return starts
 
     def _heading_cut(self, first: int, last: int) -> list[int]:
         layout, fits = self._layout, self._weight(first, last) <= self._limit
