@@ -14,6 +14,8 @@ from importlib import import_module, metadata
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from anchord.chunkers.braces import balance
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Query
 
@@ -88,6 +90,7 @@ _GRAMMARS: dict[str, _Grammar] = {
     "bash": _Grammar("tree_sitter_bash", "function_definition"),
 }
 _WRAPPERS = frozenset({"decorated_definition", "export_statement", "template_declaration", "type_declaration"})
+_WITHOUT_BRACES = frozenset({"python", "ruby", "bash"})
 _ON_TOP = ("comment", "attribute", "decorator", "annotation")
 
 
@@ -104,6 +107,9 @@ def definitions(text: str, language: str) -> list[Definition]:
         return []
     parser, query = tools
     root = parser.parse(text.encode()).root_node
+    if root.has_error and language not in _WITHOUT_BRACES:
+        mended = parser.parse("\n".join(balance(text.split("\n"))).encode()).root_node
+        root = mended if _rows_in_error(mended) <= _rows_in_error(root) else root
     if any(part.is_error and part.child_count > _MAX_IN_ERROR for part in (root, *root.children)):
         return []  # A query takes time by the square of an error's size: 100 KB of brackets take five seconds.
     found: dict[int, Definition] = {}
@@ -113,6 +119,19 @@ def definitions(text: str, language: str) -> list[Definition]:
         if first not in found and len(found) < _MAX_DEFINITIONS:
             found[first] = Definition(first, max(last, first + 1), node.start_point.row, name, 0)
     return _nested(sorted(found.values(), key=lambda definition: (definition.first, -definition.last)))
+
+
+def _rows_in_error(root: Node) -> int:
+    """Return how many rows of a tree a parser could not make sense of, as far as that is soon known."""
+    rows, seen, waiting = 0, 0, [root]
+    while waiting and seen < _MAX_IN_ERROR:
+        node = waiting.pop()
+        seen += 1
+        if node.is_error or node.is_missing:
+            rows += node.end_point.row - node.start_point.row + 1
+        elif node.has_error:
+            waiting += node.children
+    return rows
 
 
 def _nested(found: list[Definition]) -> list[Definition]:
