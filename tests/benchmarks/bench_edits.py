@@ -4,7 +4,7 @@
 
 DATA is a folder with `edits-md.jsonl.gz` and `edits-code.jsonl.gz`: one JSON object a line with `path`, `old` (the text before)
 and `ops` = [[first line, last line excluded, new text], ...]. `--peers` also runs those of LangChain, semantic-text-splitter
-and chonkie that are installed (`pip install langchain-text-splitters semantic-text-splitter chonkie`); `--strategies` ours
+and chonkie that are installed (`pip install -e '.[peers]'`); `--strategies` ours
 beside `anchored`.
 
 embedded  texts that were not among the file's texts before the edit, a mean an edit; one-line edits apart, with their worst

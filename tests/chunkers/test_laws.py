@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from typing import Protocol
 
@@ -112,6 +113,38 @@ def test_a_changed_line_ofprose_changes_five_chunks_at_most(
     edited = [*lines[:at], data.draw(prose), *lines[at + 1 :]]
     before, after = cut("\n".join(lines)), cut("\n".join(edited))
     assert len({piece.embed_text for piece in after} - {piece.embed_text for piece in before}) <= 5
+
+
+@settings(deadline=None)
+@given(data=st.data(), parts=st.lists(calm_documents, min_size=1, max_size=4))
+def test_a_changed_line_of_any_document_changes_five_chunks_at_most(cut: Cutter, data: st.DataObject, parts: list[str]) -> None:
+    """But for the marks of fences and tables: what those open or close is more than a line."""
+    lines = "\n\n".join(parts).split("\n")
+    able = [number for number, line in enumerate(lines) if not line.startswith(("```", "|---"))] or [0]
+    at = data.draw(st.sampled_from(able))
+    edited = [*lines[:at], data.draw(prose), *lines[at + 1 :]]
+    before, after = cut("\n".join(lines)), cut("\n".join(edited))
+    assert len({piece.embed_text for piece in after} - {piece.embed_text for piece in before}) <= 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("between", ["\n\n", "\n"], ids=["paragraphs", "lines"])
+def test_an_edit_of_100_kb_without_headings_embeds_four_chunks_and_changes_five_ids_at_most(
+    cut: Cutter, seed: int, between: str
+) -> None:
+    choose = random.Random(seed)  # noqa: S311 - the same words each time
+    words = [f"{word}{n}" for word in ("river", "stone", "light", "paper") for n in range(40)]
+    paragraphs = ["\n".join(" ".join(choose.choices(words, k=8)) for _ in range(choose.randint(2, 7))) for _ in range(420)]
+    lines = between.join(paragraphs).split("\n")
+    before = cut("\n".join(lines))
+    known, ids = {piece.embed_text for piece in before}, {piece.chunk_id for piece in before}
+    assert len("\n".join(lines)) > 90_000
+    for number in range(40):
+        at, words_now = choose.randrange(len(lines)), " ".join(choose.choices(words, k=8))
+        edited = [*lines[:at], *([words_now], [words_now, lines[at]], [])[number % 3], *lines[at + 1 :]]
+        after = cut("\n".join(edited))
+        assert len({piece.embed_text for piece in after} - known) <= 4
+        assert len({piece.chunk_id for piece in after} - ids) <= 5
 
 
 @pytest.mark.parametrize(
