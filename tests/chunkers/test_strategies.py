@@ -60,6 +60,16 @@ def document(text: str, kind: str) -> Document:
 @settings(deadline=None, max_examples=200)
 @given(text=_texts, kind=_kinds, plan=plans())
 @example(text="# a\n# b\n```\n", kind="markdown", plan=plan_of(254, effective({"strategy": "sentences"})))
+@example(
+    text="> words of a quote\n" * 12 + "---\n```\n---\n```",
+    kind="markdown",
+    plan=plan_of(254, effective({"max_chunk_tokens": 64})),
+)
+@example(
+    text="###### " + "river " * 8 + "\n\n```py\nriver\n" + "river " * 8 + "\n```\n\n## river",
+    kind="markdown",
+    plan=plan_of(254, effective({"max_chunk_tokens": 64})),
+)
 def test_no_law_is_broken(count: Count, text: str, kind: str, plan: Plan) -> None:
     made = document(text, kind)
     figures = check(made, chunk(made, plan, count, "k"), plan, count)

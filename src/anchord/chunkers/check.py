@@ -71,7 +71,8 @@ _SMALL = 64
 
 def _unbalances(piece: Chunk, found: Sequence[tuple[int, int]], numbers: Sequence[int]) -> bool:
     """Whether a chunk has lines of a fence (one in an HTML comment is none) and leaves one open."""
-    return has_open_fence(piece.content) and any(
+    alone = piece.content if piece.start_line == 1 else f"\n{piece.content}"  # A rule on line 1 would open front matter.
+    return has_open_fence(alone) and any(
         numbers[first] <= piece.end_line and piece.start_line <= numbers[last - 1] for first, last in found
     )
 
