@@ -6,6 +6,8 @@ Where a seed loses text or breaks its own goal, the test says what happens here 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -549,6 +551,47 @@ def test_003_32_tables_and_lists_are_cut_between_rows_and_items() -> None:
     assert all(re.search(r"\|$", chunk["content"]) and chunk["content"].startswith("| name") for chunk in chunk_text(table))
     items = "\n".join(f"- item {n}: {prose(2)}" for n in range(60))
     assert all(chunk["content"].startswith("- item") for chunk in chunk_text(items))
+
+
+def test_000_02_the_kind_of_a_file_decides_how_it_is_cut() -> None:
+    text = "def f():\n    return 1\n\n\n# Not a heading of code\n" + "x = 1\n" * 80
+    assert {tuple(chunk["header_path"]) for chunk in chunk_text(text, path="a.py")} <= {(), ("f",)}
+    assert ("Not a heading of code",) in {tuple(chunk["header_path"]) for chunk in chunk_text(text, path="a.md")}
+
+
+def test_001_14_the_core_of_ids_and_cuts_needs_no_package_but_the_hash() -> None:
+    code = "import sys; import anchord.chunkers.cut; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {name for name in loaded if name.split(".")[0] in ("torch", "lancedb", "langchain", "numpy", "msgspec")}
+
+
+def test_001_18_the_header_path_goes_with_every_chunk_of_its_section() -> None:
+    chunks = chunk_text(DOCUMENT)
+    assert all(chunk["header_path"] == ["Guide", "Use"] for chunk in chunks if "lake" in chunk["content"])
+
+
+def test_002_03_08_the_defaults_are_those_of_the_seed() -> None:
+    semantic = STRATEGIES["semantic"]
+    assert (semantic["max_chunk_tokens"], semantic["overlap_tokens"], semantic["min_chunk_tokens"]) == (256, 32, 20)
+    assert {"headers", "paragraph", "semantic", "sentences"} <= set(STRATEGIES)
+
+
+def test_003_02_headings_of_all_levels_stay_in_the_text() -> None:
+    text = "\n\n".join(f"{'#' * n} H{n}\n\nwords {n}" for n in range(1, 7))
+    found = "\n".join(chunk["content"] for chunk in chunk_text(text, strategy="two_stage"))
+    assert all(f"{'#' * n} H{n}" in found for n in range(1, 7))
+
+
+def test_003_10_the_overlap_is_counted_in_tokens_of_the_model() -> None:
+    chunks = chunk_text("unaffable " * 400, strategy="two_stage", overlap_tokens=30)
+    repeated = [a["end_char"] - b["start_char"] for a, b in pairwise(chunks)]
+    assert all(20 <= 3 * (characters / len("unaffable ")) <= 30 for characters in repeated)
+
+
+def test_003_22_a_chunk_knows_how_many_siblings_it_has_and_how_deep_it_stands() -> None:
+    chunks = chunk_text(DOCUMENT)
+    assert {chunk["sibling_count"] for chunk in chunks} == {len(chunks)}
+    assert max(chunk["depth_level"] for chunk in chunks) == 2
 
 
 # 004, as far as it is about cutting
