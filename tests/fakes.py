@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from anchord.core.recipe import KINDS, Plans, plans_of
+from anchord.config import KINDS
+from anchord.core.recipe import Plans, plans_of
 from anchord.model import (
     UNSEEN,
     Absent,

@@ -70,6 +70,10 @@ class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
     code: KindConfig = KindConfig()
 
 
+KINDS = KindsConfig.__struct_fields__
+"""The kinds of documents that can be cut in ways of their own."""
+
+
 class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The `[embedding]` table."""
 
@@ -178,7 +182,7 @@ def chosen_values(options: Mapping[str, Any]) -> dict[str, Value]:
 def without_effect(config: Config) -> list[str]:
     """Name the keys that are set and that nothing heeds: no strategy in use, or nothing in this version."""
     chunking = _given(config.chunking)
-    used = {strategy for kinds in _by_root(config).values() for strategy in (kind["strategy"] for kind in kinds.values())}
+    used = {strategy for kinds in _by_strategy(config).values() for strategy in (kind["strategy"] for kind in kinds.values())}
     of_all = [set(unheeded({**chunking, "strategy": strategy})) for strategy in used]
     ignored = [f"chunking.{key}" for key in chunking if all(key in keys for keys in of_all)]
     for kind, table in _kinds(config):
@@ -194,7 +198,7 @@ def chunking_by_kind(config: Config, strategy: str = "") -> dict[str, dict[str, 
 
 
 def _kinds(config: Config) -> Iterator[tuple[str, KindConfig]]:
-    return ((name, getattr(config.kind, name)) for name in KindsConfig.__struct_fields__)
+    return ((name, getattr(config.kind, name)) for name in KINDS)
 
 
 def _given(table: KindConfig) -> dict[str, Any]:
@@ -202,7 +206,7 @@ def _given(table: KindConfig) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(table).items() if value is not None}
 
 
-def _by_root(config: Config) -> dict[str, dict[str, dict[str, Value]]]:
+def _by_strategy(config: Config) -> dict[str, dict[str, dict[str, Value]]]:
     return {strategy: chunking_by_kind(config, strategy) for strategy in ("", *(root.strategy for root in config.root))}
 
 
@@ -236,7 +240,7 @@ def check_strategy(strategy: str, where: str = "") -> None:
 
 def _keys(raw: Mapping[str, Any], table: type[msgspec.Struct], prefix: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield every key of the text with those known in its table."""
-    kinds: dict[str, type[msgspec.Struct]] = dict.fromkeys(KindsConfig.__struct_fields__, KindConfig)
+    kinds: dict[str, type[msgspec.Struct]] = dict.fromkeys(KINDS, KindConfig)
     inner = _TABLES if table is Config else kinds if table is KindsConfig else {}
     for name, value in raw.items():
         yield f"{prefix}{name}", table.__struct_fields__

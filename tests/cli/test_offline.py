@@ -10,15 +10,19 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 from cli.conftest import CATS, PATIENCE_S, Shell, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anchord import chunk_text
+from anchord import api, chunk_text
 from anchord.adapters.lock import WriterLock
+from anchord.model import Chunk
 
 _CHUNK = {
     "chunk_id", "content", "embed_text", "header_path", "start_line", "end_line", "anchor_line", "content_hash", "token_count",
@@ -581,3 +585,23 @@ def test_a_strategy_that_is_asked_for_goes_before_enabled_false(shell: Shell) ->
     shell.configure("chunking.enabled = false")
     assert len(shell("chunk", "-", "--json", stdin=b"One is. Two is.").json) == 1
     assert len(shell("chunk", "-", "--strategy", "sentences", "--json", stdin=b"One is. Two is.").json) == 2
+
+
+def test_chunk_check_ends_with_1_where_a_law_is_broken(bare: Shell) -> None:
+    def spoiled(*arguments: Any) -> list[Chunk]:  # noqa: ANN401 - those of the function
+        return [replace(piece, end_line=1) for piece in chunk_document(*arguments)]
+
+    chunk_document = api.chunk_document
+    with mock.patch.object(api, "chunk_document", spoiled):
+        printed = bare("chunk", "notes/cats.md", "--check")
+        told = bare("chunk", "notes/cats.md", "--check", "--json")
+    assert (printed.code, told.code, told.json["ok"]) == (1, 1, False)
+    assert told.json["lines_not_covered"] == 1
+
+
+def test_explain_tells_the_strategy_that_a_notebook_is_cut_by(shell: Shell) -> None:
+    shell.write("a.ipynb", '{"cells": [{"cell_type": "markdown", "source": "words"}]}')
+    shell.configure("kind.text.strategy = 'window'", "[[root]]", f"path = '{shell.notes}'")
+    assert shell("index").code == 0
+    assert shell("explain", "notes/a.ipynb", "--json").json["strategy"] == "anchored"
+    assert shell("chunk", "notes/a.ipynb", "--json").json[0]["strategy"] == "anchored"

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from anchord.chunkers.layout import Limits
 from anchord.chunkers.plan import Plan
+from anchord.config import KINDS
 from anchord.core import recipe as recipe_module
-from anchord.core.recipe import KINDS, Plans, Recipe, limits_for, limits_of, plans_of
+from anchord.core.recipe import Plans, Recipe, limits_for, limits_of, plans_of
 from anchord.settings import effective
 
 

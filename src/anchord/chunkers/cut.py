@@ -6,8 +6,8 @@ reach: an edit can only move cuts in reach of it (in 1,920 one-line edits of 100
 lowest hash of the whole piece first, as CHUNKER.md has it, moved up to six). A piece of up to two chunks is cut at one hash
 where both parts fit; only where no such boundary exists are its parts packed.
 
-Cuts by headings or hashes are *anchors*: line numbers in chunk ids count from them. Headings, and the hash cuts of pieces of
-more than two chunks, also bound *sections*: no heading above them is embedded, so a renamed one costs three vectors at most.
+Cuts by headings or hashes are *anchors*: line numbers in chunk ids count from them. Headings also bound *sections*, and so do
+hash cuts in what is longer than one and a half chunks: no heading above them is embedded, so a renamed one costs three vectors.
 """
 
 from __future__ import annotations
@@ -62,8 +62,17 @@ class _Cutter:
 
     def pieces(self, borders: Sequence[int]) -> list[Piece]:
         total = len(self._layout.line)
-        if not total:
-            return []
+        cuts, anchors, sections = self._cuts(borders, total) if total else ([], set(), set())
+        pieces, anchor, section = [], 0, 0
+        for first, last in pairwise([*cuts, total]):
+            line = self._layout.line[first]
+            anchor = line if first in anchors and first else anchor
+            section = line if first in sections and first else section
+            pieces.append(Piece(first, last, anchor, section))
+        return pieces
+
+    def _cuts(self, borders: Sequence[int], total: int) -> tuple[list[int], set[int], set[int]]:
+        """Return where pieces begin, sorted, and which of these are anchors, and starts of sections."""
         cuts = [0, *borders]
         work, anchors, sections = list(pairwise([*cuts, total])), set(cuts), set(cuts)
         while work:
@@ -82,14 +91,7 @@ class _Cutter:
                 work += pairwise([first, *found, last])
             elif weight > self._limit:
                 cuts += self._packed(first, last)
-        cuts.sort()
-        pieces, anchor, section = [], 0, 0
-        for first, last in zip(cuts, [*cuts[1:], total], strict=True):
-            line = self._layout.line[first]
-            anchor = line if first in anchors and first else anchor
-            section = line if first in sections and first else section
-            pieces.append(Piece(first, last, anchor, section))
-        return pieces
+        return sorted(cuts), anchors, sections
 
     def _weight(self, first: int, last: int) -> int:
         return self._sums[last] - self._sums[first]

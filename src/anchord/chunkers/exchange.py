@@ -7,7 +7,7 @@ embedded. Within an answer the anchored engine cuts.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def cut_exchanges(layout: Layout, plan: Plan) -> tuple[Layout, list[Piece]]:
     """Cut a transcript at its questions, and at rules where they end an exchange."""
     questions = _question_lines(layout)
     opened = sorted(line for line in questions if line - 1 not in questions)
-    rules = [line for line in _outside(layout, _RULE) if plan.rule_ends_exchange and _ends(line, opened)]
+    rules = [line for line in _outside(layout, _RULE) if plan.rule_ends_exchange and opened and line > opened[0]]
     borders = sorted({*opened, *rules})
     headings = []
     for line in opened:
@@ -39,8 +39,8 @@ def cut_exchanges(layout: Layout, plan: Plan) -> tuple[Layout, list[Piece]]:
         while last + 1 in questions:
             last += 1
         said = " ".join(layout.lines[n].lstrip().lstrip(">").strip() for n in range(line, last + 1))
-        after = next((rule for rule in rules if rule > line), len(layout.lines))
-        headings.append(Heading(line, 1, " ".join(said.split()), after))
+        after = bisect_right(rules, line)
+        headings.append(Heading(line, 1, " ".join(said.split()), rules[after] if after < len(rules) else len(layout.lines)))
     titled = replace(layout, headings=headings)
     return titled, _cut_at(titled, plan.limits, borders)
 
@@ -71,7 +71,3 @@ def _outside(layout: Layout, pattern: re.Pattern[str]) -> list[int]:
     """Return the lines that match and are in no fence."""
     inside = {n for wrap in layout.wraps if wrap.verbatim for n in range(wrap.first, wrap.last + 1)}
     return [number for number, line in enumerate(layout.lines) if number not in inside and pattern.match(line)]
-
-
-def _ends(rule: int, opened: Sequence[int]) -> bool:
-    return bisect_left(opened, rule) > 0

@@ -50,8 +50,8 @@ class Text:
 
     def fence_end(self, start: int, end: int) -> int:
         """Return the end of the first fence that begins before `end` and ends after `start`, 0 where there is none."""
-        at = bisect_right(self.fences, start, key=_end)
-        return self.fences[at][1] if at < len(self.fences) and self.fences[at][0] < end else 0
+        number = bisect_right(self.fences, start, key=_end)
+        return self.fences[number][1] if number < len(self.fences) and self.fences[number][0] < end else 0
 
     def fits(self, start: int, end: int) -> bool:
         """Whether the model can take a span, and a heading before it."""
@@ -108,16 +108,14 @@ def _whole(text: Text, _: Plan) -> list[Span]:
 def _window(text: Text, plan: Plan) -> list[Span]:
     """`max_chars` characters; in their second half cut at a blank line, else at a newline; then back by `overlap_chars`."""
     spans, start, size = [], 0, plan.max_chars
-    overlap = min(plan.overlap_chars, size // 2)
     while start < len(text.text):
         end = min(start + size, len(text.text))
         if end < len(text.text):
             found = (text.text.rfind(separator, start, end) for separator in ("\n\n", "\n"))
             end = next((cut for cut in found if cut > start + size // 2), end)
         spans.append((start, end))
-        start = end if end == len(text.text) else end - overlap
-    small = [end - start < plan.min_chars for start, end in spans]
-    if len(spans) > 1 and small[-1]:
+        start = end if end == len(text.text) else end - plan.overlap_chars
+    if len(spans) > 1 and spans[-1][1] - spans[-1][0] < plan.min_chars:
         spans[-2:] = [(spans[-2][0], spans[-1][1])]
     parts = text.split(spans)
     starts = accumulate((start for start, _ in parts), max)  # Of a window too heavy for the model the last part is all overlap.
@@ -136,10 +134,10 @@ def _titled(text: Text, spans: Sequence[Span]) -> list[Span]:
 
 
 def _is_bare(text: Text, start: int, end: int) -> bool:
-    at = _skip(text.text, start, end)
-    while at < end and at in text.headings:
-        at = _skip(text.text, text.headings[at], end)
-    return at >= end
+    begin = _skip(text.text, start, end)
+    while begin < end and begin in text.headings:
+        begin = _skip(text.text, text.headings[begin], end)
+    return begin >= end
 
 
 def _skip(text: str, start: int, end: int) -> int:

@@ -52,8 +52,7 @@ def chunk(
         if json:
             print_json({"ok": not broken, **asdict(figures)})
         else:
-            for name, figure in asdict(figures).items():
-                say(f"{name.replace('_', ' ') + ':':<20} {figure if isinstance(figure, int) else f'{figure:.2f}'}")
+            _say_figures(asdict(figures))
         raise typer.Exit(1 if broken else 0)
     if json:
         print_json(describe(pieces, document, origin, plan.strategy, keywords=True))
@@ -64,6 +63,11 @@ def chunk(
         say(f"{place}  [green]{section}[/]  [dim]{piece.tokens} tokens  {piece.chunk_id[:12]}[/]", markup=True)
         for line in piece.content.split("\n"):
             say(f"    {line}")
+
+
+def _say_figures(figures: dict[str, float]) -> None:
+    for name, figure in figures.items():
+        say(f"{name.replace('_', ' ') + ':':<20} {figure if isinstance(figure, int) else f'{figure:.2f}'}")
 
 
 @app.command()

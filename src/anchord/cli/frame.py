@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 _COLOURS: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
-_WIDTH = 80 if os.environ.get("COLUMNS", "").strip("0 ") == "" and "COLUMNS" in os.environ else None
+_WIDTH = 80 if os.environ.get("COLUMNS") == "0" else None
 """COLUMNS=0 is what some environments set for "unknown"; rich would print nothing."""
 out = Console(highlight=False, soft_wrap=True, color_system=_COLOURS, width=_WIDTH)
 err = Console(highlight=False, soft_wrap=True, color_system=_COLOURS, width=_WIDTH, stderr=True)

@@ -18,9 +18,6 @@ _AROUND = 32
 """Tokens of a window that are not the chunk's own: a repeated fence or table opening, or the heading above."""
 _LARGEST_BODY = 430
 
-KINDS = ("markdown", "text", "code")
-"""The kinds of documents that have a plan."""
-
 
 @dataclass(frozen=True, slots=True)
 class Plans:
@@ -51,7 +48,7 @@ class Recipe:
         """Return what a root's rows depend on as one short text; without a root, for those with nothing of their own."""
         root = root if root in self.plans.roots else ""
         if root not in self._digests:
-            plans = [f"{kind} {self.plans.of(root, kind)!r}" for kind in KINDS]
+            plans = [f"{kind} {self.plans.of(root, kind)!r}" for kind in sorted(self.plans.general)]
             self._digests[root] = fields_digest(VERSION, ROW_VERSION, self.model(), self.tokenizer, *plans)
         return self._digests[root]
 

@@ -11,9 +11,11 @@ from anchord.model import Document, Problem
 from anchord.sources.clean import clean
 from anchord.sources.notebook import read_notebook
 
-MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd"})
+MARKDOWN = frozenset(
+    {".md", ".markdown", ".mdown", ".mkd", ".mdx", ".mdc", ".qmd", ".rmd", ".ipynb"}
+)  # A notebook is read as markdown.
 TEXT = frozenset({".txt", ".text", ".rst", ".adoc", ".asciidoc", ".org", ".tex", ".html", ".htm", ".xml", ".csv", ".tsv",
-                  ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".ipynb"})  # fmt: skip
+                  ".json", ".jsonl", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"})  # fmt: skip
 CODE = frozenset({".py", ".pyi", ".rs", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".go", ".java", ".kt", ".kts", ".scala",
                   ".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hh", ".cs", ".rb", ".php", ".sh", ".bash", ".zsh", ".fish",
                   ".ps1", ".swift", ".m", ".mm", ".lua", ".pl", ".pm", ".r", ".jl", ".ex", ".exs", ".erl", ".hs", ".ml",
