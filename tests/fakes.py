@@ -41,6 +41,7 @@ from anchord.model import (
     Walk,
     printable,
 )
+from anchord.ports import Entering, unheard
 from anchord.settings import Value, effective
 
 T = TypeVar("T")
@@ -91,6 +92,7 @@ class FakeFiles:
         self.reads: list[Origin] = []
         self.looks: list[Origin] = []
         self.walks: list[tuple[str, str]] = []
+        self.device = 1
         self._clock = clock
         self._inodes = 0
 
@@ -101,7 +103,7 @@ class FakeFiles:
         if fingerprint is None:
             self._inodes += before is None
             now = self._clock()
-            fingerprint = Fingerprint(len(data), now, now, before.inode if before else self._inodes, 1)
+            fingerprint = Fingerprint(len(data), now, now, before.inode if before else self._inodes, self.device)
         self.contents[origin], self.fingerprints[origin] = data, fingerprint
         return fingerprint
 
@@ -132,8 +134,8 @@ class FakeFiles:
         seen = self._seen(origin)
         return Content(self.contents[origin], seen) if isinstance(seen, Fingerprint) else seen
 
-    def walk(self, root: str, prefix: str) -> Walk | Absent | Problem:
-        """List what is below a prefix."""
+    def walk(self, root: str, prefix: str, entering: Entering = unheard) -> Walk | Absent | Problem:
+        """List what is below a prefix; its one folder is the prefix itself."""
         self.walks.append((root, prefix))
         below = prefix + "/" if prefix else ""
         here = [o for o in {**self.fingerprints, **self.problems} if o.root == root and o.path.startswith(below)]
@@ -150,8 +152,10 @@ class FakeFiles:
                 found.append(Found(origin.path, seen))
             elif isinstance(seen, Problem):
                 problems.append((origin.path, seen))
+        entering(Origin(root, prefix))
         unread = tuple(sorted(folder for name, folder in self.unread if name == root and folder.startswith(below)))
-        return Walk(tuple(found), tuple(problems), tuple((f, Problem("permission denied")) for f in unread), unread, skipped)
+        troubles = tuple((folder, Problem("permission denied")) for folder in unread)
+        return Walk(tuple(found), tuple(problems), troubles, unread, skipped, (prefix,), self.device)
 
     def _seen(self, origin: Origin) -> Fingerprint | Absent | Problem:
         if origin.root in self.gone:
@@ -261,6 +265,7 @@ class FakeStore:
     def __init__(self) -> None:
         """Start empty."""
         self.table: dict[str, tuple[Row, Vector]] = {}
+        self.rotten: set[str] = set()
         self.upserts: list[tuple[str, ...]] = []
         self.deletes: list[tuple[str, ...]] = []
         self.upserted = 0
@@ -323,6 +328,10 @@ class FakeStore:
     def ids(self) -> Sequence[str]:
         """Return the id of every row."""
         return list(self.table)
+
+    def spoiled(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return those rows whose bytes a test changed behind the store's back."""
+        return [row_id for row_id in ids if row_id in self.rotten]
 
     def stats(self) -> StoreStats:
         """Count the rows."""

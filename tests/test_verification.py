@@ -106,9 +106,9 @@ def test_a_right_index_has_no_difference(writer: Writer) -> None:
 
 @pytest.mark.parametrize("sample", [0, 2])
 def test_of_vectors_only_so_many_are_embedded_again(writer: Writer, sample: int) -> None:
-    before = writer.embedder.embedded
+    before = writer.means.embedder.embedded
     assert verify_index(writer, sample).vectors == sample
-    assert writer.embedder.embedded == before + sample
+    assert writer.means.embedder.embedded == before + sample
 
 
 def test_a_sample_larger_than_the_index_is_all_of_it(writer: Writer) -> None:
@@ -157,8 +157,15 @@ def test_a_row_that_is_there_twice_is_a_duplicate(writer: Writer) -> None:
 def test_any_other_value_of_a_row_is_found(writer: Writer, column: str) -> None:
     row = row_of(writer, "a.md")
     table_of(writer).update(where=f"id = '{row.id}'", values={column: "spoiled"})
-    assert found(writer) == [(Kind.TEXT, "a.md", row.id)]
+    assert found(writer) == [(Kind.SPOILED, "a.md", row.id)]
     assert_mends(writer, embedded=1)
+
+
+def test_a_row_of_another_text_in_good_order_is_found(writer: Writer) -> None:
+    row = row_of(writer, "a.md")
+    writer.store.upsert([replace(row, text="of another time")], writer.store.vectors_of([row.id]))
+    assert found(writer) == [(Kind.TEXT, "a.md", row.id)]
+    assert_mends(writer, embedded=0)
 
 
 SPOILED: dict[str, Vector] = {
@@ -302,14 +309,13 @@ class Small:
         outcomes = list(indexer.index(indexer.reconcile("r").due))
         assert {outcome.action for outcome in outcomes} == {Action.INDEXED}
 
-    def rebuild(self) -> Rebuild:
+    def rebuild(self) -> list[Rebuild]:
         """Read and chunk the files."""
-        return rebuild(["r"], self.files, RECIPE, count_words)
+        return list(rebuild(["r"], (self.files, self.catalogue), RECIPE, count_words))
 
     def verify(self) -> Verification:
         """Compare, with all vectors."""
-        rows = [row for row, _ in self.store.table.values()]
-        return verify(self.rebuild(), rows, self.catalogue, self.store, (HashEmbedder(), None))
+        return verify(self.rebuild(), self.catalogue, self.store, (HashEmbedder(), None))
 
 
 class _Nothing:
@@ -328,7 +334,7 @@ def test_the_rebuild_looks_at_files_alone() -> None:
     small = Small()
     small.catalogue.files.clear()
     small.store.table.clear()
-    assert small.rebuild().files == 2
+    assert sum(part.files for part in small.rebuild()) == 2
 
 
 def test_rows_below_a_folder_that_cannot_be_read_are_left_out() -> None:
@@ -357,6 +363,22 @@ def test_a_file_over_the_limit_should_have_no_rows() -> None:
     assert [d.kind for d in small.verify().differences] == [Kind.EXTRA]
 
 
+def test_a_row_whose_bytes_changed_on_the_disk_is_found() -> None:
+    small = Small()
+    (chunk_id, _), *_ = small.store.table.items()
+    small.store.rotten.add(chunk_id)
+    assert [(d.kind, d.chunk_id) for d in small.verify().differences] == [(Kind.SPOILED, chunk_id)]
+
+
+def test_rows_that_the_delete_guard_holds_are_left_out() -> None:
+    small = Small()
+    small.files.remove(Origin("r", "a.md"))
+    assert [d.kind for d in small.verify().differences] == [Kind.EXTRA]
+    small.files.remove(Origin("r", "deep/b.md"))
+    small.files.device = 2
+    assert small.verify().differences == ()
+
+
 def test_a_vector_of_no_numbers_is_found() -> None:
     small = Small()
     (chunk_id, (row, _)), *_ = small.store.table.items()
@@ -365,7 +387,9 @@ def test_a_vector_of_no_numbers_is_found() -> None:
 
 
 def test_an_empty_index_of_nothing_is_right() -> None:
-    result = verify(rebuild([], FakeFiles(), RECIPE, count_words), (), FakeCatalogue(), FakeStore(), (HashEmbedder(), None))
+    catalogue = FakeCatalogue()
+    made = rebuild([], (FakeFiles(), catalogue), RECIPE, count_words)
+    result = verify(made, catalogue, FakeStore(), (HashEmbedder(), None))
     assert result == Verification(0, 0, 0, ())
 
 

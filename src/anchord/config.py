@@ -87,6 +87,8 @@ class StoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The `[store]` table."""
 
     uri: str = ""
+    max_memory_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 2_000
+    """The daemon begins anew when it holds more; 0: never."""
 
 
 class WatchConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,8 @@ import asyncio
 import os
 import signal
 import socket
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,6 +20,7 @@ import structlog
 
 from anchord.adapters.lance import LanceStore
 from anchord.config import Config
+from anchord.errors import AlreadyRunningError
 from anchord.ipc.protocol import Params, read_params
 from anchord.ipc.server import Method, Server
 from anchord.methods import Methods
@@ -29,36 +32,75 @@ log = structlog.get_logger()
 
 _THREADS = 40
 _NOTIFY_S = 10.0
+_RESTARTS = "ANCHORD_RESTARTS"
+"""Environment: how often this daemon began anew by itself."""
+_LEAST_LIFE_S = 600.0
+"""A process that restarted itself lives so long before it does so again."""
+_LOCK_TRIES = 20
+_LOCK_PAUSE_S = 0.5
 
 
 def run_daemon(places: Places, config: Config, paths: list[str]) -> None:
-    """Serve until told to stop.
+    """Serve until told to stop. When only a new process can help, this one becomes it.
 
     Raises:
         AlreadyRunningError, StoreError, UsageError: as `open_writer` says.
     """
-    writer = open_writer(places, config, paths)
+    writer = _opened(places, config, paths)
     try:
-        asyncio.run(_serve(writer, config))
+        restart = asyncio.run(_serve(writer, config))
     finally:
         writer.close()
         log.info("daemon.stopped")
+    if restart:
+        log.warning("daemon.restarting", reason=restart)
+        os.environ[_RESTARTS] = str(_restarts() + 1)
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
 
 
-async def _serve(writer: Writer, config: Config) -> None:
-    loop, ending = asyncio.get_running_loop(), asyncio.Event()
+def _opened(places: Places, config: Config, paths: list[str]) -> Writer:
+    """Open the index; a process that took this one's place in a restart is waited for."""
+    for _ in range(_LOCK_TRIES if _restarts() else 1):
+        try:
+            return open_writer(places, config, paths)
+        except AlreadyRunningError:
+            time.sleep(_LOCK_PAUSE_S)
+    return open_writer(places, config, paths)
+
+
+def _restarts() -> int:
+    text = os.environ.get(_RESTARTS, "0")
+    return int(text) if text.isdecimal() else 0
+
+
+async def _serve(writer: Writer, config: Config) -> str:
+    """Return why a new process is needed, "" when none is."""
+    loop, ending, began = asyncio.get_running_loop(), asyncio.Event(), time.monotonic()
+    restart = ""
 
     def shut_down() -> None:
         loop.call_soon_threadsafe(ending.set)
 
-    pipeline = Pipeline(writer, config.watch)
-    methods = Methods(writer, _reader(writer), pipeline, shut_down)
+    def begin_anew(reason: str) -> None:
+        nonlocal restart
+        if time.monotonic() - began >= _LEAST_LIFE_S or not _restarts():
+            restart = reason
+            shut_down()
+        else:
+            methods.status.restart_trouble = f"{reason}; a new process did not help"
+
+    pipeline = Pipeline(writer, config, begin_anew)
+    reader = _reader(writer)
+    methods = Methods(writer, reader, pipeline, shut_down)
+    pipeline.promoted = methods.follow
     pool = ThreadPoolExecutor(_THREADS, "answer")
     table = {name: _in_pool(pool, kind, method) for name, (kind, method) in methods.table().items()}
     server = Server(writer.places.socket, table, methods.status.progress)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     loop.add_signal_handler(signal.SIGHUP, pool.submit, methods.hang_up)
+    for repair in writer.repairs:
+        log.warning("index.repaired", what=repair)
     try:
         await loop.run_in_executor(pool, pipeline.start)
         await server.start()
@@ -77,15 +119,13 @@ async def _serve(writer: Writer, config: Config) -> None:
         await asyncio.to_thread(pipeline.stop)
         await server.close()
         pool.shutdown(wait=False, cancel_futures=True)
+    return restart
 
 
 def _reader(writer: Writer) -> Reader:
     """Return reading handles beside the writer's: its table handle moves with its own commits."""
-    store = LanceStore(store_uri(writer.places, writer.config), writer.embedder.dimension, "", read_only=True)
-    return Reader(
-        writer.places, writer.config, writer.roots, writer.model, writer.catalogue, store, writer.embedder, writer.files,
-        writer.recipe, writer.count,
-    )  # fmt: skip
+    store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
+    return Reader(writer.places, writer.config, writer.roots, writer.means, writer.catalogue, store, writer.files)
 
 
 def _in_pool(pool: ThreadPoolExecutor, kind: type[Params], method: Callable[[Any], object]) -> Method:

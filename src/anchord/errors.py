@@ -39,6 +39,18 @@ class StoreError(AnchordError):
     code = "store"
 
 
+class StoreDamagedError(StoreError):
+    """The bytes of the table or the catalogue are spoiled: it must be set aside and made anew."""
+
+    code = "store_damaged"
+
+
+class OtherFormError(StoreError):
+    """The table is sound and not of the form that was expected: vectors of another size, or a newer schema."""
+
+    code = "other_form"
+
+
 class EmbedderError(AnchordError):
     """No vectors can be had just now. Trying again later may help."""
 

@@ -10,12 +10,13 @@ file again and comparing with what the store really holds; rows come before othe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from anchord.chunkers.layout import Count
 from anchord.core.decide import decide
 from anchord.core.diff import diff, row_hash
+from anchord.core.guard import is_alarming, missing, moves
 from anchord.core.identity import digest
 from anchord.core.recipe import Recipe
 from anchord.model import (
@@ -40,7 +41,7 @@ from anchord.model import (
     Verdict,
     Walk,
 )
-from anchord.ports import World
+from anchord.ports import Entering, World, unheard
 from anchord.rows import MAX_BYTES, make_rows
 
 BATCH_FILES = 50
@@ -56,6 +57,15 @@ class Reconciled:
     """What a walk found to do. `trouble`: why the folder as a whole could not be walked (nothing is forgotten then)."""
 
     due: tuple[Origin, ...] = ()
+    """Files to look at; what has gone comes last, so that rows come before others go."""
+    gone: Mapping[Origin, Fingerprint] = field(default_factory=dict)
+    """Those among them that are not there any more, as they were."""
+    moved: Mapping[Origin, Origin] = field(default_factory=dict)
+    """New place -> old place."""
+    held: int = 0
+    """Files that left all at once: they are not due before somebody confirms it."""
+    folders: tuple[str, ...] = ()
+    """What was listed on the way."""
     skipped: int = 0
     folder_problems: tuple[tuple[str, Problem], ...] = ()
     trouble: str = ""
@@ -88,20 +98,38 @@ class Indexer:
 
     # Which paths
 
-    def reconcile(self, root: str, prefix: str = "") -> Reconciled:
-        """Compare a tree with the catalogue by fingerprints alone; no content is read."""
-        walk = self._files.walk(root, prefix)
+    def reconcile(self, root: str, prefix: str = "", entering: Entering = unheard, *, confirmed: bool = False) -> Reconciled:
+        """Compare a tree with the catalogue by fingerprints alone; no content is read.
+
+        The whole of a root goes through the delete guard, unless it is `confirmed` that the missing files may go.
+        """
+        walk = self._files.walk(root, prefix, entering)
         known = self._catalogue.overview(root, prefix)
         if not isinstance(walk, Walk):
             if not prefix:
                 return Reconciled(trouble="the folder is gone" if isinstance(walk, Absent) else walk.reason)
-            return Reconciled(due=tuple(Origin(root, path) for path in {prefix, *known}))
+            gone = {Origin(root, path): entry.known.fingerprint for path, entry in known.items()}
+            return Reconciled(due=tuple(gone or [Origin(root, prefix)]), gone=gone)
         looks: dict[str, Fingerprint | Problem] = {found.path: found.fingerprint for found in walk.found}
         looks.update(walk.problems)
         recipe = self._recipe.digest(root)
         due = [path for path, seen in looks.items() if _is_due(seen, known[path].known if path in known else None, recipe)]
-        due += [path for path in known if path not in looks and not _below_any(path, walk.unread)]
-        return Reconciled(tuple(Origin(root, path) for path in due), walk.skipped, walk.folder_problems)
+        left = missing(walk, known)
+        new = {path: seen for path in due if path not in known and isinstance(seen := looks[path], Fingerprint)}
+        moved = moves(left, new)
+        lost = {path: left[path] for path in left.keys() - set(moved.values())}
+        holding = not prefix and not confirmed and is_alarming(lost, known, walk)
+        if holding:
+            left = {path: left[path] for path in moved.values()}
+        return Reconciled(
+            due=tuple(Origin(root, path) for path in (*due, *left)),
+            gone={Origin(root, path): fingerprint for path, fingerprint in left.items()},
+            moved={Origin(root, path): Origin(root, old) for path, old in moved.items()},
+            held=len(lost) if holding else 0,
+            folders=walk.folders,
+            skipped=walk.skipped,
+            folder_problems=walk.folder_problems,
+        )
 
     def audit(self) -> Sequence[Origin]:
         """Compare the ids of the whole table with the catalogue's, after an unclean stop or when their numbers differ.
@@ -135,10 +163,13 @@ class Indexer:
 
     # What to do with them
 
-    def index(self, origins: Iterable[Origin], enough: Callable[[], bool] = lambda: False) -> Iterator[Outcome]:
+    def index(
+        self, origins: Iterable[Origin], enough: Callable[[], bool] = lambda: False, gone: Collection[Origin] | None = None
+    ) -> Iterator[Outcome]:
         """Bring files up to date, many to a commit; an outcome is given once it is durable.
 
-        Before each file `enough` is asked; once it says yes, what was begun is finished and the rest is left.
+        Before each file `enough` is asked; once it says yes, what was begun is finished and the rest is left. With `gone`, the
+        rows of a file that is not there go only if it is among those; any other is to be looked for again, through the guard.
 
         Raises:
             EmbedderError, StoreError: nothing of the batch at hand may count as done; call again later.
@@ -149,7 +180,7 @@ class Indexer:
         for origin in dict.fromkeys(origins):
             if enough():
                 break
-            plan = self._plan(origin)
+            plan = self._plan(origin, gone)
             if isinstance(plan, Outcome):
                 yield plan
             elif isinstance(plan, _Look):
@@ -162,9 +193,11 @@ class Indexer:
                 updates, looks, texts = [], [], 0
         yield from self._finish(updates, looks)
 
-    def _plan(self, origin: Origin) -> Outcome | _Look | Update:
+    def _plan(self, origin: Origin, gone: Collection[Origin] | None) -> Outcome | _Look | Update:
         known = self._catalogue.known(origin)
         seen = self._files.fingerprint(origin)
+        if known and isinstance(seen, Absent) and gone is not None and origin not in gone:
+            return Outcome(origin, Action.RETRY, "it left after the look at its folder")
         decision = decide(self._files.verdict(origin), seen, known, self._recipe.digest(origin.root), MAX_BYTES)
         match decision:
             case Skip(reason):
@@ -182,7 +215,7 @@ class Indexer:
             case Unstable():
                 return Outcome(origin, Action.RETRY, "written while it was read")
             case Absent():
-                return self._forget(origin, known, content.reason, None, UNSEEN)
+                return Outcome(origin, Action.RETRY, "it left while it was opened")
             case Problem():
                 return self._forget(origin, known, content.reason, content, UNSEEN)
             case Content():
@@ -230,6 +263,7 @@ class Indexer:
         writing = [update for update in updates if update.diff.writes]
         rows = [row for update in writing for row in (*update.diff.added, *update.diff.changed)]
         texts = dict(pair for update in writing for pair in update.embed_texts)
+        self._keep_overwritten([row.id for update in writing for row in update.diff.changed])
         vectors = self._reused(list(texts))
         missing = [key for key in texts if key not in vectors]
         intended = not writing
@@ -247,6 +281,11 @@ class Indexer:
         self._catalogue.apply(updates)
         self.commits += bool(writing)
         return set(missing)
+
+    def _keep_overwritten(self, ids: Sequence[str]) -> None:
+        """Keep the vectors of rows that get another text under the same id: a heading came before it, or went."""
+        if ids:
+            self._vanished.put(self._store.vectors_of(ids), self._clock())
 
     def _reused(self, keys: Sequence[str]) -> dict[str, Vector]:
         """Return the vectors that exist already: in any row of any file, or of rows that vanished lately."""
@@ -293,7 +332,3 @@ def _outcome(update: Update, embedded: set[str]) -> Outcome:
 
 def _is_due(seen: Fingerprint | Problem, known: Known | None, recipe: str) -> bool:
     return not isinstance(decide(_LET_IN, seen, known, recipe, MAX_BYTES), Skip)
-
-
-def _below_any(path: str, folders: Sequence[str]) -> bool:
-    return any(path.startswith(folder + "/") for folder in folders)

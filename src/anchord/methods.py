@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -12,8 +13,11 @@ import structlog
 from anchord import __version__
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.config_file import load_config
+from anchord.adapters.lance import LanceStore
 from anchord.config import root_config
-from anchord.errors import AnchordError, TimeoutExpiredError, UsageError
+from anchord.errors import AnchordError, StoreError, TimeoutExpiredError, UsageError
+from anchord.forgetting import forget, recall
+from anchord.generation import REBUILD, RECHUNK, Order, refuse_remote
 from anchord.ipc import protocol
 from anchord.ipc.protocol import Params
 from anchord.model import Root
@@ -23,11 +27,12 @@ from anchord.roots import add_to_config, gather_roots, list_roots, remove_from_c
 from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import repair, verification_dict, verify_index
-from anchord.workspace import Reader, Writer
+from anchord.workspace import Reader, Writer, store_uri
 
 log = structlog.get_logger()
 
 _VERIFY_ROUNDS = 3
+_PAUSE_S = 0.05
 
 Table = dict[str, tuple[type[Params], Callable[[Any], object]]]
 
@@ -41,7 +46,8 @@ class Methods:
         self._reader = reader
         self._pipeline = pipeline
         self._shut_down = shut_down
-        self.status = Status(pipeline, reader)
+        self.status = Status(pipeline, writer)
+        self.status.store = reader.store
 
     def table(self) -> Table:
         """Return the methods by name, with the type of their parameters."""
@@ -62,10 +68,22 @@ class Methods:
             "index": (protocol.IndexParams, self._index),
             "sync": (protocol.SyncParams, lambda p: self._sync(p.timeout)),
             "verify": (protocol.VerifyParams, self._verify),
+            "rescan": (protocol.NameParams, self._rescan),
+            "confirm-delete": (protocol.NameParams, self._confirm_delete),
+            "reindex": (protocol.ReindexParams, self._reindex),
+            "rebuild": (Params, lambda _: self._build(REBUILD)),
+            "forget": (protocol.ForgetParams, self._forget),
             "pause": (Params, lambda _: self._pause(paused=True)),
             "resume": (Params, lambda _: self._pause(paused=False)),
             "shutdown": (Params, lambda _: self._stop()),
         }
+
+    def follow(self) -> None:
+        """Answer from the generation that has just begun to serve."""
+        writer = self._writer
+        store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
+        self._reader = replace(self._reader, means=writer.means, catalogue=writer.catalogue, store=store)
+        self.status.store = store
 
     def reload(self) -> dict[str, Any]:
         """Follow the configuration's roots; what is the same stays as it is. Other keys take effect at the next start."""
@@ -97,7 +115,13 @@ class Methods:
     def _search(self, params: protocol.SearchParams) -> object:
         if params.fresh:
             self._sync(None)
-        return self._ask(lambda catalogue: answer_search(self._reader, catalogue, params))
+        reader = self._reader
+        try:
+            return self._ask(lambda catalogue: answer_search(reader, catalogue, params))
+        except StoreError:
+            if reader is self._reader:
+                raise
+        return self._ask(lambda catalogue: answer_search(self._reader, catalogue, params))  # A new generation serves.
 
     def _index(self, params: protocol.IndexParams) -> object:
         """Take in folders that no root covers yet, sync, and sum up."""
@@ -121,8 +145,77 @@ class Methods:
             reason = self._pipeline.trouble or f"{self._pipeline.pending} files still wait"
             waited = time.monotonic() - began
             raise TimeoutExpiredError(f"not in sync after {waited:.1f} s: {reason}", "`anchord status` shows what it does")
-        away = [state.root.name for state in list(self._pipeline.roots.states.values()) if state.trouble]
-        return {"synced": True, "waited_s": round(time.monotonic() - began, 3), "away": away}
+        states = list(self._pipeline.survey.roots.states.values())
+        return {
+            "synced": True,
+            "waited_s": round(time.monotonic() - began, 3),
+            "away": [state.root.name for state in states if state.trouble],
+            "held": {state.root.name: state.held for state in states if state.held},
+        }
+
+    def _rescan(self, params: protocol.NameParams) -> object:
+        """Walk roots now, and wait until what that found is done."""
+        for name in [self._known(params.name)] if params.name else list(self._pipeline.survey.roots.states):
+            self._pipeline.call(lambda name=name: self._pipeline.survey.reconcile(name)).result()  # type: ignore[misc] # one type
+        return self._sync(None)
+
+    def _confirm_delete(self, params: protocol.NameParams) -> object:
+        """Let the rows of files go that the delete guard holds."""
+        name = self._known(params.name)
+        held = self._pipeline.survey.roots.states[name].held
+        self._pipeline.call(lambda: self._pipeline.survey.reconcile(name, confirmed=True)).result()
+        self._sync(None)
+        return {"name": name, "let_go": held}
+
+    def _reindex(self, params: protocol.ReindexParams) -> object:
+        """Read every file again; with `force_rechunk`, chunk every file again beside the present index."""
+        if params.force_rechunk:
+            return self._build(RECHUNK)
+        before = self._pipeline.counters.work.copy()
+        self._pipeline.call(self._writer.catalogue.distrust).result()
+        self._sync(None)
+        work = self._pipeline.counters.work.since(before)
+        return self._ask(lambda catalogue: self.status.summed_up(work, catalogue))
+
+    def _build(self, order: Order) -> object:
+        """Build a new generation, and wait until it serves."""
+        refuse_remote(self._writer)
+        before = self._pipeline.counters.work.copy()
+        self._pipeline.call(lambda: self._pipeline.build(order)).result()
+        self._await_generation()
+        work = self._pipeline.counters.work.since(before)
+        return self._ask(lambda catalogue: self.status.summed_up(work, catalogue))
+
+    def _await_generation(self) -> None:
+        while self._pipeline.building and self._pipeline.alive:
+            if self._pipeline.building.waits_for:
+                away = ", ".join(self._pipeline.building.waits_for)
+                raise AnchordError(f"the new index waits for {away}, which is away", "it is put in place once that is back")
+            time.sleep(_PAUSE_S)
+
+    def _forget(self, params: protocol.ForgetParams) -> object:
+        def job() -> dict[str, Any]:
+            pipeline = self._pipeline
+            if params.undo:
+                name = recall(self._writer, params.path)
+                pipeline.survey.reconcile(name)
+                return {"path": params.path, "root": name}
+            order = pipeline.drop_building()
+            gone = forget(self._writer, params.path)
+            if order:
+                pipeline.build(order)
+            return {"path": gone.path, "files": gone.files, "rows": gone.rows, "disk_files_removed": gone.disk_files}
+
+        told = self._pipeline.call(job).result()
+        if params.undo:
+            self._sync(None)
+        return told
+
+    def _known(self, name: str) -> str:
+        names = sorted(self._pipeline.survey.roots.states)
+        if name not in names:
+            raise UsageError(f"no root `{name}`", f"there are: {', '.join(names) or 'none'}")
+        return name
 
     def _pause(self, *, paused: bool) -> object:
         self._pipeline.pause(paused=paused)
@@ -140,9 +233,7 @@ class Methods:
         return {"name": root.name, "path": root.path, "kind": root.kind}
 
     def _remove_root(self, params: protocol.NameParams) -> object:
-        names = sorted(self._pipeline.roots.states)
-        if params.name not in names:
-            raise UsageError(f"no root `{params.name}`", f"there are: {', '.join(names) or 'none'}")
+        self._known(params.name)
         places = self._writer.places
         remove_from_config(places.config, params.name)
         return {"name": params.name, "removed_chunks": self._drop(params.name)}
@@ -154,14 +245,18 @@ class Methods:
         return self._pipeline.call(lambda: self._pipeline.remove_root(name)).result()
 
     def _verify(self, params: protocol.VerifyParams) -> object:
-        """Verify in the writer's thread, where nothing moves; a difference must outlive a new walk to be one."""
+        """Verify in the writer's thread, where nothing moves; a difference must outlive a new walk to be one.
+
+        A generation that is being built is waited for: until it serves the index is what the configuration said before.
+        """
+        self._await_generation()
         result = self._verify_once(params.vectors)
         for _ in range(_VERIFY_ROUNDS - 1):
             if result.differences:
                 result = self._verify_once(params.vectors)
         if result.differences and params.repair:
             found = result.differences
-            self._pipeline.call(lambda: self._pipeline.enqueue(repair(self._writer, found))).result()
+            self._pipeline.call(lambda: self._pipeline.survey.enqueue(repair(self._writer, found))).result()
             result = self._verify_once(params.vectors)
         if not result.differences:
             self._pipeline.counters.last_verified = time.monotonic()

@@ -46,6 +46,8 @@ class Root:
     """False for a root given to a command as PATH and remembered in the catalogue."""
     strategy: str = ""
     """How its documents are cut, where the root says so itself."""
+    given: str = ""
+    """The absolute path that the configuration says, where that leads to `path` by symbolic links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ class Action(StrEnum):
 
     INDEXED = "indexed"
     SHIFTED = "shifted"
+    MOVED = "moved"
     UNCHANGED = "unchanged"
     REMOVED = "removed"
     SKIPPED = "skipped"
@@ -291,6 +294,10 @@ class Walk:
     folder_problems: tuple[tuple[str, Problem], ...] = ()
     unread: tuple[str, ...] = ()
     skipped: int = 0
+    folders: tuple[str, ...] = ()
+    """Every folder that was listed; "" is the root."""
+    device: int = 0
+    """What the folder at the top is on."""
 
 
 @dataclass(frozen=True, slots=True)

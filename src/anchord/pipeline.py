@@ -10,21 +10,21 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import structlog
 
 from anchord.barrier import Barrier
-from anchord.config import WatchConfig
-from anchord.core.rules import changes_rules
-from anchord.core.settle import Settling
-from anchord.errors import AnchordError
-from anchord.model import Action, Fingerprint, Origin, Outcome, Root
+from anchord.config import Config
+from anchord.errors import AnchordError, StoreDamagedError
+from anchord.generation import Building, Order, discard, left_over, needed
+from anchord.model import Action, Origin, Outcome, Root
+from anchord.survey import Survey
 from anchord.tally import Tally, log_outcome
-from anchord.watching import RootWatch
+from anchord.upkeep import Upkeep
 from anchord.workspace import Writer
 
 log = structlog.get_logger()
@@ -33,11 +33,10 @@ T = TypeVar("T")
 _SUPERVISE_S = 2.0
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
-_MAINTAIN_COMMITS = 100
-_IDLE_MAINTAIN_S = 30.0
-_IDLE_COMMITS = 20
 _MAX_RETRIES = 50
 _BACKLOG_FILES = 200
+_WAIT_FOR_ROOT_S = 15.0
+_ERRORS_BEFORE_RESTART = 4
 
 
 @dataclass(slots=True)
@@ -47,8 +46,6 @@ class Counters:
     done: int = 0
     """Files that had an outcome."""
     work: Tally = field(default_factory=Tally)
-    reconciles: int = 0
-    last_event: float | None = None
     last_commit: float | None = None
     last_verified: float | None = None
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
@@ -58,32 +55,31 @@ class Counters:
 class Pipeline:
     """The writer's loop and what it shows of itself."""
 
-    def __init__(self, writer: Writer, config: WatchConfig) -> None:
-        """Prepare; `start` runs it."""
+    def __init__(self, writer: Writer, config: Config, restart: Callable[[str], None] = lambda _: None) -> None:
+        """Prepare; `start` runs it. `restart` is asked, with the reason, when only a new process can help."""
         self.counters = Counters()
-        self.roots = RootWatch(writer.roots, self.hint)
+        self.survey = Survey(writer, config.watch)
+        self.upkeep = Upkeep(writer, config.store.max_memory_mb * 1_000_000)
+        self.building: Building | None = None
+        """The generation that is being built."""
         self.trouble = ""
         """Why work is held up, "" when it is not."""
         self.paused = False
         self.busy_with = ""
         """The root whose files are being indexed."""
+        self.promoted: Callable[[], None] = lambda: None
+        """Is called when a new generation serves."""
         self._writer = writer
-        self._config = config
-        self._settling = Settling(config.settle_ms / 1000, config.max_wait_ms / 1000)
+        self._events = config.watch.mode != "poll"
+        self._restart = restart
         self._barrier = Barrier()
-        self._wake = threading.Condition()
-        self._hints: dict[Origin, float] = {}
         self._jobs: deque[Callable[[], None]] = deque()
-        self._fresh: dict[Origin, float] = {}
-        """Files that a hint led to, with the time of the hint."""
-        self._backlog: dict[Origin, None] = {}
-        """Files that a walk found."""
         self._retries: dict[Origin, int] = {}
         self._resume_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
-        self._next_reconcile = 0.0
+        self._errors = 0
         self._next_supervise = 0.0
-        self._maintained_at = 0
+        self._build_at = 0.0
         self._audit_due = False
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
@@ -92,31 +88,32 @@ class Pipeline:
 
     def start(self) -> None:
         """Watch first, then scan: what changes in between is seen twice rather than not at all."""
-        self.roots.start(events=self._config.mode != "poll")
-        catalogue = self._writer.catalogue
-        wanted = sum(chunks for _, chunks in catalogue.counts().values())
-        self._audit_due = catalogue.noted("clean") != "1" or self._writer.store.count() != wanted
-        catalogue.note("clean", "0")
+        self.survey.roots.start(events=self._events)
+        writer = self._writer
+        wanted = sum(chunks for _, chunks in writer.catalogue.counts().values())
+        self._audit_due = not writer.was_clean or writer.store.count() != wanted
+        writer.catalogue.note("clean", "0")
+        order = needed(writer) or left_over(writer)
+        if order:
+            self.building = Building(writer, order)
+        else:
+            discard(writer)
         self._thread.start()
 
     def stop(self) -> None:
         """End within seconds: a batch that is being embedded is given up, and made up for at the next start."""
         self._stopping = True
         self._ring()
-        self._writer.embedder.close()
+        self._writer.means.embedder.close()
+        self._writer.wanted.embedder.close()
         if self.started:
             self._thread.join()
-        self.roots.close()
+        self.survey.roots.close()
         self._barrier.close()
-        self._writer.catalogue.note("clean", "1")
-
-    def hint(self, origin: Origin) -> None:
-        """Note that a path may have changed; called by watchdog's thread, so it must be quick and never raise."""
-        now = time.monotonic()
-        self.counters.last_event = now
-        with self._wake:
-            self._hints[origin] = now
-            self._wake.notify_all()
+        if self.building:
+            self.building.close()
+        if not self._errors:
+            self._writer.catalogue.note("clean", "1")
 
     def sync(self, timeout_s: float | None) -> bool:
         """Return True when everything written before the call is searchable, False when the time is over."""
@@ -144,7 +141,7 @@ class Pipeline:
     @property
     def pending(self) -> int:
         """Count the files and hints that wait."""
-        return len(self._fresh) + len(self._backlog) + len(self._settling) + len(self._hints)
+        return len(self.survey) + (self.building.due if self.building else 0)
 
     @property
     def commits(self) -> int:
@@ -162,38 +159,49 @@ class Pipeline:
         return self._thread.is_alive()
 
     def _ring(self) -> None:
-        with self._wake:
-            self._wake.notify_all()
+        with self.survey.wake:
+            self.survey.wake.notify_all()
 
     # In the writer's thread: jobs
 
     def add_root(self, root: Root) -> None:
-        """Take in a root."""
+        """Take in a root, or its new folder."""
         self._writer.keep_root(root)
-        self.roots.add(root)
-        self._reconcile(root.name)
+        self.survey.roots.add(root)
+        self.survey.reconcile(root.name)
 
     def remove_root(self, name: str) -> int:
         """Let go of a root and its rows; return how many there were."""
-        self.roots.remove(name)
-        self._settling.drop(name)
-        for origin in [origin for origin in (*self._fresh, *self._backlog) if origin.root == name]:
+        self.survey.roots.remove(name)
+        for origin in self.survey.drop(name):
             self._finish(origin)
         self._barrier.release()
+        if self.building:
+            self.building.drop_root(name)
         return self._writer.drop_root(name)
+
+    def build(self, order: Order) -> None:
+        """Begin a new generation, in place of one that was being built."""
+        self.drop_building()
+        self.building, self._build_at = Building(self._writer, order), 0.0
+
+    def drop_building(self) -> Order | None:
+        """Give up a generation that is being built; return its order, to be given again."""
+        building, self.building = self.building, None
+        if building is None:
+            return None
+        building.abandon()
+        return building.order
 
     def catch_up(self) -> None:
         """Walk every root and bring all of it up to date; for jobs that need an index without anything pending."""
         if self.paused:
             return
-        self._drain(everything=True)
-        self._reconcile_all()
-        while (self._fresh or self._backlog) and not self._stopping:
-            self._index(list(self._fresh or self._backlog), lambda: self._stopping)
-
-    def enqueue(self, origins: Iterable[Origin]) -> None:
-        """Have files looked at."""
-        self._backlog.update(dict.fromkeys(origins))
+        survey = self.survey
+        survey.drain(everything=True)
+        survey.reconcile_all()
+        while (survey.fresh or survey.backlog) and not self._stopping:
+            self._index(list(survey.fresh or survey.backlog), lambda: self._stopping)
 
     # In the writer's thread: the loop
 
@@ -205,99 +213,77 @@ class Pipeline:
                 self._hold(error)
 
     def _step(self) -> None:
-        now = time.monotonic()
-        self._drain(everything=False)
+        now, survey = time.monotonic(), self.survey
+        survey.drain(everything=False)
         while self._jobs:
             self._jobs.popleft()()
         if self.paused or now < self._resume_at:
             self._sleep(now + _SUPERVISE_S if self.paused else self._resume_at)
             return
         if now >= self._next_supervise:
-            self._next_supervise = now + _SUPERVISE_S
-            for name in self.roots.supervise():
-                self._reconcile(name)
+            self._supervise(now)
         if self._barrier.called:
             self._open_barrier()
-        if now >= self._next_reconcile:
-            self._next_reconcile = now + (self._config.poll_s if self.roots.polls else self._config.reconcile_s)
-            self._reconcile_all()
-        elif self._fresh:
-            self._index(list(self._fresh), lambda: self._stopping or self.paused)
-        elif self._backlog:
-            self._index(list(self._backlog)[:_BACKLOG_FILES], self._backlog_should_wait)
+        if survey.is_time(now):
+            return
+        if survey.fresh:
+            self._index(list(survey.fresh), lambda: self._stopping or self.paused)
+        elif survey.backlog:
+            self._index(list(survey.backlog)[:_BACKLOG_FILES], self._backlog_should_wait)
         elif self._audit_due:
             self._audit()
+        elif self.building and now >= self._build_at:
+            self._build(self.building)
         else:
             self._rest(now)
 
-    def _drain(self, *, everything: bool) -> None:
-        """Move hints through the settling to the files that are due."""
-        with self._wake:
-            hints, self._hints = self._hints, {}
-        for origin, at in hints.items():
-            if origin.root in self.roots.states:
-                self._settling.hint(origin, at)
-        for origin, first in self._settling.due(time.monotonic(), all_of_it=everything):
-            self._look(origin, first)
-
-    def _look(self, origin: Origin, first: float) -> None:
-        """Find out what a hint is about: a file, a folder or something gone, or the rules of the whole root."""
-        if not origin.path or changes_rules(origin.path):
-            self._reconcile(origin.root)
-        elif isinstance(self._writer.files.fingerprint(origin), Fingerprint):
-            self._fresh.setdefault(origin, first)
-        else:
-            for due in self._writer.indexer.reconcile(origin.root, origin.path).due:
-                self._fresh.setdefault(due, first)
-
-    def _reconcile(self, name: str) -> None:
-        """Walk a root; what it finds to do joins the backlog."""
-        state = self.roots.states[name]
-        found = self._writer.indexer.reconcile(name)
-        self._backlog.update(dict.fromkeys(found.due))
-        self.counters.reconciles += 1
-        if found.trouble != state.trouble:
-            log.warning("root.trouble", root=name, reason=found.trouble or "over")
-        state.trouble, state.skipped, state.scanned = found.trouble, found.skipped, True
-        state.note_problems(found.folder_problems, time.time_ns())
-
-    def _reconcile_all(self) -> None:
-        for name in list(self.roots.states):
-            self._reconcile(name)
+    def _supervise(self, now: float) -> None:
+        self._next_supervise = now + _SUPERVISE_S
+        for root in self.survey.roots.retargeted():
+            log.info("root.retargeted", root=root.name)
+            self.add_root(root)
+        for name in self.survey.roots.supervise():
+            self.survey.reconcile(name)
+        if self.upkeep.is_too_large():
+            self._restart("its memory grew over [store] max_memory_mb")
 
     def _open_barrier(self) -> None:
         """Walk once for all calls of `sync` that came until now."""
         newest = self._barrier.take()
-        self._drain(everything=True)
-        self._reconcile_all()
-        self._barrier.name({*self._fresh, *self._backlog}, newest)
+        self.survey.drain(everything=True)
+        self.survey.reconcile_all()
+        self._barrier.name({*self.survey.fresh, *self.survey.backlog}, newest)
 
     def _index(self, origins: list[Origin], enough: Callable[[], bool]) -> None:
         self.busy_with = origins[0].root
         commits = self.commits
         try:
-            for outcome in self._writer.indexer.index(origins, enough):
+            for outcome in self._writer.indexer.index(origins, enough, self.survey.gone):
                 self._take_outcome(outcome)
         finally:
             self.busy_with = ""
             self._barrier.release()
+        self._worked(commits)
+        self.upkeep.fold_if_due()
+
+    def _worked(self, commits: int) -> None:
         if self.commits > commits:
             self.counters.last_commit = time.monotonic()
-        self._pause_s, self.trouble = _FIRST_PAUSE_S, ""
+        self._pause_s, self.trouble, self._errors = _FIRST_PAUSE_S, "", 0
 
     def _backlog_should_wait(self) -> bool:
         """Whether to leave the rest of a batch: to stop, to pause, or because something fresher came."""
-        return self._stopping or self.paused or bool(self._hints or self._jobs or self._barrier.called)
+        return self._stopping or self.paused or bool(self.survey.hinted or self._jobs or self._barrier.called)
 
     def _take_outcome(self, outcome: Outcome) -> None:
-        origin, counters = outcome.origin, self.counters
-        first = self._fresh.get(origin)
+        origin, counters, survey = outcome.origin, self.counters, self.survey
+        first = survey.fresh.get(origin)
         if outcome.action is Action.RETRY and self._retries.get(origin, 0) < _MAX_RETRIES:
             self._retries[origin] = self._retries.get(origin, 0) + 1
-            self._fresh.pop(origin, None)
-            self._backlog.pop(origin, None)
-            self._settling.hint(origin, time.monotonic())
+            survey.again(origin)
             return
+        if outcome.action is Action.INDEXED and origin in survey.moved:
+            outcome = replace(outcome, action=Action.MOVED, reason=f"moved from {survey.moved[origin]}")
         self._finish(origin)
         counters.done += 1
         counters.work.add(outcome)
@@ -307,38 +293,56 @@ class Pipeline:
             log_outcome(outcome)
 
     def _finish(self, origin: Origin) -> None:
-        for waiting in (self._fresh, self._backlog, self._retries):
-            waiting.pop(origin, None)
+        self.survey.finish(origin)
+        self._retries.pop(origin, None)
         self._barrier.settle(origin)
 
     def _audit(self) -> None:
-        self._audit_due = False
         doubtful = self._writer.indexer.audit()
+        self._audit_due = False
         log.info("index.audited", doubtful=len(doubtful))
-        self.enqueue(doubtful)
+        self.survey.enqueue(doubtful)
+
+    def _build(self, building: Building) -> None:
+        """Do a part of a new generation; put it in place once it is ready."""
+        for outcome in building.step(self._backlog_should_wait):
+            self.counters.work.add(outcome)
+            self.counters.done += 1
+        self._worked(self.commits)
+        if building.waits_for:
+            self._build_at = time.monotonic() + _WAIT_FOR_ROOT_S
+        if building.finished:
+            building.promote()
+            self.building = None
+            self.counters.last_commit = time.monotonic()
+            self.promoted()
+            self.survey.reconcile_all()
 
     def _rest(self, now: float) -> None:
-        """Nothing waits: keep the table in shape, let the model go, sleep until something is due."""
+        """Nothing waits: keep the table in shape, check some of it, let the model go, sleep until something is due."""
         self._pause_s, self.trouble = _FIRST_PAUSE_S, ""
-        commits, idle_s = self.commits - self._maintained_at, now - (self.counters.last_commit or now)
-        if commits >= _MAINTAIN_COMMITS or (commits >= _IDLE_COMMITS and idle_s >= _IDLE_MAINTAIN_S):
-            self._maintained_at = self.commits
-            self._writer.store.maintain()
-            log.info("store.maintained")
-        self._writer.embedder.rest()
-        self._sleep(min(self._next_reconcile, self._next_supervise, self._settling.next_at() or self._next_reconcile))
+        self.upkeep.fold_if_due(idle_s=now - (self.counters.last_commit or now))
+        self.survey.enqueue(self.upkeep.check_if_due(now))
+        if self.upkeep.checked_at is not None:
+            self.counters.last_verified = max(self.upkeep.checked_at, self.counters.last_verified or 0.0)
+        self._writer.means.embedder.rest()
+        self._sleep(min(self.survey.next_at(), self._next_supervise))
 
     def _sleep(self, until: float) -> None:
-        with self._wake:
-            busy = self._hints or self._jobs or self._barrier.called
+        with self.survey.wake:
+            busy = self.survey.hinted or self._jobs or self._barrier.called
             if not self._stopping and (self.paused or not busy):
-                self._wake.wait(max(0.0, min(until - time.monotonic(), _SUPERVISE_S)))
+                self.survey.wake.wait(max(0.0, min(until - time.monotonic(), _SUPERVISE_S)))
 
     def _hold(self, error: Exception) -> None:
-        """Keep what waits and try again after a pause that grows."""
+        """Keep what waits and try again after a pause that grows; what a new process alone can mend gets one."""
         known = isinstance(error, AnchordError)
         if not self._stopping:
             self.trouble = error.message if isinstance(error, AnchordError) else f"internal error: {type(error).__name__}"
             log.error("writer.held", reason=self.trouble, retry_s=self._pause_s, exc_info=not known)
+            self._errors += not known
+            if isinstance(error, StoreDamagedError) or self._errors >= _ERRORS_BEFORE_RESTART:
+                self._errors = max(self._errors, 1)  # So that this stop is not called a clean one.
+                self._restart(self.trouble)
         self._resume_at = time.monotonic() + self._pause_s
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)

@@ -46,6 +46,26 @@ class Places:
         return self.data / "state.sqlite"
 
     @property
+    def next_catalogue(self) -> Path:
+        """Return the catalogue of a generation that is being built."""
+        return self.data / "next.sqlite"
+
+    @property
+    def promoting(self) -> Path:
+        """Return the mark that a finished generation is being put in place."""
+        return self.data / "promoting"
+
+    @property
+    def asked(self) -> Path:
+        """Return what was asked for by commands alone."""
+        return self.data / "asked.json"
+
+    @property
+    def damaged(self) -> Path:
+        """Return the folder for what was found damaged and set aside."""
+        return self.data / "damaged"
+
+    @property
     def vanished(self) -> Path:
         """Return the cache of vectors whose rows are gone."""
         return self.data / "vectors.sqlite"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,13 @@ from anchord.model import (
     Walk,
 )
 
+Entering = Callable[[Origin], None]
+"""Is told of a folder that is about to be listed."""
+
+
+def unheard(_: Origin) -> None:
+    """Let a folder be listed with nobody watching."""
+
 
 class Files(Protocol):
     """The roots' trees, read-only. Never follows a symbolic link, never blocks on a pipe, never leaves a root."""
@@ -43,8 +50,11 @@ class Files(Protocol):
     def read(self, origin: Origin) -> Content | Absent | Problem | Unstable:
         """Read a whole file between two equal fingerprints."""
 
-    def walk(self, root: str, prefix: str) -> Walk | Absent | Problem:
-        """List the files of a root that the rules let in, below `prefix` ("" or "a/b"). Absent: the folder is gone."""
+    def walk(self, root: str, prefix: str, entering: Entering = unheard) -> Walk | Absent | Problem:
+        """List the files of a root that the rules let in, below `prefix` ("" or "a/b"). Absent: the folder is gone.
+
+        `entering` is told of each folder before it is listed: who begins to watch it there misses nothing.
+        """
 
 
 class Catalogue(Protocol):
@@ -110,6 +120,9 @@ class Store(Protocol):
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
+
+    def spoiled(self, ids: Sequence[str]) -> Iterable[str]:
+        """Return the ids of those rows whose bytes are not those that were written."""
 
     def stats(self) -> StoreStats:
         """Count the table."""

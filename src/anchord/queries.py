@@ -34,7 +34,7 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
     if params.root and params.root not in paths:
         raise UsageError(f"no root `{params.root}`", f"there are: {', '.join(sorted(paths)) or 'none yet'}")
     filters = Filters(params.root, params.path, params.kind, params.section)
-    hits = search(Question(params.query, params.mode, filters), reader.store, reader.embedder, catalogue)
+    hits = search(Question(params.query, params.mode, filters), reader.store, reader.means.embedder, catalogue)
     groups = [[_hit(hit, paths) for hit in group] for group in grouped(hits, params.k)]
     return {"query": params.query, "mode": params.mode, "groups": groups}
 
@@ -108,7 +108,7 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
     origin = Origin(found[0].name, found[1])
     known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.verdict(origin)
-    decision = decide(verdict, seen, known, reader.recipe.digest(origin.root), MAX_BYTES)
+    decision = decide(verdict, seen, known, reader.means.recipe.digest(origin.root), MAX_BYTES)
     problem = known.problem if known else seen if isinstance(seen, Problem) else None
     return {
         "path": printable(absolute),
@@ -116,7 +116,7 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         "indexed": bool(known and known.digest and not (known.problem and not known.problem.partial)),
         "chunks": len(known.chunks) if known else 0,
         "rule": verdict.reason,
-        "strategy": reader.recipe.plans.of(origin.root, kind_of(origin.path) or "text").strategy,
+        "strategy": reader.means.recipe.plans.of(origin.root, kind_of(origin.path) or "text").strategy,
         "decision": type(decision).__name__.lower(),
         "reason": decision.reason,
         "last_reason": catalogue.reason(origin),

@@ -26,7 +26,9 @@ def gather_roots(config: Config, remembered: Sequence[Root], paths: Sequence[str
         if not os.path.isabs(os.path.expanduser(entry.path)):
             raise ConfigError(f"root.path `{entry.path}` is relative", "give the folder's absolute path, or one from ~")
         name, folder = entry.name or _free_name(entry.path, roots), real(entry.path)
-        root = Root(name, folder, entry.kind, entry.include, entry.exclude, strategy=entry.strategy)
+        given = os.path.abspath(os.path.expanduser(entry.path))
+        given = "" if given == folder else given
+        root = Root(name, folder, entry.kind, entry.include, entry.exclude, strategy=entry.strategy, given=given)
         if any(root.name == other.name for other in roots):
             raise ConfigError(f"two roots are named `{root.name}`", "give one of them another `name`")
         _refuse_own(root.path, own, ConfigError)

@@ -13,21 +13,26 @@ import psutil
 
 from anchord import __version__
 from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.means import LostModel
 from anchord.model import printable
 from anchord.pipeline import Pipeline
 from anchord.queries import answer_failures, answer_index, failure_of
 from anchord.tally import Tally
-from anchord.workspace import Reader
+from anchord.watching import RootState
+from anchord.workspace import Writer
 
 
 class Status:
     """Looks at a running pipeline from outside its thread."""
 
-    def __init__(self, pipeline: Pipeline, reader: Reader) -> None:
+    def __init__(self, pipeline: Pipeline, writer: Writer) -> None:
         """Remember when the process began."""
         self._pipeline = pipeline
-        self._reader = reader
+        self._writer = writer
         self.config_trouble = ""
+        self.restart_trouble = ""
+        self.store = writer.store
+        """A handle of its own, once there is one: the writer's moves with its commits."""
         self._began = time.monotonic()
         self._process = psutil.Process()
 
@@ -36,17 +41,18 @@ class Status:
         pipeline, counters, now = self._pipeline, self._pipeline.counters, time.monotonic()
         state, reasons = self.state()
         counts = catalogue.counts()
-        store = self._reader.store.stats()
+        store = self.store.stats()
         cpu = self._process.cpu_times()
-        embedder, embedding = self._reader.embedder, self._reader.config.embedding
+        means = self._writer.means
+        embedder = means.embedder
         return {
             "state": state,
             "degraded": reasons,
             "pid": os.getpid(),
             "uptime_s": round(now - self._began, 1),
             "version": __version__,
-            "recipe": self._reader.recipe.digest(),
-            "roots": [self._root(name, counts.get(name, (0, 0))) for name in list(pipeline.roots.states)],
+            "recipe": means.recipe.digest(),
+            "roots": [self._root(name, counts.get(name, (0, 0))) for name in list(pipeline.survey.roots.states)],
             "files": sum(files for files, _ in counts.values()),
             "chunks": store.rows,
             "pending": pipeline.pending,
@@ -54,33 +60,45 @@ class Status:
             "embedded_total": counters.work.embedded,
             "reused_total": counters.work.reused,
             "commits_total": pipeline.commits,
-            "overflows": pipeline.roots.overflows,
-            "reconciles": counters.reconciles,
-            "last_event_age_s": _age(counters.last_event, now),
+            "overflows": pipeline.survey.roots.overflows,
+            "reconciles": pipeline.survey.reconciles,
+            "last_event_age_s": _age(pipeline.survey.last_event, now),
             "last_commit_age_s": _age(counters.last_commit, now),
             "last_verified_age_s": _age(counters.last_verified, now),
             "latency_ms": quantiles(list(counters.latencies_ms)),
             "embedder": {
                 "state": embedder.state,
-                "provider": embedding.provider,
-                "model": embedding.model,
+                "provider": means.provider,
+                "model": means.model.name,
                 "rate": round(embedder.rate, 1),
             },
             "store": {"rows": store.rows, "fragments": store.fragments, "versions": store.versions, "bytes": store.bytes},
+            "upkeep": {
+                "passes": pipeline.upkeep.passes,
+                "seconds": round(pipeline.upkeep.seconds, 2),
+                "mended": pipeline.upkeep.mended,
+            },
+            "generation": self._generation(),
+            "repairs": list(self._writer.repairs),
             "rss_bytes": self._process.memory_info().rss,
             "cpu_s": round(cpu.user + cpu.system, 2),
         }
 
     def state(self) -> tuple[str, list[str]]:
         """Return the state and, where it is degraded, why."""
-        pipeline = self._pipeline
-        states = list(pipeline.roots.states.values())
+        pipeline, roots = self._pipeline, self._pipeline.survey.roots
+        states = list(roots.states.values())
         if not pipeline.alive:
             return ("degraded", ["the writer's thread ended"]) if pipeline.started else ("starting", [])
         reasons = [self.config_trouble] if self.config_trouble else []
         reasons += [f"indexing is held up: {pipeline.trouble}"] if pipeline.trouble else []
         reasons += [f"root {state.root.name}: {state.trouble}; its rows are kept" for state in states if state.trouble]
-        reasons += [f"root {state.root.name} {state.watch_trouble}" for state in states if state.watch_trouble]
+        reasons += [f"root {state.root.name}: {_held(state)}" for state in states if state.held]
+        reasons += [f"root {state.root.name}: {why}" for state in states if (why := roots.why_polled(state.root.name))]
+        reasons += [f"upkeep of the table: {trouble}" for trouble in pipeline.upkeep.trouble]
+        reasons += [self.restart_trouble] if self.restart_trouble else []
+        if isinstance(self._writer.means.embedder, LostModel):
+            reasons.append(f"the model {self._writer.means.model.name} of this index is gone: only text can be searched until")
         if reasons:
             return "degraded", reasons
         if pipeline.paused:
@@ -91,7 +109,7 @@ class Status:
 
     def failures(self, catalogue: SqliteCatalogue) -> list[dict[str, Any]]:
         """Return the files and folders that are not indexed, or not wholly, and why."""
-        states = list(self._pipeline.roots.states.values())
+        states = list(self._pipeline.survey.roots.states.values())
         files = answer_failures(catalogue, {state.root.name: state.root.path for state in states})
         folders = [
             failure_of(state.root.path, path, problem, since)
@@ -102,8 +120,10 @@ class Status:
 
     def summed_up(self, work: Tally, catalogue: SqliteCatalogue) -> dict[str, Any]:
         """Return what an `index` did."""
-        away = [f"{state.root.name}: {state.trouble}" for state in list(self._pipeline.roots.states.values()) if state.trouble]
-        return answer_index(work, catalogue.counts(), self._reader.store.count(), away, self.failures(catalogue))
+        states = list(self._pipeline.survey.roots.states.values())
+        away = [f"{state.root.name}: {state.trouble}" for state in states if state.trouble]
+        away += [f"{state.root.name}: {_held(state)}" for state in states if state.held]
+        return answer_index(work, catalogue.counts(), self.store.count(), away, self.failures(catalogue))
 
     def progress(self) -> dict[str, Any]:
         """Return the few figures that `subscribe` streams."""
@@ -113,24 +133,38 @@ class Status:
             "pending": pipeline.pending,
             "done": pipeline.counters.done,
             "embedded_total": pipeline.counters.work.embedded,
-            "rate": round(self._reader.embedder.rate, 1),
+            "rate": round(self._writer.means.embedder.rate, 1),
         }
 
+    def _generation(self) -> dict[str, Any] | None:
+        """Return how far the next generation is, None when none is being built."""
+        building = self._pipeline.building
+        if building is None:
+            return None
+        return {"why": building.why, "done": building.done, "due": building.due, "waits_for": list(building.waits_for)}
+
     def _root(self, name: str, counted: tuple[int, int]) -> Mapping[str, Any]:
-        state = self._pipeline.roots.states[name]
+        roots = self._pipeline.survey.roots
+        state = roots.states[name]
         doing = "indexing" if self._pipeline.busy_with == name else "idle"
         return {
             "name": name,
             "path": printable(state.root.path),
             "kind": state.root.kind,
-            "state": "offline" if state.trouble else doing if state.scanned else "scanning",
+            "state": "offline" if state.trouble else "held" if state.held else doing if state.scanned else "scanning",
             "files": counted[0],
             "chunks": counted[1],
             "skipped": state.skipped,
             "watching": state.watching,
-            "watches": self._pipeline.roots.watches(name),
-            "polled_dirs": 0 if state.watching else 1,
+            "held": state.held,
+            "watches": roots.watches(name),
+            "polled_dirs": len(roots.polled(name)),
         }
+
+
+def _held(state: RootState) -> str:
+    hint = f"`anchord confirm-delete {state.root.name}` lets them go"
+    return f"{state.held} files left at once, their rows are kept until they are back; {hint}"
 
 
 def _age(then: float | None, now: float) -> float | None:

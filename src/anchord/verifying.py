@@ -14,14 +14,16 @@ _LISTED = 1_000
 
 def verify_index(reader: Reader, vectors: int | None) -> Verification:
     """Compare the whole index with a clean rebuild; `vectors`: how many to embed again, None for all."""
-    made = rebuild([root.name for root in reader.roots], reader.files, reader.recipe, reader.count)
-    return verify(made, reader.store.all_rows(), reader.catalogue, reader.store, (reader.embedder, vectors))
+    means = reader.means
+    roots = [root.name for root in reader.roots]
+    parts = rebuild(roots, (reader.files, reader.catalogue), means.recipe, means.count)
+    return verify(parts, reader.catalogue, reader.store, (means.embedder, vectors))
 
 
 def repair(writer: Writer, differences: Sequence[Difference]) -> list[Origin]:
-    """Drop what belongs to nothing or is spoiled; return the files to index again."""
+    """Drop what belongs to nothing or is spoiled; return the files to index again. Nothing else is touched."""
     extra = [d.chunk_id for d in differences if d.kind in (Kind.EXTRA, Kind.DUPLICATE)]
-    spoiled = [d.chunk_id for d in differences if d.kind is Kind.VECTOR]
+    spoiled = [d.chunk_id for d in differences if d.kind in (Kind.VECTOR, Kind.SPOILED)]
     doubtful = list(dict.fromkeys(d.origin for d in differences if d.origin.root in writer.by_name))
     return list(writer.indexer.repair(extra, doubtful, spoiled))
 

@@ -5,30 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from anchord.adapters.asked import Asked, load_asked, save_asked
 from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.embedder import WorkerEmbedder
 from anchord.adapters.files import FolderFiles
-from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lock import WriterLock
-from anchord.adapters.models import ModelFiles, find_model
-from anchord.adapters.tokenizer import TokenCounter
 from anchord.adapters.vanished import VanishedVectors
-from anchord.chunkers.sentences import sentence_version
-from anchord.chunkers.symbols import grammar_versions
-from anchord.config import Config, chunking_by_kind
-from anchord.core.identity import digest
-from anchord.core.recipe import Plans, Recipe, plans_of
+from anchord.config import Config
 from anchord.indexer import Indexer
+from anchord.means import Means, find_means, held_means, means_for
 from anchord.model import Root
 from anchord.places import Places
 from anchord.ports import World
+from anchord.recovery import finish_promotion, open_asked, open_catalogue, open_table
 from anchord.roots import gather_roots
 from anchord.rows import MAX_BYTES
-
-AnyEmbedder = WorkerEmbedder | HashEmbedder
 
 
 @dataclass(slots=True)
@@ -38,17 +31,15 @@ class Reader:
     places: Places
     config: Config
     roots: list[Root]
-    model: ModelFiles
+    means: Means
+    """What the rows of this index are made with; it can be what an older configuration said."""
     catalogue: SqliteCatalogue
     store: LanceStore
-    embedder: AnyEmbedder
     files: FolderFiles
-    recipe: Recipe
-    count: TokenCounter
 
     def close(self) -> None:
         """Close what was opened."""
-        self.embedder.close()
+        self.means.embedder.close()
         self.catalogue.close()
 
 
@@ -56,15 +47,23 @@ class Reader:
 class Writer(Reader):
     """A reader that holds the lock and may change the index."""
 
+    wanted: Means
+    """What the configuration says now; where it differs, a generation is to be built by it."""
     indexer: Indexer
     vanished: VanishedVectors
     lock: WriterLock
     by_name: dict[str, Root]
     """The same roots for the file adapter; adding one here makes it readable."""
+    asked: Asked
+    was_clean: bool
+    """Whether the last writer ended in good order."""
+    repairs: list[str] = field(default_factory=list)
+    """What was found damaged at the start, and what was done about it."""
 
     def close(self) -> None:
         """Close everything; the lock last."""
         Reader.close(self)
+        self.wanted.embedder.close()
         self.vanished.close()
         self.lock.release()
 
@@ -73,6 +72,7 @@ class Writer(Reader):
         ids = self.store.ids_of_root(name)
         self.indexer.drop(ids)
         self.catalogue.forget_root(name)
+        self.ask(self.asked.without_root(name))
         self.by_name.pop(name, None)
         self.roots[:] = [root for root in self.roots if root.name != name]
         return len(ids)
@@ -81,10 +81,14 @@ class Writer(Reader):
         """Take in a root; one that no configuration names is remembered until it is removed."""
         self.by_name[root.name] = root
         self.roots[:] = [*(other for other in self.roots if other.name != root.name), root]
-        if root.configured:
-            self.catalogue.unremember_root(root.name)
-        else:
-            self.catalogue.remember_root(root)
+        self.ask(self.asked.without_root(root.name) if root.configured else self.asked.with_root(root))
+
+    def ask(self, asked: Asked) -> None:
+        """Keep what was asked for."""
+        if asked != self.asked:
+            save_asked(self.places.asked, asked)
+            self.asked = asked
+            self.files.forget(asked.paths)
 
 
 def open_reader(places: Places, config: Config) -> Reader:
@@ -94,36 +98,49 @@ def open_reader(places: Places, config: Config) -> Reader:
         StoreError: there is none yet, or it cannot be opened.
     """
     catalogue = SqliteCatalogue(places.catalogue, read_only=True)
-    roots = gather_roots(config, catalogue.remembered_roots(), (), places.own)
-    model, embedder, count, recipe = _model_of(config, roots)
-    store = LanceStore(store_uri(places, config), embedder.dimension, "", read_only=True)
+    asked = load_asked(places.asked)
+    roots = gather_roots(config, asked.roots, (), places.own)
+    means = means_for(catalogue, find_means(config, roots), config, roots)
+    store = LanceStore(store_uri(places, config), means.dimension, "", read_only=True)
     files = FolderFiles({root.name: root for root in roots}, places.own, MAX_BYTES)
-    return Reader(places, config, roots, model, catalogue, store, embedder, files, recipe, count)
+    files.forget(asked.paths)
+    return Reader(places, config, roots, means, catalogue, store, files)
 
 
 def open_writer(places: Places, config: Config, paths: Sequence[str]) -> Writer:
     """Take the lock and open an index to write it; roots that left the configuration leave the index.
 
+    What a crash or a failing disk left behind is mended on the way, and told in `repairs`.
+
     Raises:
         AlreadyRunningError: another process writes it. StoreError: it cannot be opened. UsageError: a path cannot be a root.
     """
+    repairs: list[str] = []
     with ExitStack() as undo:
         lock = WriterLock(places.lock)
         undo.callback(lock.release)
-        catalogue = SqliteCatalogue(places.catalogue)
+        uri = store_uri(places, config)
+        finish_promotion(places, uri)
+        asked = open_asked(places, repairs)
+        catalogue = open_catalogue(places, repairs)
         undo.callback(catalogue.close)
-        roots = gather_roots(config, catalogue.remembered_roots(), paths, places.own)
-        model, embedder, count, recipe = _model_of(config, roots)
-        store = LanceStore(store_uri(places, config), embedder.dimension, embedder.model)
+        roots = gather_roots(config, asked.roots, paths, places.own)
+        wanted = find_means(config, roots)
+        means = means_for(catalogue, wanted, config, roots) if is_local(uri) else wanted
+        was_clean = catalogue.noted("clean") == "1"
+        store = open_table(places, uri, means, repairs, was_clean=was_clean)
+        means.note_in(catalogue)
+        means = held_means(catalogue, means, wanted) if is_local(uri) else means
         vanished = VanishedVectors(places.vanished)
         by_name = {root.name: root for root in roots}
         files = FolderFiles(by_name, places.own, MAX_BYTES)
-        indexer = Indexer(World(files, catalogue, store, embedder, vanished, time.time_ns), count, recipe)
+        files.forget(asked.paths)
+        world = World(files, catalogue, store, means.embedder, vanished, time.time_ns)
         writer = Writer(
-            places, config, list(roots), model, catalogue, store, embedder, files, recipe, count,
-            indexer, vanished, lock, by_name,
+            places, config, list(roots), means, catalogue, store, files, wanted, Indexer(world, means.count, means.recipe),
+            vanished, lock, by_name, asked, was_clean, repairs,
         )  # fmt: skip
-        for name in {*catalogue.root_names(), *(root.name for root in catalogue.remembered_roots())} - by_name.keys():
+        for name in {*catalogue.root_names(), *(root.name for root in asked.roots)} - by_name.keys():
             writer.drop_root(name)
         for root in roots:
             writer.keep_root(root)
@@ -136,19 +153,6 @@ def store_uri(places: Places, config: Config) -> str:
     return config.store.uri or str(places.data / "lance")
 
 
-def cutting_plans(config: Config, roots: Sequence[Root], window: int) -> Plans:
-    """Return how documents are cut for a model's window, in each root."""
-    own = {root.name: chunking_by_kind(config, root.strategy) for root in roots if root.strategy}
-    return plans_of(window, {"": chunking_by_kind(config), **own})
-
-
-def _model_of(config: Config, roots: Sequence[Root]) -> tuple[ModelFiles, AnyEmbedder, TokenCounter, Recipe]:
-    model = find_model(config.embedding.model)
-    embedder: AnyEmbedder
-    if config.embedding.provider == "hash":
-        embedder = HashEmbedder()
-    else:
-        embedder = WorkerEmbedder(model, config.embedding.threads, config.embedding.idle_unload_s)
-    tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
-    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer)
-    return model, embedder, TokenCounter(model.tokenizer), recipe
+def is_local(uri: str) -> bool:
+    """Whether a table at this uri is a folder of this machine."""
+    return "://" not in uri

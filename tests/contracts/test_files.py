@@ -146,7 +146,10 @@ def walked(tree: Tree, prefix: str = "") -> Mapping[str, Fingerprint]:
 
 
 def test_an_empty_tree_is_walked_and_holds_nothing(tree: Tree) -> None:
-    assert tree.files.walk(ROOT, "") == Walk()
+    walk = tree.files.walk(ROOT, "")
+    assert isinstance(walk, Walk)
+    assert walk == Walk(folders=("",), device=walk.device)
+    assert walk.device
     assert isinstance(tree.files.fingerprint(at("a.md")), Absent)
     assert isinstance(tree.files.read(at("a.md")), Absent)
 

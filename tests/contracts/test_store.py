@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
+import lancedb
 import pytest
 from fakes import FakeStore
 
 from anchord.adapters.lance import LanceStore
-from anchord.errors import StoreError
+from anchord.adapters.lance_upkeep import maintain
+from anchord.errors import OtherFormError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, Vector
 from anchord.ports import Store
 
@@ -405,12 +407,19 @@ def test_a_reader_without_a_table_is_told_so_and_makes_none(tmp_path: Path) -> N
         lance(tmp_path, read_only=True)
 
 
-def test_a_table_for_vectors_of_another_size_is_made_anew(tmp_path: Path) -> None:
+def test_a_table_for_vectors_of_another_size_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     fill(lance(tmp_path), row("1"))
-    store = lance(tmp_path, dimension=8)
-    assert list(store.ids()) == []
-    store.upsert([row("1")], {"key of some words": vector(1) + vector(2)})
-    assert store.vectors_of(["1"]) == {"key of some words": vector(1) + vector(2)}
+    with pytest.raises(OtherFormError):
+        lance(tmp_path, dimension=8)
+    assert list(lance(tmp_path).ids()) == ["1"]
+
+
+def test_a_row_whose_bytes_changed_without_its_checksum_is_spoiled(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    fill(store, row("1"), row("2", text="others"), row("3", text="more"))
+    lancedb.connect(str(tmp_path / "lance")).open_table("chunks").update(where="id = '2'", values={"text": "other5"})
+    assert list(store.spoiled(["1", "2", "3"])) == ["2"]
+    assert list(store.spoiled(["1", "3"])) == []
 
 
 def test_what_is_no_folder_is_a_store_error(tmp_path: Path) -> None:
@@ -446,7 +455,7 @@ def test_upkeep_folds_the_fragments_and_keeps_rows_vectors_and_searches(tmp_path
         fill(store, row(f"{n}", text=f"word{n} shared"), vectors=[EAST if n else NORTH])
     store.delete(["7"])
     before = sorted(store.all_rows(), key=lambda each: each.id)
-    store.maintain()
+    assert maintain(store) == []
     assert store.stats().fragments == 1
     assert sorted(store.all_rows(), key=lambda each: each.id) == before
     assert store.vectors_of(["0", "1"]) == {"key of word0 shared": NORTH, "key of word1 shared": EAST}

@@ -70,8 +70,8 @@ class Index:
 
     def verify(self) -> Verification:
         """Compare with a clean rebuild, every vector included."""
-        made = rebuild(["tree"], self.files, self.recipe, COUNT)
-        return verify(made, self.store.all_rows(), self.catalogue, self.store, (HashEmbedder(), None))
+        made = rebuild(["tree"], (self.files, self.catalogue), self.recipe, COUNT)
+        return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
 
 
 @pytest.fixture

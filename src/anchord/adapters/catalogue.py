@@ -1,7 +1,6 @@
 """`state.sqlite`: the truth about files.
 
-    meta      key, value                       schema version, whether the last stop was clean
-    roots     name, path, kind                 roots given to a command as PATH; those of the configuration are not here
+    meta      key, value                       whether the last stop was clean, which model made the vectors
     files     root, path, fingerprint, digest  what was seen; `wanted` and `applied` are generations: they differ between
                                                an intent and its confirmation, when only the store knows which rows exist
     chunks    file, generation, ordinal, id    where each chunk stands; absolute lines live here and not in the table, so
@@ -16,17 +15,17 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from anchord.errors import StoreError
-from anchord.model import UNSEEN, Entry, Failure, Fingerprint, Known, Origin, Placed, Problem, Root, Spot, Update
+from anchord.errors import StoreDamagedError, StoreError
+from anchord.model import UNSEEN, Entry, Failure, Fingerprint, Known, Origin, Placed, Problem, Spot, Update
 
-SCHEMA = 1
+SCHEMA = 2
 _VARIABLES = 500
 _SCHEMA_SQL = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE roots(name TEXT PRIMARY KEY, path BLOB NOT NULL, kind TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files(
     id INTEGER PRIMARY KEY, root TEXT NOT NULL, path BLOB NOT NULL,
     fingerprint TEXT NOT NULL, read_ns INTEGER NOT NULL, digest TEXT NOT NULL, recipe TEXT NOT NULL,
@@ -50,21 +49,22 @@ class SqliteCatalogue:
         """Open or create the file.
 
         Raises:
-            StoreError: the file is damaged, of a newer version, or (read-only) not there.
+            StoreDamagedError: the file is damaged, or of an older version. StoreError: it is of a newer version, cannot be
+                written, or (read-only) is not there.
         """
         self._file = file
         uri = f"file:{_quoted(file)}?mode={'ro' if read_only else 'rwc'}"
-        try:
-            self._db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=30, check_same_thread=False)
+        with _telling(file):
+            self._db = sqlite3.connect(
+                uri, uri=True, isolation_level=None, timeout=30, check_same_thread=False, factory=_Connection
+            )
+            self._db.file = str(file)
             self._db.execute("PRAGMA foreign_keys=ON")
             if not read_only:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=FULL")
+                self._db.execute("PRAGMA secure_delete=ON")  # What was forgotten is overwritten.
             self._check_schema(read_only=read_only)
-        except sqlite3.OperationalError as error:
-            raise StoreError(f"{file}: {error}", "see its permissions; `anchord index FOLDER` makes an index") from error
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{file}: {error}", "move it away: it is made anew, with the table's vectors") from error
 
     def __enter__(self) -> Self:
         """Use as a context that closes."""
@@ -86,6 +86,24 @@ class SqliteCatalogue:
             self._db.executescript(f"BEGIN; {_SCHEMA_SQL} PRAGMA user_version={SCHEMA}; COMMIT;")
         elif version > SCHEMA:
             raise StoreError(f"{self._file} was written by a newer anchord (schema {version})", "update anchord")
+        elif version < SCHEMA:
+            raise StoreDamagedError(f"{self._file} was written by an older anchord (schema {version})", "it is made anew")
+
+    def is_sound(self) -> bool:
+        """Read all of the file for damage; takes a second for 100,000 files."""
+        try:
+            return bool(self._db.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+        except (StoreError, sqlite3.Error):
+            return False
+
+    def copy_to(self, file: Path) -> None:
+        """Write the whole catalogue, as it is now, to another file."""
+        with _telling(file), closing(sqlite3.connect(file)) as copy:
+            self._db.backup(copy)
+
+    def flush(self) -> None:
+        """Move everything from the journal into the file, so that the file alone is all of it and old pages are gone."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     # What is known
 
@@ -124,6 +142,15 @@ class SqliteCatalogue:
             values,
         )
         return {os.fsdecode(path): Entry(_known(columns), chunks) for path, *columns, chunks in rows}
+
+    def page(self, after: Origin | None, limit: int) -> Sequence[tuple[Origin, Known]]:
+        """Return the next files by root and path, with their chunks."""
+        low = _key(after) if after else ("", b"")
+        rows = self._db.execute(
+            "SELECT root, path FROM files WHERE (root, path) > (?, ?) ORDER BY root, path LIMIT ?", (*low, limit)
+        )
+        origins = [_origin(root, path) for root, path in rows]
+        return [(origin, known) for origin in origins if (known := self.known(origin))]
 
     def unsettled(self) -> Sequence[Origin]:
         """Return the files whose last intent was not confirmed."""
@@ -237,29 +264,32 @@ class SqliteCatalogue:
                     self._db.execute("UPDATE files SET wanted=? WHERE id=?", (wanted + 1, file))
 
     def forget_root(self, root: str) -> None:
-        """Drop a root's files, chunks and memory."""
+        """Drop a root's files and chunks."""
         with self._transaction():
             self._db.execute("DELETE FROM files WHERE root=?", (root,))
-            self._db.execute("DELETE FROM roots WHERE name=?", (root,))
+
+    def distrust(self) -> None:
+        """Have every file read again, whatever its size and times say."""
+        with self._transaction():
+            self._db.execute("UPDATE files SET read_ns=0")
+
+    def outdate(self) -> None:
+        """Have every file read and chunked again, as if the recipe had changed."""
+        with self._transaction():
+            self._db.execute("UPDATE files SET recipe=''")
 
     def origins(self, root: str) -> Sequence[Origin]:
         """Return the known files of a root."""
         return [_origin(root, path) for (path,) in self._db.execute("SELECT path FROM files WHERE root=?", (root,))]
 
-    # Roots and notes
+    # Notes
 
-    def remember_root(self, root: Root) -> None:
-        """Keep a root that no configuration names."""
-        self._db.execute("INSERT OR REPLACE INTO roots VALUES(?,?,?)", (root.name, os.fsencode(root.path), root.kind))
-
-    def unremember_root(self, name: str) -> None:
-        """Forget that a root was given to a command; its files stay."""
-        self._db.execute("DELETE FROM roots WHERE name=?", (name,))
-
-    def remembered_roots(self) -> Sequence[Root]:
-        """Return the roots that were given to a command as PATH."""
-        rows = self._db.execute("SELECT name, path, kind FROM roots ORDER BY name")
-        return [Root(name, os.fsdecode(path), kind, configured=False) for name, path, kind in rows]
+    def recipes(self) -> Mapping[str, Mapping[str, int]]:
+        """Return, for each root, how many of its files were indexed by which recipe."""
+        found: dict[str, dict[str, int]] = {}
+        for root, recipe, count in self._db.execute("SELECT root, recipe, count(*) FROM files GROUP BY root, recipe"):
+            found.setdefault(root, {})[recipe] = count
+        return found
 
     def root_names(self) -> Sequence[str]:
         """Return the names of all roots that have files."""
@@ -294,8 +324,40 @@ class SqliteCatalogue:
         return _Transaction(self._db)
 
 
+class _Connection(sqlite3.Connection):
+    """Raises what callers know: a full disk is the store's trouble and damage is damage, whatever SQLite calls it."""
+
+    file = ""
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:  # noqa: ANN401 - as sqlite3 has it
+        with _telling(self.file):
+            return super().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:  # noqa: ANN401 - likewise
+        with _telling(self.file):
+            return super().executemany(*arguments)
+
+
+@contextmanager
+def _telling(file: Path | str) -> Iterator[None]:
+    where = f"{file}: "
+    try:
+        yield
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:
+        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+        kind = StoreDamagedError if damaged else StoreError
+        raise kind(f"{where}{error}", "see its permissions and the free space of the disk") from error
+    except sqlite3.IntegrityError as error:
+        raise StoreError(f"{where}{error}", "run `anchord verify --repair`") from error
+    except sqlite3.DatabaseError as error:
+        raise StoreDamagedError(f"{where}{error}", "it is set aside and made anew, with the table's vectors") from error
+
+
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 class _Transaction:
-    """BEGIN IMMEDIATE ... COMMIT, or ROLLBACK when the block fails."""
+    """BEGIN IMMEDIATE ... COMMIT, or ROLLBACK when the block or its end fails: nothing stays half begun."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
@@ -304,7 +366,13 @@ class _Transaction:
         self._db.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        self._db.execute("ROLLBACK" if failed else "COMMIT")
+        try:
+            if not failed:
+                self._db.execute("COMMIT")
+        finally:
+            if self._db.in_transaction:
+                with suppress(StoreError):  # A full disk makes SQLite roll back by itself.
+                    self._db.execute("ROLLBACK")
 
 
 _COLUMNS = "fingerprint, read_ns, digest, recipe, wanted=applied, problem, partial"

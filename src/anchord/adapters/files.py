@@ -13,10 +13,12 @@ import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from anchord.core.rules import IGNORE_FILES, IgnoreFile, Scope, scope_of
 from anchord.model import Absent, Content, Fingerprint, Found, Origin, Problem, Root, Unstable, Verdict, Walk
+from anchord.ports import Entering, unheard
 
 _READS = 4
 _PAUSE_S = 0.01
@@ -31,7 +33,12 @@ class FolderFiles:
         """Serve these roots. `own_state` are absolute folders of anchord itself; larger files are not read."""
         self._roots = roots
         self._own_state = own_state
+        self._forgotten: frozenset[str] = frozenset()
         self._max_bytes = max_bytes
+
+    def forget(self, paths: Sequence[str]) -> None:
+        """Never let these absolute paths, and what is below them, into the index; replaces those named before."""
+        self._forgotten = frozenset(paths)
 
     def verdict(self, origin: Origin) -> Verdict:
         """Say whether the rules let a path into the index, asking for each folder above it first."""
@@ -61,7 +68,7 @@ class FolderFiles:
         except OSError as error:
             return _trouble(error)
 
-    def walk(self, root: str, prefix: str) -> Walk | Absent | Problem:
+    def walk(self, root: str, prefix: str, entering: Entering = unheard) -> Walk | Absent | Problem:
         """List what the rules let in. A folder that cannot be read is a problem and is named in `unread`."""
         top = self._roots[root]
         scope = self._top(top)
@@ -70,12 +77,13 @@ class FolderFiles:
                 return Walk(skipped=1)
             scope = scope.enter(folder, self._ignore_files(top, f"{scope.path}{folder}/"))
         try:
-            with self._parent(Origin(root, f"{prefix}/." if prefix else ".")):  # No folder on the way is a link.
+            with self._parent(Origin(root, f"{prefix}/." if prefix else ".")) as (top_folder, _):  # No link on the way.
+                device = os.fstat(top_folder).st_dev
+                entering(Origin(root, prefix))
                 entries = _listed(os.path.join(top.path, prefix))
         except OSError as error:
             return _trouble(error)
-        walker = _Walker(self, scope, entries)
-        return walker.result()
+        return replace(_Walker(self, entering, scope, entries).result(), device=device)
 
     def enter(self, scope: Scope, folder: str, names: Sequence[str]) -> Scope:
         """Return the rules inside a sub-folder that holds these names."""
@@ -83,7 +91,7 @@ class FolderFiles:
         return scope.enter(folder, self._ignore_files(scope.root, f"{scope.path}{folder}/", present))
 
     def _top(self, root: Root) -> Scope:
-        scope = scope_of(root, self._own_state)
+        scope = scope_of(root, self._own_state, self._forgotten)
         return scope.enter("", [*self._ignore_files(root, "", (".git/info/exclude",)), *self._ignore_files(root, "")])
 
     def _ignore_files(self, root: Root, base: str, names: Sequence[str] = IGNORE_FILES) -> list[IgnoreFile]:
@@ -147,13 +155,15 @@ class FolderFiles:
 class _Walker:
     """One walk. Folders are visited with a stack of our own: no depth of a tree ends it."""
 
-    def __init__(self, files: FolderFiles, scope: Scope, entries: list[os.DirEntry[str]]) -> None:
+    def __init__(self, files: FolderFiles, entering: Entering, scope: Scope, entries: list[os.DirEntry[str]]) -> None:
         self._found: list[Found] = []
         self._problems: list[tuple[str, Problem]] = []
         self._folder_problems: list[tuple[str, Problem]] = []
         self._unread: list[str] = []
         self._skipped = 0
+        self._folders = [scope.path.rstrip("/")]
         self._files = files
+        self._entering = entering
         self._work = [(scope, entries)]
         while self._work:
             inside, listed = self._work.pop()
@@ -163,7 +173,8 @@ class _Walker:
     def result(self) -> Walk:
         """Return what was seen."""
         problems, folder_problems = tuple(self._problems), tuple(self._folder_problems)
-        return Walk(tuple(self._found), problems, folder_problems, tuple(self._unread), self._skipped)
+        unread, folders = tuple(self._unread), tuple(self._folders)
+        return Walk(tuple(self._found), problems, folder_problems, unread, self._skipped, folders)
 
     def _visit(self, scope: Scope, entry: os.DirEntry[str]) -> None:
         path = scope.path + entry.name
@@ -181,6 +192,7 @@ class _Walker:
             self._look(entry, path)
 
     def _enter(self, scope: Scope, entry: os.DirEntry[str], path: str) -> None:
+        self._entering(Origin(scope.root.name, path))
         try:
             entries = _listed(entry.path)
         except OSError as error:
@@ -189,6 +201,7 @@ class _Walker:
                 self._unread.append(path)
                 self._folder_problems.append((path, trouble))
             return
+        self._folders.append(path)
         self._work.append((self._files.enter(scope, entry.name, [e.name for e in entries]), entries))
 
     def _look(self, entry: os.DirEntry[str], path: str) -> None:

@@ -1,11 +1,11 @@
-"""The table of chunks. The only user of lancedb, lance (maintenance) and pyarrow.
+"""The table of chunks. The only user of lancedb and pyarrow; its upkeep is in `lance_upkeep`.
 
 Facts this rests on (measured, lancedb 0.40 / lance 13):
 - A merge by `id` with a BTREE on it costs the same at any size; the same new id twice in one batch, or two writers at once,
   would make duplicates without a word. So ids are made unique here, counts are checked, and there is one writer, by lock.
-- Every commit leaves a fragment and a manifest, and everything slows down with their number: `maintain` folds them. It goes
-  through pylance because `table.optimize()` rewrites the whole table each time.
 - Rows are visible to both searches at once; indices only make them faster.
+- A bit that flips in a data file is not noticed by LanceDB: every row carries a checksum of its own.
+- A reader's handle can point at files that upkeep has just removed: it is opened anew, and asked once more.
 
 Text in filters comes from paths and people: `_quoted` is the one place that makes it SQL.
 """
@@ -13,25 +13,32 @@ Text in filters comes from paths and people: `_quoted` is the one place that mak
 from __future__ import annotations
 
 import math
+import os
 import re
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lancedb
 import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
 
-from anchord.errors import StoreError
+from anchord.core.identity import row_checksum
+from anchord.errors import OtherFormError, StoreDamagedError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
 
+T = TypeVar("T")
+
 TABLE = "chunks"
-SCHEMA = 1
+NEXT = "next"
+"""A table that is being built to take the place of `chunks`."""
+SCHEMA = 2
 _IDS_A_FILTER = 1_000
 _SCAN_ROWS = 65_536
-_KEPT_VERSIONS = timedelta(minutes=10)
+_TROUBLE = (RuntimeError, OSError, ValueError)
+"""What lancedb raises; Rust's errors come as RuntimeError."""
 _TEXT_COLUMNS = (
     "id", "doc_id", "path", "root", "kind", "room", "content_hash", "vector_key", "header_path", "text", "search_text"
 )  # fmt: skip
@@ -42,41 +49,51 @@ def _schema(dimension: int, model: str) -> pa.Schema:
     fields.append(pa.field("vector", pa.list_(pa.float32(), dimension)))
     source = pa.struct([pa.field("source", pa.string()), pa.field("header_path", pa.string())])
     fields.append(pa.field("metadata", source))
+    fields.append(pa.field("checksum", pa.int64(), nullable=False))
     return pa.schema(fields, metadata={"anchord.schema": str(SCHEMA), "anchord.model": model})
 
 
 class LanceStore:
-    """The table `chunks` at a LanceDB uri."""
+    """A table of chunks at a LanceDB uri: `chunks`, or one that is being built to take its place."""
 
-    def __init__(self, uri: str, dimension: int, model: str, *, read_only: bool = False) -> None:
-        """Open the table; the writer makes it when it is missing or made for vectors of another size.
+    def __init__(self, uri: str, dimension: int, model: str, *, read_only: bool = False, table: str = TABLE) -> None:
+        """Open the table; the writer makes it when it is missing.
 
         Raises:
-            StoreError: the table cannot be opened, or (read-only) is not there.
+            StoreDamagedError: it is there and cannot be read. OtherFormError: it is not what was expected. StoreError:
+                (read-only) it is not there.
         """
         self._dimension = dimension
+        self.form = SCHEMA
+        """The schema of the table; an older one is read and written as it is until a new generation replaces it."""
         self._uri = uri
+        self.name = table
         try:
             self._db = lancedb.connect(uri, read_consistency_interval=timedelta(0))
-            self._table = self._opened(model, read_only=read_only)
-        except (RuntimeError, OSError, ValueError) as error:
-            what = "there is no index yet" if read_only else _first_line(error)
-            raise StoreError(f"{uri}: {what}", "run `anchord index` to make it") from error
+            there = table in self._db.list_tables().tables
+        except _TROUBLE as error:
+            raise StoreError(f"{uri}: {_first_line(error)}", "see the uri under [store]") from error
+        if not there and read_only:
+            raise StoreError(f"{uri}: there is no index yet", "run `anchord index` to make it")
+        self._table = self._opened() if there else self._made(model)
 
-    def _opened(self, model: str, *, read_only: bool) -> Any:  # noqa: ANN401 - lancedb ships no types
-        if TABLE in self._db.list_tables().tables:
-            table = self._db.open_table(TABLE)
-            if read_only or table.schema.field("vector").type.list_size == self._dimension:
-                return table
-            self._db.drop_table(TABLE)
-        elif read_only:
-            raise ValueError(TABLE)
-        table = self._db.create_table(TABLE, schema=_schema(self._dimension, model))
-        for column in ("id", "path", "vector_key"):
-            table.create_index(column, config=BTree())
-        for column in ("root", "kind"):
-            table.create_index(column, config=Bitmap())
-        table.create_index("search_text", config=FTS(with_position=False))
+    def _opened(self) -> Any:  # noqa: ANN401 - lancedb ships no types
+        try:
+            table = self._db.open_table(self.name)
+            table.count_rows()
+        except _TROUBLE as error:
+            raise StoreDamagedError(f"{self._uri}: {_first_line(error)}", "`anchord index` makes it anew") from error
+        self.form = int((table.schema.metadata or {}).get(b"anchord.schema", b"0"))
+        if self.form > SCHEMA or table.schema.field("vector").type.list_size != self._dimension:
+            raise OtherFormError(f"{self._uri} holds a table of another form (schema {self.form})", "update anchord")
+        return table
+
+    def _made(self, model: str) -> Any:  # noqa: ANN401 - likewise
+        try:
+            table = self._db.create_table(self.name, schema=_schema(self._dimension, model))
+            create_indices(table)
+        except _TROUBLE as error:
+            raise StoreError(f"{self._uri}: {_first_line(error)}", "see the free space of the disk") from error
         return table
 
     # Writing
@@ -88,36 +105,39 @@ class LanceStore:
             return
         batch = self._batch(unique, vectors)
         merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        try:
+        with _writing():
             result = merge.execute(batch)
-        except (RuntimeError, OSError, ValueError) as error:
-            raise StoreError(f"writing rows failed: {_first_line(error)}", "see the free space of the disk") from error
         if result.num_inserted_rows + result.num_updated_rows != len(unique):
             raise StoreError("the table holds duplicate ids", "run `anchord verify --repair`")
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
         for some in _slices(ids):
-            self._table.delete(_among("id", some))
+            with _writing():
+                self._table.delete(_among("id", some))
 
     def _batch(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> pa.Table:
         columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in _TEXT_COLUMNS}
+        fields = zip(*(columns[name] for name in _TEXT_COLUMNS), strict=True)
+        sums = [row_checksum(texts, vectors[row.vector_key]) for texts, row in zip(fields, rows, strict=True)]
         numbers = b"".join(vectors[row.vector_key] for row in rows)
         values = pa.Array.from_buffers(pa.float32(), len(numbers) // 4, [None, pa.py_buffer(numbers)])
         columns["vector"] = pa.FixedSizeListArray.from_arrays(values, self._dimension)
         columns["metadata"] = [{"source": printable(row.path), "header_path": row.header_path} for row in rows]
-        return pa.table(columns, schema=self._table.schema.remove_metadata())
+        columns["checksum"] = pa.array(sums, pa.int64())
+        schema = self._table.schema.remove_metadata()
+        return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
     # Reading
 
     def ids_of(self, origin: Origin) -> Sequence[str]:
         """Return the ids of a file's rows."""
         where = f"path = {_quoted(printable(origin.path))} AND root = {_quoted(origin.root)}"
-        return [row["id"] for row in self._select(where, ["id"])]
+        return list(self._select(where, ["id"])["id"].to_pylist())
 
     def ids_of_root(self, root: str) -> Sequence[str]:
         """Return the ids of a root's rows."""
-        return [row["id"] for row in self._select(f"root = {_quoted(root)}", ["id"])]
+        return list(self._select(f"root = {_quoted(root)}", ["id"])["id"].to_pylist())
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
@@ -133,72 +153,138 @@ class LanceStore:
 
     def _vectors(self, column: str, values: Sequence[str]) -> Iterator[tuple[str, str, Vector]]:
         """Yield (id, vector key, vector)."""
-        size = 4 * self._dimension
         for some in _slices(values):
-            query = self._table.search().where(_among(column, some)).select(["id", "vector_key", "vector"]).limit(None)
-            for batch in query.to_arrow().to_batches():
-                numbers = batch["vector"].flatten().to_numpy(zero_copy_only=False).astype("<f4").tobytes()
-                vectors = (numbers[at : at + size] for at in range(0, len(numbers), size))
+            found = self._select(_among(column, some), ["id", "vector_key", "vector"])
+            for batch in found.to_batches():
+                vectors = self._numbers(batch)
                 yield from zip(batch["id"].to_pylist(), batch["vector_key"].to_pylist(), vectors, strict=True)
+
+    def _numbers(self, batch: Any) -> Iterator[Vector]:  # noqa: ANN401 - likewise
+        numbers = batch["vector"].flatten().to_numpy(zero_copy_only=False).astype("<f4").tobytes()
+        size = 4 * self._dimension
+        return (numbers[at : at + size] for at in range(0, len(numbers), size))
 
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest cosine similarity."""
-        query = self._table.search(array("f", vector).tolist(), vector_column_name="vector", query_type="vector")
-        query = query.distance_type("cosine").bypass_vector_index()
-        found = _restricted(query, filters).select([*_TEXT_COLUMNS, "_distance"]).limit(limit).to_list()
+        numbers, columns = array("f", vector).tolist(), [*_TEXT_COLUMNS, "_distance"]
+
+        def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
+            query = table.search(numbers, vector_column_name="vector", query_type="vector")
+            query = query.distance_type("cosine").bypass_vector_index()
+            return list(_restricted(query, filters).select(columns).limit(limit).to_list())
+
+        found = self._read(ask)
         return [Scored(_row(row), 1.0 - row["_distance"], None) for row in found if not math.isnan(row["_distance"])]
 
     def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest BM25 score."""
         if not text.strip():
             return []
-        query = self._table.search(text, query_type="fts", fts_columns="search_text")
-        found = _restricted(query, filters).select([*_TEXT_COLUMNS, "_score"]).limit(limit).to_list()
+        columns = [*_TEXT_COLUMNS, "_score"]
+
+        def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
+            query = table.search(text, query_type="fts", fts_columns="search_text")
+            return list(_restricted(query, filters).select(columns).limit(limit).to_list())
+
+        found = self._read(ask)
         return [Scored(_row(row), None, row["_score"]) for row in found]
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
-        return [_row(row) for some in _slices(ids) for row in self._select(_among("id", some), list(_TEXT_COLUMNS))]
+        found = (self._select(_among("id", some), list(_TEXT_COLUMNS)) for some in _slices(ids))
+        return [_row(row) for table in found for row in table.to_pylist()]
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
-        return list(self._table.search().select(["id"]).limit(None).to_arrow()["id"].to_pylist())
+        return list(self._read(lambda table: table.search().select(["id"]).limit(None).to_arrow()["id"].to_pylist()))
 
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, in no order, without holding the table in memory."""
-        for batch in self._table.search().select(list(_TEXT_COLUMNS)).limit(None).to_batches(_SCAN_ROWS):
+        for batch in self._scan(_TEXT_COLUMNS):
             yield from map(_row, batch.to_pylist())
+
+    def spoiled(self, ids: Sequence[str]) -> Iterator[str]:
+        """Yield the ids of those rows whose bytes are not those that were written."""
+        if self.form < SCHEMA:
+            return
+        columns = (*_TEXT_COLUMNS, "vector", "checksum")
+        found = (self._select(_among("id", some), list(columns)).to_batches() for some in _slices(ids))
+        for batch in (batch for batches in found for batch in batches):
+            texts = zip(*(batch[name].to_pylist() for name in _TEXT_COLUMNS), strict=True)
+            for fields, vector, wanted in zip(texts, self._numbers(batch), batch["checksum"].to_pylist(), strict=True):
+                if row_checksum(fields, vector) != wanted:
+                    yield fields[0]
 
     def stats(self) -> StoreStats:
         """Count the table."""
-        stats = self._table.stats()
-        fragments = int(stats["fragment_stats"]["num_fragments"])
-        return StoreStats(self._table.count_rows(), fragments, len(self._table.list_versions()), self._bytes())
+
+        def ask(table: Any) -> tuple[int, int, int]:  # noqa: ANN401 - likewise
+            fragments = int(table.stats()["fragment_stats"]["num_fragments"])
+            return int(table.count_rows()), fragments, len(table.list_versions())
+
+        return StoreStats(*self._read(ask), self._bytes())
 
     def count(self) -> int:
         """Count the rows."""
-        return int(self._table.count_rows())
+        return int(self._read(lambda table: table.count_rows()))
+
+    def refresh(self) -> None:
+        """See what was changed by other means: upkeep, or another table in this one's place."""
+        self._table = self._opened()
+
+    @property
+    def dataset(self) -> str:
+        """Where upkeep finds the table."""
+        return f"{self._uri}/{self.name}.lance"
 
     def _bytes(self) -> int:
         """Size on disk with old versions; 0 for a store that is not a local folder."""
-        folder = Path(self._uri)
-        return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
+        sizes = 0
+        for folder, _, names in os.walk(self._uri):
+            for name in names:
+                with suppress(OSError):  # Upkeep removes files meanwhile.
+                    sizes += os.lstat(os.path.join(folder, name)).st_size
+        return sizes
 
-    def _select(self, where: str, columns: list[str]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._table.search().where(where).select(columns).limit(None).to_list()
-        return found
+    def _select(self, where: str, columns: list[str]) -> Any:  # noqa: ANN401 - likewise
+        return self._read(lambda table: table.search().where(where).select(columns).limit(None).to_arrow())
 
-    # Upkeep
+    def _scan(self, columns: Sequence[str]) -> Iterator[Any]:
+        with _reading():
+            yield from self._table.search().select(list(columns)).limit(None).to_batches(_SCAN_ROWS)
 
-    def maintain(self) -> None:
-        """Fold small fragments, bring the indices up to date, drop versions older than ten minutes. Writer only."""
-        import lance  # noqa: PLC0415 - 0.3 s and 80 MB that a process which only searches never needs
+    def _read(self, ask: Callable[[Any], T]) -> T:
+        try:
+            return ask(self._table)
+        except _TROUBLE:
+            with _reading():
+                self._table = self._db.open_table(self.name)
+                return ask(self._table)
 
-        dataset = lance.dataset(f"{self._uri}/{TABLE}.lance")
-        dataset.optimize.compact_files(target_rows_per_fragment=65_536)
-        dataset.optimize.optimize_indices(num_indices_to_merge=0)
-        dataset.cleanup_old_versions(older_than=_KEPT_VERSIONS)
-        self._table.checkout_latest()
+
+def create_indices(table: Any) -> None:  # noqa: ANN401 - likewise
+    """Make the table's indices, anew where there are some."""
+    for column in ("id", "path", "vector_key"):
+        table.create_index(column, config=BTree(), replace=True)
+    for column in ("root", "kind"):
+        table.create_index(column, config=Bitmap(), replace=True)
+    table.create_index("search_text", config=FTS(with_position=False), replace=True)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    try:
+        yield
+    except _TROUBLE as error:
+        raise StoreError(f"writing rows failed: {_first_line(error)}", "see the free space of the disk") from error
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except _TROUBLE as error:
+        raise StoreError(f"reading rows failed: {_first_line(error)}", "run `anchord verify --repair`") from error
 
 
 def _restricted(query: Any, filters: Filters) -> Any:  # noqa: ANN401 - lancedb ships no types

@@ -51,6 +51,13 @@ class VanishedVectors:
         except sqlite3.Error:
             self._start_anew()
 
+    def flush(self) -> None:
+        """Leave nothing of what was dropped in the file."""
+        try:
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.Error:
+            self._start_anew()
+
     def _kept(self, keys: Sequence[str]) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
         for at in range(0, len(keys), _VARIABLES):
@@ -91,6 +98,7 @@ def _opened(file: Path) -> sqlite3.Connection:
     db = sqlite3.connect(file, isolation_level=None, timeout=30, check_same_thread=False)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
+    db.execute("PRAGMA secure_delete=ON")
     db.execute("CREATE TABLE IF NOT EXISTS vectors(key TEXT PRIMARY KEY, vector BLOB NOT NULL, gone_ns INTEGER NOT NULL)")
     db.execute("CREATE INDEX IF NOT EXISTS vectors_by_time ON vectors(gone_ns)")
     return db

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,8 +16,8 @@ from rich.markup import escape
 from anchord.cli.frame import AsJson, app, configuration, places, print_json, say
 from anchord.cli.sides import show_diff
 from anchord.config import Config, check_strategy
-from anchord.errors import StoreError, UsageError
-from anchord.model import Document, Origin, Root
+from anchord.errors import UsageError
+from anchord.model import Document, Origin
 from anchord.places import Places
 from anchord.settings import STRATEGIES
 
@@ -99,14 +98,11 @@ def diff(
 
 def _origin(of: Places, config: Config, file: str) -> tuple[Origin, str]:
     """Return where a file stands (in its root, so that its ids are those of the index, or anywhere) and its root's strategy."""
-    from anchord.adapters.catalogue import SqliteCatalogue
+    from anchord.adapters.asked import load_asked
     from anchord.roots import gather_roots, real, root_of
 
-    remembered: Sequence[Root] = ()
-    with suppress(StoreError), SqliteCatalogue(of.catalogue, read_only=True) as catalogue:
-        remembered = catalogue.remembered_roots()
     absolute = os.path.join(real(os.path.dirname(file)), os.path.basename(file))
-    found = root_of(gather_roots(config, remembered, (), of.own), absolute)
+    found = root_of(gather_roots(config, load_asked(of.asked).roots, (), of.own), absolute)
     return (Origin(found[0].name, found[1]), found[0].strategy) if found else (Origin("", os.path.basename(file)), "")
 
 

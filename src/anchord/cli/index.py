@@ -35,8 +35,13 @@ def index(
     folders = [existing_folder(path, of.own) for path in paths or ()]
     configuration(of)
     client = daemon(of)
-    result = _index_here(of, folders) if client is None else _index_there(of, client, folders)
-    if json:
+    result = here(of, folders) if client is None else there(of, client, "index", {"paths": folders})
+    say_summary(result, as_json=json)
+
+
+def say_summary(result: dict[str, Any], *, as_json: bool) -> None:
+    """Print what bringing the index up to date did."""
+    if as_json:
         print_json(result)
         return
     for away in result.get("away", ()):
@@ -62,6 +67,8 @@ def sync(
     say(f"in sync: what was written before is searchable ({result['waited_s']:.2f} s)")
     for name in result["away"]:
         warn(f"root {name} is away: its rows are kept as they were")
+    for name, files in result["held"].items():
+        warn(f"{files} files left root {name} at once, their rows are kept; `anchord confirm-delete {name}` lets them go")
 
 
 @app.command()
@@ -106,7 +113,12 @@ def dump() -> None:
             sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
 
 
-def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
+def here(of: Places, folders: list[str], how: str = "") -> dict[str, Any]:
+    """Bring the index up to date in this process; `how`: reread, rechunk or rebuild all of it.
+
+    Raises:
+        UsageError: there is nothing to index.
+    """
     from anchord.oneshot import bring_up_to_date
     from anchord.queries import answer_failures, answer_index, failure_of
     from anchord.workspace import open_writer
@@ -122,8 +134,10 @@ def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
             def show(done: int, total: int, doing: str) -> None:
                 bar.update(task, completed=done, total=total or None, description=doing)
 
-            summary = bring_up_to_date(writer, folders, show)
+            summary = bring_up_to_date(writer, folders, show, how)
             paths = {root.name: root.path for root in writer.roots}
+            for repair in writer.repairs:
+                warn(repair)
             problems = answer_failures(writer.catalogue, paths)
             problems += [failure_of(paths[o.root], o.path, problem, time.time_ns()) for o, problem in summary.problems]
             return answer_index(summary, writer.catalogue.counts(), writer.store.count(), summary.away, problems)
@@ -131,14 +145,14 @@ def _index_here(of: Places, folders: list[str]) -> dict[str, Any]:
             writer.close()
 
 
-def _index_there(of: Places, client: Client, folders: list[str]) -> dict[str, Any]:
-    """Ask the daemon, and show its progress meanwhile from a second connection."""
+def there(of: Places, client: Client, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Ask the daemon to do it, and show its progress meanwhile from a second connection."""
     answers: list[dict[str, Any] | AnchordError] = []
 
     def wait() -> None:
         try:
             with client:
-                answers.append(client.call("index", paths=folders))
+                answers.append(client.call(method, **params))
         except AnchordError as error:
             answers.append(error)
 
@@ -168,6 +182,7 @@ def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, A
     _require_index(of)
     writer = open_writer(of, configuration(of), [])
     try:
+        writer.catalogue.note("clean", "0")
         found = verify_index(writer, sample)
         if found.differences:
             for _ in writer.indexer.index(mend(writer, found.differences)):

@@ -53,9 +53,17 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
     yield f"[bold {colour}]{report['state']}[/]  {who}"
     for reason in report["degraded"]:
         yield f"  [red]{escape(reason)}[/]"
+    if report["generation"]:
+        building = report["generation"]
+        progress = f"{building['done']} files, {building['due']} to go"
+        yield f"  [yellow]building a new index ({escape(building['why'])}): {progress}[/]"
+    for repair in report["repairs"]:
+        yield f"  [yellow]at the start: {escape(repair)}[/]"
     width = max((len(root["name"]) for root in report["roots"]), default=0)
     for root in report["roots"]:
         watch = f"{root['watches']} watches" if root["watching"] else "polled"
+        if root["watching"] and root["polled_dirs"]:
+            watch += f", {root['polled_dirs']} folders polled"
         counts = f"{root['files']} files, {root['chunks']} chunks, {root['skipped']} left out, {watch}"
         yield f"  {escape(root['name']):<{width}}  {root['state']}  {counts}  [dim]{escape(root['path'])}[/]"
     yield f"  pending {report['pending']}, failed {len(report['failed'])}, embedded {report['embedded_total']}, " + (
@@ -67,6 +75,8 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"  {', '.join(ages)}"
     if latency["p50"] is not None:
         yield f"  save to searchable: half within {latency['p50']:.0f} ms, 95 % within {latency['p95']:.0f} ms"
+    if report["overflows"]:
+        yield f"  overflow {report['overflows']}: the system dropped events, and all was walked again"
     yield f"  store: {store['rows']} rows, {store['fragments']} fragments, {store['bytes'] / 1e6:.1f} MB"
     yield f"  model: {escape(embedder['model'])} ({embedder['provider']}), {embedder['state']}"
     yield f"  memory {report['rss_bytes'] / 1e6:.0f} MB, CPU {report['cpu_s']:.1f} s"

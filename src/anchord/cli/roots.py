@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from anchord.adapters.asked import load_asked
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.config_file import load_config, written_keys
 from anchord.cli.frame import AsJson, app, configuration, daemon, help_without_command, places, print_json, say, warn
@@ -146,10 +147,7 @@ def config_check(json: AsJson = False) -> None:
 
 
 def _remembered(of: Places) -> list[Root]:
-    if not of.catalogue.exists():
-        return []
-    with SqliteCatalogue(of.catalogue, read_only=True) as catalogue:
-        return list(catalogue.remembered_roots())
+    return load_asked(of.asked).roots
 
 
 def _listed_without_daemon(of: Places) -> list[dict[str, object]]:

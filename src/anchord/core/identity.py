@@ -60,3 +60,10 @@ def vector_key(model: str, embed_text: str) -> str:
 def hash_vector_seed(text: str) -> int:
     """64 bits of a text, for the provider that embeds without a model."""
     return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
+
+
+def row_checksum(fields: Iterable[str], vector: bytes) -> int:
+    """Sum up a stored row, so that a bit that flips on the disk is noticed; fits a signed column of 64 bits."""
+    state = xxhash.xxh3_64("\0".join(fields).encode("utf-8", "surrogatepass"))
+    state.update(vector)
+    return state.intdigest() - (1 << 63)

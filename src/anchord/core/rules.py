@@ -2,7 +2,7 @@
 
 Rules, the first that speaks decides:
 
-1. anchord's own state, and folders that no one means (`.git`, `node_modules`, ...), are out;
+1. anchord's own state, folders that no one means (`.git`, `node_modules`, ...) and what was to be forgotten are out;
 2. `exclude` of the configuration is out;
 3. what an ignore file says is ignored is out: `.gitignore`, `.ignore`, `.anchordignore` of every folder from the file's
    up to the root (the deepest that speaks decides, the last pattern in it), and `.git/info/exclude`;
@@ -146,13 +146,15 @@ class Scope:
     excludes: _Patterns
     includes: _Patterns
     own_state: tuple[str, ...]
+    forgotten: frozenset[str] = frozenset()
     ignores: tuple[_Patterns, ...] = ()
 
     def enter(self, folder: str, ignore_files: Sequence[IgnoreFile]) -> Scope:
         """Return the rules inside a sub-folder (or, with "", those of this one with its own ignore files read)."""
         path = f"{self.path}{folder}/" if folder else self.path
         found = tuple(_patterns(path, f.name, f.lines) for f in ignore_files)
-        return Scope(self.root, path, self.excludes, self.includes, self.own_state, (*self.ignores, *found))
+        ignores = (*self.ignores, *found)
+        return Scope(self.root, path, self.excludes, self.includes, self.own_state, self.forgotten, ignores)
 
     def verdict(self, name: str, *, is_folder: bool) -> Verdict:
         """Say whether an entry of this folder belongs to the index; for a folder, whether it is worth entering."""
@@ -162,6 +164,8 @@ class Scope:
     def _refused(self, name: str, path: str, *, is_folder: bool) -> Verdict | None:
         if is_folder and (name in _NEVER or f"{self.root.path}/{path[:-1]}" in self.own_state):
             return Verdict(included=False, reason=f"{name}/ is never indexed")
+        if self.forgotten and f"{self.root.path}/{path.rstrip('/')}" in self.forgotten:
+            return Verdict(included=False, reason="forgotten by a command; `anchord forget --undo` lets it in again")
         excluded = self.excludes.check(path)
         if excluded and excluded[0]:
             return Verdict(included=False, reason=f"exclude of the configuration: {excluded[1]}")
@@ -196,9 +200,10 @@ class Scope:
         return any(name.startswith(path) if path.endswith("/") else name == path for name in named)
 
 
-def scope_of(root: Root, own_state: Sequence[str]) -> Scope:
+def scope_of(root: Root, own_state: Sequence[str], forgotten: frozenset[str] = frozenset()) -> Scope:
     """Return the rules at the top of a root, before its ignore files. `own_state`: absolute folders never indexed."""
-    return Scope(root, "", _patterns("", "", root.exclude), _patterns("", "", root.include), tuple(own_state))
+    excludes, includes = _patterns("", "", root.exclude), _patterns("", "", root.include)
+    return Scope(root, "", excludes, includes, tuple(own_state), forgotten)
 
 
 def _patterns(base: str, name: str, lines: tuple[str, ...]) -> _Patterns:

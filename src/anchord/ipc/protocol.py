@@ -65,6 +65,19 @@ class PathParams(Params, frozen=True, kw_only=True):
     path: str
 
 
+class ForgetParams(Params, frozen=True, kw_only=True):
+    """`forget`; `undo` lets a forgotten path in again."""
+
+    path: str
+    undo: bool = False
+
+
+class ReindexParams(Params, frozen=True, kw_only=True):
+    """`reindex`."""
+
+    force_rechunk: bool = False
+
+
 class IndexParams(Params, frozen=True, kw_only=True):
     """`index`: folders to take in besides the roots."""
 
@@ -93,7 +106,7 @@ class RootParams(Params, frozen=True, kw_only=True):
 
 
 class NameParams(Params, frozen=True, kw_only=True):
-    """`roots.remove` and `rescan` ("" for every root)."""
+    """`roots.remove`, `confirm-delete`, and `rescan` ("" for every root)."""
 
     name: str = ""
 

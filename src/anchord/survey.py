@@ -1,0 +1,203 @@
+"""What is due: hints and walks lead here, through the settling and the delete guard, and files wait here to be indexed.
+
+Everything that waits is a set of paths, so nothing grows with the number of events. Two kinds of files wait: `fresh` ones, to
+which a hint led, go before the `backlog`, which a walk found. A file that is not there any more is let go only once a look at
+its folder has said so (`gone`), and when many are missing at once only after a walk of the whole root, which asks the guard.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable
+
+import structlog
+
+from anchord.config import WatchConfig
+from anchord.core.guard import LEAST_FILES
+from anchord.core.rules import changes_rules
+from anchord.core.settle import Settling
+from anchord.indexer import Reconciled
+from anchord.model import UNSEEN, Fingerprint, Origin
+from anchord.watching import RootWatch
+from anchord.workspace import Writer
+
+log = structlog.get_logger()
+
+_AT_ONCE_S = 30.0
+"""Deletions closer together than this are weighed as one."""
+_JITTER = 0.1
+
+
+class Survey:
+    """The writer's to-do list. Only `hint` and the counts are for other threads."""
+
+    def __init__(self, writer: Writer, config: WatchConfig) -> None:
+        """Start with nothing to do."""
+        self.fresh: dict[Origin, float] = {}
+        """Files that a hint led to, with the time of the hint."""
+        self.backlog: dict[Origin, None] = {}
+        """Files that a walk found."""
+        self.gone: dict[Origin, Fingerprint] = {}
+        """Those of both that are not there any more, as they were."""
+        self.moved: dict[Origin, Origin] = {}
+        """New place -> old place, of those."""
+        self.reconciles = 0
+        self.last_event: float | None = None
+        self.wake = threading.Condition()
+        """Notified by every hint."""
+        self.roots = RootWatch(writer.roots, self.hint)
+        self._writer = writer
+        self._config = config
+        self._settling = Settling(config.settle_ms / 1000, config.max_wait_ms / 1000)
+        self._hints: dict[Origin, float] = {}
+        self._let_go: dict[str, deque[tuple[float, int]]] = {}
+        self._next_reconcile = 0.0
+        self._next_poll = 0.0
+
+    # For other threads
+
+    def hint(self, origin: Origin) -> None:
+        """Note that a path may have changed. The watcher's thread calls it, so it is quick and never raises."""
+        now = time.monotonic()
+        self.last_event = now
+        with self.wake:
+            self._hints[origin] = now
+            self.wake.notify_all()
+
+    def __len__(self) -> int:
+        """Count the files and hints that wait."""
+        return len(self.fresh) + len(self.backlog) + len(self._settling) + len(self._hints)
+
+    @property
+    def hinted(self) -> bool:
+        """Whether hints wait to be taken in."""
+        return bool(self._hints)
+
+    # In the writer's thread
+
+    def next_at(self) -> float:
+        """Return when something is due next, by the steady clock."""
+        times = [self._next_reconcile, *([self._next_poll] if self._polls() else [])]
+        settled = self._settling.next_at()
+        return min([*times, *([] if settled is None else [settled])])
+
+    def drain(self, *, everything: bool) -> None:
+        """Move hints through the settling to the files that are due."""
+        with self.wake:
+            hints, self._hints = self._hints, {}
+        for origin, at in hints.items():
+            if origin.root in self.roots.states:
+                self._settling.hint(origin, at)
+        due: dict[str, dict[str, float]] = {}
+        for origin, first in self._settling.due(time.monotonic(), all_of_it=everything):
+            due.setdefault(origin.root, {})[origin.path] = first
+        for root, paths in due.items():
+            self._look(root, paths)
+
+    def is_time(self, now: float) -> bool:
+        """Walk what is due to be walked: everything now and then, often what nothing tells of; say whether something was."""
+        if now >= self._next_reconcile:
+            self.reconcile_all()
+            return True
+        if now >= self._next_poll and self._polls():
+            self._next_poll = now + self._config.poll_s
+            for name, folders in [(name, self.roots.polled(name)) for name in list(self.roots.states)]:
+                for folder in folders:
+                    self.reconcile(name, folder)
+            return True
+        return False
+
+    def reconcile_all(self) -> None:
+        """Walk every root."""
+        spread = 1 + _JITTER * random.uniform(-1, 1)  # noqa: S311 - so that daemons of one machine do not walk in step
+        self._next_reconcile = time.monotonic() + self._config.reconcile_s * spread
+        for name in list(self.roots.states):
+            self.reconcile(name)
+
+    def reconcile(self, name: str, folder: str = "", *, confirmed: bool = False) -> Reconciled:
+        """Walk a root, or a folder of it; what there is to do joins the backlog."""
+        found = self._walk(name, folder, confirmed=confirmed)
+        self.gone.update(found.gone)
+        self.enqueue(found.due)
+        if not folder:
+            self._note(name, found)
+        return found
+
+    def enqueue(self, origins: Iterable[Origin]) -> None:
+        """Have files looked at."""
+        self.backlog.update(dict.fromkeys(origins))
+
+    def again(self, origin: Origin) -> None:
+        """Look at a file once more a little later."""
+        self.finish(origin)
+        self._settling.hint(origin, time.monotonic())
+
+    def finish(self, origin: Origin) -> None:
+        """Take a file off the list."""
+        for waiting in (self.fresh, self.backlog, self.gone, self.moved):
+            waiting.pop(origin, None)
+
+    def drop(self, name: str) -> list[Origin]:
+        """Forget all that waits of a root; return the files."""
+        self._settling.drop(name)
+        return [origin for origin in (*self.fresh, *self.backlog) if origin.root == name]
+
+    def _polls(self) -> bool:
+        return any(self.roots.polled(name) for name in self.roots.states)
+
+    def _walk(self, name: str, folder: str, *, confirmed: bool = False) -> Reconciled:
+        found = self._writer.indexer.reconcile(name, folder, self.roots.enter, confirmed=confirmed)
+        self.roots.prune(Origin(name, folder), found.folders)
+        self.moved.update(found.moved)
+        return found
+
+    def _note(self, name: str, found: Reconciled) -> None:
+        state = self.roots.states[name]
+        self.reconciles += 1
+        if found.trouble != state.trouble:
+            log.warning("root.trouble", root=name, reason=found.trouble or "over")
+        if found.held != state.held:
+            log.warning("root.held", root=name, files=found.held)
+        state.trouble, state.held, state.skipped, state.scanned = found.trouble, found.held, found.skipped, True
+        state.note_problems(found.folder_problems, time.time_ns())
+
+    def _look(self, root: str, paths: dict[str, float]) -> None:
+        """Find out what hints are about: files, folders, things gone, or the rules of the whole root."""
+        if "" in paths or any(map(changes_rules, paths)):
+            self.reconcile(root)
+            return
+        due: dict[Origin, float] = {}
+        missing: dict[Origin, Fingerprint] = {}
+        for path, first in paths.items():
+            origin = Origin(root, path)
+            if isinstance(self._writer.files.fingerprint(origin), Fingerprint):
+                due[origin] = first
+            else:
+                found = self._walk(root, path)
+                due.update(dict.fromkeys(found.due, first))
+                missing.update(found.gone)
+        if self._is_alarming(root, missing):
+            due = {origin: first for origin, first in due.items() if origin not in missing}
+            self.reconcile(root)
+        else:
+            self.gone.update(missing)
+        for origin, first in sorted(due.items(), key=lambda item: item[0] in missing):
+            self.fresh.setdefault(origin, first)
+
+    def _is_alarming(self, root: str, missing: dict[Origin, Fingerprint]) -> bool:
+        """Whether so much left that the whole root must be walked, and the guard asked, before rows go."""
+        if not missing:
+            return False
+        now, let_go = time.monotonic(), self._let_go.setdefault(root, deque())
+        while let_go and let_go[0][0] < now - _AT_ONCE_S:
+            let_go.popleft()
+        device = self.roots.device(root)
+        if sum(count for _, count in let_go) + len(missing) >= LEAST_FILES:
+            return True
+        if any(fingerprint.device not in (UNSEEN.device, device) for fingerprint in missing.values()):
+            return True
+        let_go.append((now, len(missing)))
+        return False

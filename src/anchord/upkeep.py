@@ -1,0 +1,101 @@
+"""What the writer does when nobody waits for it: fold the table, check some files again, see to its own memory.
+
+A daemon that runs for months must not grow, and must not trust itself: at each rest the next few files of the index are read
+and compared with their rows, so that in time everything is, and what differs is mended and counted.
+"""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+import structlog
+
+from anchord.adapters import lance_upkeep
+from anchord.core.identity import fields_digest
+from anchord.model import Origin
+from anchord.verification import Difference, verify_settled
+from anchord.verifying import repair
+from anchord.workspace import Writer
+
+log = structlog.get_logger()
+
+COMMITS = 100
+"""After so many commits the table is folded even while there is more to do."""
+_IDLE_COMMITS = 20
+_IDLE_S = 30.0
+_MERGE_EVERY = 10
+_CHECK_EVERY_S = 60.0
+_CHECK_S = 0.03
+"""So long may a check take at a rest: a twentieth of a percent of the time."""
+_CHECK_FILES = 8
+
+
+class Upkeep:
+    """In the writer's thread, between two commits."""
+
+    def __init__(self, writer: Writer, ceiling_bytes: int) -> None:
+        """Begin with a table that was just folded, as far as is known."""
+        self.trouble: list[str] = []
+        """What failed when the table was last folded."""
+        self.passes = 0
+        self.seconds = 0.0
+        self.mended = 0
+        """Differences that checks found."""
+        self.checked_at: float | None = None
+        self._writer = writer
+        self._ceiling = ceiling_bytes
+        self._process = psutil.Process()
+        self._commits = 0
+        self._after: Origin | None = None
+        self._next_check = time.monotonic() + _CHECK_EVERY_S
+
+    def fold_if_due(self, *, idle_s: float = 0.0) -> None:
+        """Fold the table when enough was committed since."""
+        commits = self._writer.indexer.commits - self._commits
+        if commits >= COMMITS or (commits >= _IDLE_COMMITS and idle_s >= _IDLE_S):
+            self.fold()
+
+    def fold(self) -> None:
+        """Fold the table now."""
+        began = time.monotonic()
+        self.passes += 1
+        self._commits = self._writer.indexer.commits
+        self.trouble = lance_upkeep.maintain(self._writer.store, merge_indices=self.passes % _MERGE_EVERY == 0)
+        self.seconds += time.monotonic() - began
+        log.info("store.maintained", seconds=round(time.monotonic() - began, 3), trouble=self.trouble)
+
+    def check_if_due(self, now: float) -> list[Origin]:
+        """Compare the next few files with their rows; return those to be indexed again."""
+        if now < self._next_check:
+            return []
+        self._next_check = now + _CHECK_EVERY_S
+        writer, doubtful = self._writer, list[Origin]()
+        deadline = now + _CHECK_S
+        while True:
+            found = self._check(writer)
+            doubtful += found
+            if self._after is None or time.monotonic() >= deadline:
+                break
+        self.checked_at = time.monotonic()
+        return doubtful
+
+    def is_too_large(self) -> bool:
+        """Whether this process outgrew its ceiling."""
+        return bool(self._ceiling) and self._process.memory_info().rss > self._ceiling
+
+    def _check(self, writer: Writer) -> list[Origin]:
+        entries = writer.catalogue.page(self._after, _CHECK_FILES)
+        self._after = entries[-1][0] if entries else None
+        present = [(origin, known) for origin, known in entries if origin.root in writer.by_name and known.digest]
+        current = [(origin, known) for origin, known in present if known.recipe == writer.wanted.recipe.digest(origin.root)]
+        differences: list[Difference] = verify_settled(
+            current, writer.files, writer.catalogue, writer.store, (writer.means.recipe, writer.means.count)
+        )
+        if not differences:
+            return []
+        self.mended += len(differences)
+        log.warning(
+            "index.differed", differences=len(differences), files=fields_digest(*(str(d.origin) for d in differences))[:8]
+        )
+        return repair(writer, differences)
