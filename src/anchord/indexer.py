@@ -98,10 +98,19 @@ class Indexer:
 
     # Which paths
 
-    def reconcile(self, root: str, prefix: str = "", entering: Entering = unheard, *, confirmed: bool = False) -> Reconciled:
+    def reconcile(
+        self,
+        root: str,
+        prefix: str = "",
+        entering: Entering = unheard,
+        let_go: Collection[Origin] = (),
+        *,
+        confirmed: bool = False,
+    ) -> Reconciled:
         """Compare a tree with the catalogue by fingerprints alone; no content is read.
 
-        The whole of a root goes through the delete guard, unless it is `confirmed` that the missing files may go.
+        The whole of a root goes through the delete guard, unless it is `confirmed` that the missing files may go; those to
+        `let_go` were through it before.
         """
         walk = self._files.walk(root, prefix, entering)
         known = self._catalogue.overview(root, prefix)
@@ -117,10 +126,10 @@ class Indexer:
         left = missing(walk, known)
         new = {path: seen for path in due if path not in known and isinstance(seen := looks[path], Fingerprint)}
         moved = moves(left, new)
-        lost = {path: left[path] for path in left.keys() - set(moved.values())}
+        lost = {path: left[path] for path in left.keys() - set(moved.values()) if Origin(root, path) not in let_go}
         holding = not prefix and not confirmed and is_alarming(lost, known, walk)
         if holding:
-            left = {path: left[path] for path in moved.values()}
+            left = {path: left[path] for path in left.keys() - lost.keys()}
         return Reconciled(
             due=tuple(Origin(root, path) for path in (*due, *left)),
             gone={Origin(root, path): fingerprint for path, fingerprint in left.items()},

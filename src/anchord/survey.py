@@ -149,7 +149,7 @@ class Survey:
         return any(self.roots.polled(name) for name in self.roots.states)
 
     def _walk(self, name: str, folder: str, *, confirmed: bool = False) -> Reconciled:
-        found = self._writer.indexer.reconcile(name, folder, self.roots.enter, confirmed=confirmed)
+        found = self._writer.indexer.reconcile(name, folder, self.roots.enter, self.gone, confirmed=confirmed)
         self.roots.prune(Origin(name, folder), found.folders)
         self.moved.update(found.moved)
         return found
