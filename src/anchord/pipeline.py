@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -19,7 +20,7 @@ import structlog
 
 from anchord.barrier import Barrier
 from anchord.config import Config
-from anchord.errors import AnchordError, StoreDamagedError
+from anchord.errors import AnchordError, StoreDamagedError, StoreError
 from anchord.generation import Building, Order, discard, left_over, needed
 from anchord.model import Action, Origin, Outcome, Root
 from anchord.survey import Survey
@@ -113,7 +114,8 @@ class Pipeline:
         if self.building:
             self.building.close()
         if not self._errors:
-            self._writer.catalogue.note("clean", "1")
+            with suppress(StoreError):  # On a full disk the next start compares all ids, as after a crash.
+                self._writer.catalogue.note("clean", "1")
 
     def sync(self, timeout_s: float | None) -> bool:
         """Return True when everything written before the call is searchable, False when the time is over."""

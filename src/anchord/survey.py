@@ -112,10 +112,10 @@ class Survey:
 
     def reconcile_all(self) -> None:
         """Walk every root."""
-        spread = 1 + _JITTER * random.uniform(-1, 1)  # noqa: S311 - so that daemons of one machine do not walk in step
-        self._next_reconcile = time.monotonic() + self._config.reconcile_s * spread
         for name in list(self.roots.states):
             self.reconcile(name)
+        spread = 1 + _JITTER * random.uniform(-1, 1)  # noqa: S311 - so that daemons of one machine do not walk in step
+        self._next_reconcile = time.monotonic() + self._config.reconcile_s * spread
 
     def reconcile(self, name: str, folder: str = "", *, confirmed: bool = False) -> Reconciled:
         """Walk a root, or a folder of it; what there is to do joins the backlog."""

@@ -14,7 +14,7 @@ from faults.service import Service
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
     """Keep thousands of handled files out of a failing test's report."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
     structlog.reset_defaults()
 

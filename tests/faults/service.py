@@ -18,7 +18,7 @@ from anchord.places import find_places
 from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import verify_index
-from anchord.workspace import Writer, open_reader, open_writer
+from anchord.workspace import Reader, Writer, open_reader, open_writer
 
 PATIENCE_S = 60.0
 SETTINGS = """
@@ -38,6 +38,7 @@ class Service:
     base: Path
     settings: str = SETTINGS
     writer: Writer = field(init=False)
+    reader: Reader = field(init=False)
     pipeline: Pipeline = field(init=False)
     restarts: list[str] = field(default_factory=list)
 
@@ -57,8 +58,8 @@ class Service:
         config = load_config(self.places.config)
         self.writer = open_writer(self.places, config, [] if "[[root]]" in self.settings else [str(self.folder)])
         self.pipeline = Pipeline(self.writer, config, self.restarts.append)
-        reader = open_reader(self.places, config)
-        self.methods = Methods(self.writer, reader, self.pipeline, lambda: None)
+        self.reader = open_reader(self.places, config)
+        self.methods = Methods(self.writer, self.reader, self.pipeline, lambda: None)
         self.pipeline.promoted = self.methods.follow
         self.running = True
         self.pipeline.start()
@@ -69,6 +70,7 @@ class Service:
         if self.running:
             self.running = False
             self.pipeline.stop()
+            self.reader.close()
             self.writer.close()
 
     def ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
