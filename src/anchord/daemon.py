@@ -90,7 +90,7 @@ async def _serve(writer: Writer, config: Config) -> str:
             methods.status.restart_trouble = f"{reason}; a new process did not help"
 
     pipeline = Pipeline(writer, config, begin_anew)
-    reader = _reader(writer)
+    reader = reader_beside(writer)
     methods = Methods(writer, reader, pipeline, shut_down)
     pipeline.promoted = methods.follow
     pool = ThreadPoolExecutor(_THREADS, "answer")
@@ -122,7 +122,7 @@ async def _serve(writer: Writer, config: Config) -> str:
     return restart
 
 
-def _reader(writer: Writer) -> Reader:
+def reader_beside(writer: Writer) -> Reader:
     """Return reading handles beside the writer's: its table handle moves with its own commits."""
     store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
     return Reader(writer.places, writer.config, writer.roots, writer.means, writer.catalogue, store, writer.files)

@@ -11,6 +11,7 @@ from typing import Any
 
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.config_file import load_config
+from anchord.daemon import reader_beside
 from anchord.ipc.protocol import NameParams
 from anchord.methods import Methods
 from anchord.pipeline import Pipeline
@@ -18,7 +19,7 @@ from anchord.places import find_places
 from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import verify_index
-from anchord.workspace import Reader, Writer, open_reader, open_writer
+from anchord.workspace import Reader, Writer, open_writer
 
 PATIENCE_S = 60.0
 SETTINGS = """
@@ -58,7 +59,7 @@ class Service:
         config = load_config(self.places.config)
         self.writer = open_writer(self.places, config, [] if "[[root]]" in self.settings else [str(self.folder)])
         self.pipeline = Pipeline(self.writer, config, self.restarts.append)
-        self.reader = open_reader(self.places, config)
+        self.reader = reader_beside(self.writer)
         self.methods = Methods(self.writer, self.reader, self.pipeline, lambda: None)
         self.pipeline.promoted = self.methods.follow
         self.running = True
@@ -70,7 +71,6 @@ class Service:
         if self.running:
             self.running = False
             self.pipeline.stop()
-            self.reader.close()
             self.writer.close()
 
     def ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,0 +1,350 @@
+"""F9 of FAULTS.md: a changed recipe builds a new index beside the old one, which serves and follows edits until then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import pytest
+from faults.service import SETTINGS, Service, until
+
+from anchord.adapters import lance
+from anchord.adapters.hashing import HashEmbedder
+from anchord.adapters.lance import LanceStore
+from anchord.generation import REBUILD, RECHUNK, Building
+from anchord.model import Vector
+
+PARAGRAPHS = "\n\n".join(f"Paragraph {n} has some words of its own, {n * 7} of them, and an end." for n in range(12))
+SMALL = '[chunking]\nstrategy = "paragraph"\nmin_chunk_tokens = 1\n'
+
+
+def documents(service: Service, count: int = 8) -> None:
+    for n in range(count):
+        service.write(f"d{n}.md", f"# Document {n}\n\n{PARAGRAPHS.replace('words', f'words{n}')}\n")
+
+
+def started_with(service: Service, settings: str) -> Service:
+    service.stop()
+    service.settings = SETTINGS + settings
+    return service.start()
+
+
+def built(service: Service) -> None:
+    until(lambda: service.pipeline.building is None)
+
+
+def found(service: Service, words: str) -> set[str]:
+    groups = service.ask("search", query=words, mode="text", k=100)["groups"]
+    return {hit["path"] for group in groups for hit in group}
+
+
+class Stepwise:
+    """Lets a building go on only so many steps."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Hold every building before its first step."""
+        self.left = 0
+        real = Building.step
+
+        def step(building: Building, enough: Any) -> Any:  # noqa: ANN401 - as in the original
+            if self.left == 0:
+                return []
+            self.left -= 1
+            return real(building, enough)
+
+        monkeypatch.setattr(Building, "step", step)
+
+
+def test_a_changed_strategy_is_built_beside_what_serves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents(service)
+    service.start().sync()
+    before = service.pipeline.call(service.writer.store.count).result()
+    steps = Stepwise(monkeypatch)
+    started_with(service, SMALL).sync()
+    assert service.status()["generation"]["why"] == "the recipe changed"
+    assert service.status()["chunks"] == before
+    assert found(service, "words3") == {"d3.md"}
+    service.write("d3.md", "# Document 3\n\nOf quite another matter: capybaras.\n")
+    until(lambda: found(service, "capybaras") == {"d3.md"})
+    until(lambda: found(service, "words3") == set())
+    steps.left = 1_000
+    built(service)
+    assert service.status()["generation"] is None
+    assert service.status()["chunks"] > before
+    assert found(service, "capybaras") == {"d3.md"}
+    assert service.is_right()
+
+
+def test_the_way_back_embeds_nothing(service: Service) -> None:
+    documents(service)
+    service.start().sync()
+    started_with(service, SMALL)
+    built(service)
+    assert service.embedded() > 0
+    started_with(service, "")
+    built(service)
+    assert service.embedded() == 0
+    assert service.is_right()
+
+
+def test_an_interrupted_build_goes_on_where_it_was(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents(service, 30)
+    service.start().sync()
+    steps = Stepwise(monkeypatch)
+    monkeypatch.setattr("anchord.generation._STEP_FILES", 10)
+    started_with(service, SMALL).sync()
+    steps.left = 2
+    until(lambda: service.embedded() == 20 * 12)
+    service.stop()
+    service.start()
+    assert service.pipeline.building is not None
+    assert service.pipeline.building.resumed
+    steps.left = 1_000
+    built(service)
+    assert service.embedded() == 10 * 12
+    assert service.is_right()
+
+
+def test_a_setting_that_is_taken_back_discards_what_was_built(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents(service)
+    service.start().sync()
+    steps = Stepwise(monkeypatch)
+    started_with(service, SMALL).sync()
+    steps.left = 1
+    until(lambda: steps.left == 0)
+    started_with(service, "")
+    assert service.pipeline.building is None
+    assert not service.places.next_catalogue.exists()
+    assert sorted(path.name for path in (service.home / "data" / "lance").iterdir()) == ["chunks.lance"]
+    assert service.is_right()
+    assert service.embedded() == 0
+
+
+def test_a_root_with_a_strategy_of_its_own_leaves_the_others_alone(service: Service) -> None:
+    other = service.base / "other"
+    other.mkdir()
+    documents(service)
+    (other / "o.md").write_text(f"# Other\n\n{PARAGRAPHS}\n")
+    roots = f'[[root]]\npath = "{service.folder}"\n[[root]]\npath = "{other}"\n'
+    started_with(service, roots).sync()
+    started_with(service, roots + 'strategy = "paragraph"\n')
+    built(service)
+    assert service.embedded() <= 13
+    assert {origin.root for origin in (outcome for outcome in service.writer.catalogue.origins("other"))} == {"other"}
+    assert service.is_right()
+
+
+def test_a_model_of_another_size_begins_with_an_empty_table(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents(service)
+    service.start().sync()
+    texts = service.embedded()
+    service.stop()
+    monkeypatch.setattr(HashEmbedder, "dimension", 192)
+    monkeypatch.setattr(HashEmbedder, "model", "hash-192/1")
+    steps = Stepwise(monkeypatch)
+    service.start()
+    assert service.status()["generation"]["why"] == "the model changed"
+    assert "is gone: only text can be searched" in service.reasons()
+    assert found(service, "words5") == {"d5.md"}
+    steps.left = 1_000
+    built(service)
+    assert service.embedded() == texts
+    assert service.reasons() == ""
+    assert found(service, "words5") == {"d5.md"}
+    assert service.ask("search", query="words5", mode="vector")["groups"]
+    assert service.is_right()
+
+
+def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as then:
+        real = lance._schema
+
+        def older(dimension: int, model: str) -> Any:  # noqa: ANN401 - of pyarrow
+            schema = real(dimension, model)
+            schema = schema.remove(schema.get_field_index("checksum"))
+            return schema.with_metadata({**schema.metadata, b"anchord.schema": b"1"})
+
+        then.setattr(lance, "_schema", older)
+        documents(service)
+        service.start().sync()
+        service.stop()
+    steps = Stepwise(monkeypatch)
+    service.start()
+    assert service.status()["generation"]["why"] == "a new form of the table"
+    service.write("d1.md", "# Document 1\n\nWritten into the older form: okapi.\n")
+    until(lambda: found(service, "okapi") == {"d1.md"})
+    steps.left = 1_000
+    built(service)
+    assert service.writer.store.form == lance.SCHEMA
+    assert service.embedded() == 1
+    assert service.is_right()
+
+
+def test_rebuild_embeds_everything_anew_and_reindex_rechunks_without(service: Service) -> None:
+    documents(service)
+    service.start().sync()
+    texts = service.embedded()
+    service.ask("rebuild")
+    assert service.embedded() == 2 * texts
+    assert service.is_right()
+    service.ask("reindex", force_rechunk=True)
+    assert service.embedded() == 2 * texts
+    told = service.ask("reindex")
+    assert told["actions"]["unchanged"] >= 8
+    assert service.embedded() == 2 * texts
+    assert service.is_right()
+
+
+def test_a_rebuild_that_was_interrupted_goes_on_at_the_next_start(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents(service, 30)
+    service.start().sync()
+    texts = service.embedded()
+    steps = Stepwise(monkeypatch)
+    monkeypatch.setattr("anchord.generation._STEP_FILES", 10)
+    service.pipeline.call(lambda: service.pipeline.build(REBUILD)).result()
+    steps.left = 2
+    until(lambda: service.embedded() == texts + 20)
+    service.stop()
+    service.start()
+    steps.left = 1_000
+    built(service)
+    assert service.embedded() == texts - 20
+    assert service.is_right()
+
+
+def test_a_root_that_is_away_is_waited_for(service: Service) -> None:
+    documents(service)
+    service.start().sync()
+    service.stop()
+    service.folder.rename(service.base / "away")
+    service.settings = f'{SETTINGS}{SMALL}[[root]]\npath = "{service.folder}"\nname = "docs"\n'
+    service.start()
+    until(lambda: service.status()["generation"]["waits_for"] == ["docs"])
+    assert found(service, "words3") == {"d3.md"}
+    (service.base / "away").rename(service.folder)
+    service.pipeline._build_at = 0.0
+    built(service)
+    assert service.is_right()
+
+
+@pytest.mark.parametrize("step", ["marked", "one renamed", "both renamed", "catalogue in place"])
+def test_a_kill_while_a_generation_takes_over_is_finished_at_the_next_start(
+    service: Service, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    documents(service)
+    service.start().sync()
+    killer = _Killer(step)
+    with monkeypatch.context() as fault:
+        fault.setattr("anchord.generation.finish_promotion", killer.instead)
+        started_with(service, SMALL)
+        until(lambda: killer.killed)
+        service.pipeline._stopping = True
+        service.pipeline._thread.join()
+        service.writer.lock.release()
+        service.running = False
+    service.start()
+    assert service.pipeline.building is None
+    assert service.is_right()
+    assert service.embedded() == 0
+    assert not service.places.promoting.exists()
+
+
+class _Killer:
+    """Does a promotion up to some step, and then nothing any more."""
+
+    def __init__(self, step: str) -> None:
+        self._step = step
+        self.killed = False
+
+    def instead(self, places: Any, uri: str) -> None:  # noqa: ANN401 - as the original
+        if not self.killed:
+            folder = Path(uri)
+            if self._step != "marked":
+                (folder / "chunks.lance").rename(folder / "former.lance")
+            if self._step in ("both renamed", "catalogue in place"):
+                (folder / "next.lance").rename(folder / "chunks.lance")
+            if self._step == "catalogue in place":
+                places.next_catalogue.replace(places.catalogue)
+        self.killed = True
+        raise RuntimeError("killed")
+
+
+def test_searches_never_fail_while_generations_change(service: Service) -> None:
+    documents(service)
+    service.start().sync()
+    for order in (RECHUNK, REBUILD, RECHUNK):
+        service.pipeline.call(partial(service.pipeline.build, order)).result()
+        while service.pipeline.building is not None:
+            assert found(service, "words6") == {"d6.md"}
+            assert service.ask("search", query="words6", mode="vector")["groups"]
+        assert found(service, "words6") == {"d6.md"}
+
+
+# Forgetting
+
+
+def grep(service: Service, word: str) -> list[str]:
+    """Return the files below the home that hold a word, in whatever version of whatever store."""
+    done = subprocess.run(["grep", "-rlaF", word, str(service.home)], capture_output=True, text=True, check=False)
+    return done.stdout.split()
+
+
+def test_what_is_forgotten_is_on_no_file_of_the_index_any_more(service: Service) -> None:
+    documents(service)
+    secret = service.write("private/diary.md", "# Diary\n\nThe swordfish rendezvous is at noon.\n")
+    service.start().sync()
+    service.write("private/diary.md", "# Diary\n\nThe swordfish rendezvous is at midnight.\n")
+    service.sync()
+    service.pipeline.call(service.pipeline.upkeep.fold).result()
+    vectors = _vectors(service, "private/diary.md")
+    assert grep(service, "swordfish")
+    told = service.ask("forget", path=str(secret))
+    assert (told["files"], told["rows"]) == (1, 1)
+    assert told["disk_files_removed"] > 0
+    assert grep(service, "swordfish") == []
+    assert not any(_holds(service, vector) for vector in vectors)
+    assert found(service, "swordfish") == set()
+    assert len(lancedb.connect(str(service.home / "data" / "lance")).open_table("chunks").list_versions()) <= 2
+    assert secret.exists()
+    assert service.is_right()
+    assert service.paths() == {f"d{n}.md" for n in range(8)}
+
+
+def test_what_is_forgotten_stays_out_until_it_is_asked_for_again(service: Service) -> None:
+    documents(service, 2)
+    service.write("private/diary.md", "# Diary\n\nThe swordfish clause.\n")
+    service.start().sync()
+    service.ask("forget", path=str(service.folder / "private"))
+    service.write("private/diary.md", "# Diary\n\nThe swordfish clause, amended.\n")
+    service.write("private/more.md", "# More\n\nOf swordfish.\n")
+    service.sync()
+    assert found(service, "swordfish") == set()
+    assert "forgotten by a command" in service.ask("explain", path=str(service.folder / "private" / "more.md"))["rule"]
+    service.stop()
+    for file in service.places.data.glob("state.sqlite*"):
+        file.unlink()
+    service.start().sync()
+    assert found(service, "swordfish") == set()
+    service.ask("forget", path=str(service.folder / "private"), undo=True)
+    assert found(service, "swordfish") == {"private/diary.md", "private/more.md"}
+    assert service.is_right()
+
+
+def _vectors(service: Service, path: str) -> Sequence[Vector]:
+    def ask() -> Sequence[Vector]:
+        store: LanceStore = service.writer.store
+        return list(store.vectors_of([row.id for row in store.all_rows() if row.path == path]).values())
+
+    return service.pipeline.call(ask).result()
+
+
+def _holds(service: Service, vector: Vector) -> bool:
+    files = [Path(folder) / name for folder, _, names in os.walk(service.home) for name in names]
+    return any(vector in file.read_bytes() for file in files if file.is_file() and not file.is_socket())
