@@ -21,7 +21,6 @@ from anchord.model import (
     UNSEEN,
     Absent,
     Content,
-    Entry,
     Failure,
     Filters,
     Fingerprint,
@@ -187,10 +186,10 @@ class FakeCatalogue:
             return None
         return file.known if file.wanted is None else replace(file.known, settled=False, chunks=())
 
-    def overview(self, root: str, prefix: str) -> Mapping[str, Entry]:
+    def overview(self, root: str, prefix: str) -> Mapping[str, Known]:
         """Return the known files below a prefix, without their chunks."""
         return {
-            origin.path: Entry(replace(file.known, settled=file.wanted is None, chunks=()), len(_wanted(file)))
+            origin.path: replace(file.known, settled=file.wanted is None, chunks=())
             for origin, file in self.files.items()
             if origin.root == root and (not prefix or origin.path == prefix or origin.path.startswith(prefix + "/"))
         }

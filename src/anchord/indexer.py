@@ -117,12 +117,12 @@ class Indexer:
         if not isinstance(walk, Walk):
             if not prefix:
                 return Reconciled(trouble="the folder is gone" if isinstance(walk, Absent) else walk.reason)
-            gone = {Origin(root, path): entry.known.fingerprint for path, entry in known.items()}
+            gone = {Origin(root, path): each.fingerprint for path, each in known.items()}
             return Reconciled(due=tuple(gone or [Origin(root, prefix)]), gone=gone)
         looks: dict[str, Fingerprint | Problem] = {found.path: found.fingerprint for found in walk.found}
         looks.update(walk.problems)
         recipe = self._recipe.digest(root)
-        due = [path for path, seen in looks.items() if _is_due(seen, known[path].known if path in known else None, recipe)]
+        due = [path for path, seen in looks.items() if _is_due(seen, known.get(path), recipe)]
         left = missing(walk, known)
         new = {path: seen for path in due if path not in known and isinstance(seen := looks[path], Fingerprint)}
         moved = moves(left, new)

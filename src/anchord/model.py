@@ -301,14 +301,6 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A file of the catalogue without its chunks, for comparing many at a time."""
-
-    known: Known
-    chunks: int
-
-
-@dataclass(frozen=True, slots=True)
 class Spot:
     """Where a chunk stands now."""
 

@@ -12,7 +12,6 @@ from typing import Protocol
 from anchord.model import (
     Absent,
     Content,
-    Entry,
     Failure,
     Filters,
     Fingerprint,
@@ -63,7 +62,7 @@ class Catalogue(Protocol):
     def known(self, origin: Origin) -> Known | None:
         """Return what is known of a file. The chunks of one that is not settled are left out: only the store knows."""
 
-    def overview(self, root: str, prefix: str) -> Mapping[str, Entry]:
+    def overview(self, root: str, prefix: str) -> Mapping[str, Known]:
         """Return the known files of a root below a prefix, without their chunks."""
 
     def intend(self, updates: Sequence[Update]) -> None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from anchord.errors import StoreDamagedError, StoreError
-from anchord.model import UNSEEN, Entry, Failure, Fingerprint, Known, Origin, Placed, Problem, Spot, Update
+from anchord.model import UNSEEN, Failure, Fingerprint, Known, Origin, Placed, Problem, Spot, Update
 
 SCHEMA = 2
 _VARIABLES = 500
@@ -28,7 +29,7 @@ _SCHEMA_SQL = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files(
     id INTEGER PRIMARY KEY, root TEXT NOT NULL, path BLOB NOT NULL,
-    fingerprint TEXT NOT NULL, read_ns INTEGER NOT NULL, digest TEXT NOT NULL, recipe TEXT NOT NULL,
+    fingerprint BLOB NOT NULL, read_ns INTEGER NOT NULL, digest TEXT NOT NULL, recipe TEXT NOT NULL,
     wanted INTEGER NOT NULL, applied INTEGER NOT NULL,
     problem TEXT, partial INTEGER NOT NULL DEFAULT 0, since_ns INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
     UNIQUE(root, path));
@@ -128,7 +129,7 @@ class SqliteCatalogue:
         row = self._db.execute("SELECT reason FROM files WHERE root=? AND path=?", _key(origin)).fetchone()
         return str(row[0]) if row else ""
 
-    def overview(self, root: str, prefix: str) -> Mapping[str, Entry]:
+    def overview(self, root: str, prefix: str) -> Mapping[str, Known]:
         """Return the known files of a root: the file `prefix` itself and those below it; "" means all."""
         where = "root=?"
         values: list[str | bytes] = [root]
@@ -136,12 +137,8 @@ class SqliteCatalogue:
             low = os.fsencode(prefix)
             where += " AND (path=? OR (path>=? AND path<?))"
             values += [low, low + b"/", low + b"0"]  # "0" is the byte after "/".
-        rows = self._db.execute(
-            f"SELECT path, {_COLUMNS}, (SELECT count(*) FROM chunks WHERE file=id AND generation=wanted) "
-            f"FROM files WHERE {where}",
-            values,
-        )
-        return {os.fsdecode(path): Entry(_known(columns), chunks) for path, *columns, chunks in rows}
+        rows = self._db.execute(f"SELECT path, {_COLUMNS} FROM files WHERE {where}", values)
+        return {os.fsdecode(path): _known(columns) for path, *columns in rows}
 
     def page(self, after: Origin | None, limit: int) -> Sequence[tuple[Origin, Known]]:
         """Return the next files by root and path, with their chunks."""
@@ -392,14 +389,17 @@ def _origin(root: str, path: bytes) -> Origin:
     return Origin(root, os.fsdecode(path))
 
 
-def _packed(fingerprint: Fingerprint) -> str:
-    """As text: inodes of some file systems do not fit SQLite's signed 64 bits."""
+_FINGERPRINT = struct.Struct("<qqqQQ")
+"""Size, time of writing, time of change, inode, device: inodes of some file systems do not fit SQLite's signed 64 bits."""
+
+
+def _packed(fingerprint: Fingerprint) -> bytes:
     f = fingerprint
-    return f"{f.size} {f.mtime_ns} {f.ctime_ns} {f.inode} {f.device}"
+    return _FINGERPRINT.pack(f.size, f.mtime_ns, f.ctime_ns, f.inode, f.device)
 
 
-def _unpacked(text: str) -> Fingerprint:
-    return Fingerprint(*map(int, text.split()))
+def _unpacked(packed: bytes) -> Fingerprint:
+    return Fingerprint(*_FINGERPRINT.unpack(packed))
 
 
 def _quoted(file: Path) -> str:

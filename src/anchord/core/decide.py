@@ -13,6 +13,9 @@ RACY_NS = 2_000_000_000
 """FAT keeps times to two seconds; nothing in use is coarser."""
 
 
+_SAME = Skip("size, times and inode are as when it was read")
+
+
 def decide(
     verdict: Verdict, seen: Fingerprint | Absent | Problem, known: Known | None, recipe: str, max_bytes: int
 ) -> Decision:
@@ -41,6 +44,8 @@ def _refuse(known: Known | None, problem: Problem) -> Decision:
 def _decide_known(seen: Fingerprint, known: Known | None, recipe: str) -> Decision:
     if known is None:
         return Read("new file")
+    if known.fingerprint == seen and known.settled and known.recipe == recipe and known.digest and not _is_racy(seen, known):
+        return _SAME
     reasons = {
         "an earlier change was not confirmed": not known.settled,
         "the recipe changed": known.recipe != recipe,
@@ -48,8 +53,7 @@ def _decide_known(seen: Fingerprint, known: Known | None, recipe: str) -> Decisi
         "it was refused before and fits now": not known.digest,
         "changed too shortly before it was last read to trust its times": _is_racy(seen, known),
     }
-    due = next((reason for reason, holds in reasons.items() if holds), None)
-    return Read(due) if due else Skip("size, times and inode are as when it was read")
+    return Read(next(reason for reason, holds in reasons.items() if holds))
 
 
 def _is_racy(seen: Fingerprint, known: Known) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from anchord.model import UNSEEN, Entry, Fingerprint, Walk
+from anchord.model import UNSEEN, Fingerprint, Known, Walk
 
 LEAST_FILES = 50
 """Fewer are let go without asking, as long as the root is on the device that it was on."""
@@ -29,21 +29,21 @@ def moves(gone: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> di
     return found
 
 
-def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Entry], walk: Walk) -> bool:
+def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Known], walk: Walk) -> bool:
     """Whether too much is missing: of a whole root, or of what was on a device of which nothing is seen any more."""
     seen = {UNSEEN.device, walk.device, *(found.fingerprint.device for found in walk.found)}
     left = Counter(fingerprint.device for fingerprint in lost.values())
-    before = Counter(entry.known.fingerprint.device for entry in known.values())
+    before = Counter(each.fingerprint.device for each in known.values())
     by_device = any(must_hold(count, before[device], same_device=device in seen) for device, count in left.items())
     return by_device or must_hold(len(lost), len(known), same_device=True)
 
 
-def missing(walk: Walk, known: Mapping[str, Entry]) -> dict[str, Fingerprint]:
+def missing(walk: Walk, known: Mapping[str, Known]) -> dict[str, Fingerprint]:
     """Return the known files that a walk did not see and could have seen, as they were."""
     seen = {found.path for found in walk.found} | {path for path, _ in walk.problems}
     return {
-        path: entry.known.fingerprint
-        for path, entry in known.items()
+        path: each.fingerprint
+        for path, each in known.items()
         if path not in seen and not any(path.startswith(folder + "/") for folder in walk.unread)
     }
 

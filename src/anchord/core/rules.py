@@ -15,7 +15,9 @@ As in git, nothing below an ignored folder can be brought back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pathspec import GitIgnoreSpec
@@ -29,77 +31,78 @@ IGNORE_FILES = (".gitignore", ".ignore", ".anchordignore")
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".jj", "node_modules", "bower_components", "__pycache__", "site-packages",
                     "venv", ".venv", ".tox", ".nox"})  # fmt: skip
-_DENIED = GitIgnoreSpec.from_lines(
-    [
-        ".env*",
-        "*.env",
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.jks",
-        "*.keystore",
-        "*.kdbx",
-        "*.asc",
-        "*.gpg",
-        "*.ppk",
-        "id_rsa*",
-        "id_dsa*",
-        "id_ecdsa*",
-        "id_ed25519*",
-        ".netrc",
-        "_netrc",
-        ".pgpass",
-        ".my.cnf",
-        ".npmrc",
-        ".pypirc",
-        ".git-credentials",
-        ".htpasswd",
-        ".dockercfg",
-        ".aws/",
-        ".ssh/",
-        ".gnupg/",
-        ".kube/",
-        ".docker/",
-        ".azure/",
-        ".password-store/",
-        "gcloud/",
-        "keyrings/",
-        "credentials*",
-        "*.tfstate",
-        "*.tfstate.*",
-        "*.tfvars",
-        ".bash_history",
-        ".zsh_history",
-        ".python_history",
-        ".psql_history",
-        ".mysql_history",
-        ".node_repl_history",
-        "*_history",
-        ".mozilla/",
-        ".thunderbird/",
-        "google-chrome/",
-        "chromium/",
-        "BraveSoftware/",
-        "cookies.sqlite",
-        "logins.json",
-        "key4.db",
-    ]
+_DENIED_LINES = (
+    ".env*",
+    "*.env",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.asc",
+    "*.gpg",
+    "*.ppk",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    ".dockercfg",
+    ".aws/",
+    ".ssh/",
+    ".gnupg/",
+    ".kube/",
+    ".docker/",
+    ".azure/",
+    ".password-store/",
+    "gcloud/",
+    "keyrings/",
+    "credentials*",
+    "*.tfstate",
+    "*.tfstate.*",
+    "*.tfvars",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".psql_history",
+    ".mysql_history",
+    ".node_repl_history",
+    "*_history",
+    ".mozilla/",
+    ".thunderbird/",
+    "google-chrome/",
+    "chromium/",
+    "BraveSoftware/",
+    "cookies.sqlite",
+    "logins.json",
+    "key4.db",
 )
-_GENERATED = GitIgnoreSpec.from_lines(
-    [
-        "*.min.js",
-        "*.min.css",
-        "*.map",
-        "*-lock.json",
-        "*.lock",
-        "go.sum",
-        "pnpm-lock.yaml",
-        "*.pb.go",
-        "*_pb2.py",
-        "*.ipynb_checkpoints/",
-    ]
+_GENERATED_LINES = (
+    "*.min.js",
+    "*.min.css",
+    "*.map",
+    "*-lock.json",
+    "*.lock",
+    "go.sum",
+    "pnpm-lock.yaml",
+    "*.pb.go",
+    "*_pb2.py",
+    "*.ipynb_checkpoints/",
 )
+_DENIED, _GENERATED = GitIgnoreSpec.from_lines(_DENIED_LINES), GitIgnoreSpec.from_lines(_GENERATED_LINES)
+_MAYBE_DENIED, _MAYBE_GENERATED = (
+    re.compile("|".join(fnmatch.translate(line.rstrip("/")) for line in lines)) for lines in (_DENIED_LINES, _GENERATED_LINES)
+)
+"""Match the names that the lists could be about: for all others that is the end of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +121,19 @@ class _Patterns:
     name: str
     lines: tuple[tuple[int, str, GitIgnoreSpecPattern], ...]
     """Last first."""
+    any_name: re.Pattern[str]
+    """Finds the names that some pattern without an inner slash could speak about, and many more."""
+    any_path: re.Pattern[str]
+    """Likewise for paths below the base and patterns with one."""
 
     def check(self, path: str) -> tuple[bool, str] | None:
         """Return (matched, which pattern) of the last pattern that speaks about an entry itself, None when none does."""
+        if not self.lines:
+            return None
         below = path[len(self.base) :]
+        bare = below.rstrip("/")
+        if not self.any_name.search(bare[bare.rfind("/") + 1 :]) and not self.any_path.search(below):
+            return None
         for number, line, pattern in self.lines:
             if _is_about(pattern, below):
                 return bool(pattern.include), f"{self.name}:{number} {line}" if self.name else line
@@ -159,7 +171,7 @@ class Scope:
     def verdict(self, name: str, *, is_folder: bool) -> Verdict:
         """Say whether an entry of this folder belongs to the index; for a folder, whether it is worth entering."""
         path = self.path + name + "/" * is_folder
-        return self._refused(name, path, is_folder=is_folder) or self._accepted(path, is_folder=is_folder)
+        return self._refused(name, path, is_folder=is_folder) or self._accepted(name, path, is_folder=is_folder)
 
     def _refused(self, name: str, path: str, *, is_folder: bool) -> Verdict | None:
         if is_folder and (name in _NEVER or f"{self.root.path}/{path[:-1]}" in self.own_state):
@@ -175,29 +187,35 @@ class Scope:
                 if spoken[0]:
                     return Verdict(included=False, reason=f"ignored by {printable(spoken[1])}")
                 break
-        if _DENIED.check_file(path).include and not self._is_named(path):
+        maybe = self.root.include or _MAYBE_DENIED.match(name)  # A named file lets in the denied folder around it.
+        if maybe and _DENIED.check_file(path).include and not self._is_named(path):
             return Verdict(included=False, reason="on the deny list of keys and credentials; `include` may name the file")
         return None
 
-    def _accepted(self, path: str, *, is_folder: bool) -> Verdict:
-        included = self.includes.covers(path)
+    def _accepted(self, name: str, path: str, *, is_folder: bool) -> Verdict:
+        included = self.includes.covers(path) if self.includes.lines else None
         if included and included[0]:
             return Verdict(included=True, reason=f"include of the configuration: {included[1]}", notable=not is_folder)
         if "/." in f"/{path}" and not (is_folder and self._is_named(path)):
             return Verdict(included=False, reason="hidden; `include` may name it")
         if is_folder:
-            return Verdict(included=True, reason="a folder")
-        if _GENERATED.check_file(path).include:
-            return Verdict(included=False, reason="generated; `include` may name it")
-        kind = kind_of(path)
-        if kind is None:
-            return Verdict(included=False, reason="not a known text type; `include` may name it")
-        return Verdict(included=True, reason=f"a {kind} file", notable=True)
+            return _FOLDER
+        if _MAYBE_GENERATED.match(name) and _GENERATED.check_file(path).include:
+            return _GENERATED_FILE
+        return _BY_KIND[kind_of(name)]
 
     def _is_named(self, path: str) -> bool:
         """Whether `include` names this very file, or something below this folder, without wildcards on the way."""
         named = [pattern.removeprefix("/") for pattern in self.root.include]
         return any(name.startswith(path) if path.endswith("/") else name == path for name in named)
+
+
+_FOLDER = Verdict(included=True, reason="a folder")
+_GENERATED_FILE = Verdict(included=False, reason="generated; `include` may name it")
+_BY_KIND: Mapping[str | None, Verdict] = {
+    None: Verdict(included=False, reason="not a known text type; `include` may name it"),
+    **{kind: Verdict(included=True, reason=f"a {kind} file", notable=True) for kind in ("markdown", "text", "code")},
+}
 
 
 def scope_of(root: Root, own_state: Sequence[str], forgotten: frozenset[str] = frozenset()) -> Scope:
@@ -209,7 +227,34 @@ def scope_of(root: Root, own_state: Sequence[str], forgotten: frozenset[str] = f
 def _patterns(base: str, name: str, lines: tuple[str, ...]) -> _Patterns:
     """Compile patterns; a line that is none (git skips it too) is dropped without the others."""
     compiled = [(number, line, _pattern(line)) for number, line in enumerate(lines, 1)]
-    return _Patterns(base, name, tuple((n, line, made) for n, line, made in reversed(compiled) if made))
+    kept = tuple((n, line, made) for n, line, made in reversed(compiled) if made)
+    inner = [made for _, line, made in kept if _has_inner_slash(line)]
+    names = [made for _, line, made in kept if not _has_inner_slash(line)]
+    return _Patterns(base, name, kept, _any_of(names, on_names=True), _any_of(inner, on_names=False))
+
+
+def _has_inner_slash(line: str) -> bool:
+    return "/" in line.strip().removeprefix("!").rstrip("/") or "**" in line
+
+
+_NAME = re.compile(r"\^\(\?:\.\+/\)\?(.*?)(?:\(\?:\(\?P<ps_d>/\)\|\$\)|\(\?P<ps_d>/\))", re.DOTALL)
+"""How pathspec writes a pattern without an inner slash: any folders, the name, and a slash or the end."""
+_NOTHING, _EVERYTHING = re.compile("(?!)"), re.compile("")
+
+
+def _any_of(patterns: Sequence[GitIgnoreSpecPattern], *, on_names: bool) -> re.Pattern[str]:
+    """Return one expression that finds whatever one of some patterns finds: of most files it is all that must be asked."""
+    sources = [pattern.regex.pattern for pattern in patterns if pattern.regex is not None]
+    if on_names:  # In a name there is no folder to skip, and no slash at its end.
+        bodies = [_NAME.fullmatch(source) for source in sources]
+        if not all(bodies):
+            return _EVERYTHING
+        sources = [f"^{body[1]}$" for body in bodies if body]
+    plain = [re.sub(r"\(\?P<\w+>", "(?:", source) for source in sources]
+    try:
+        return re.compile("|".join(f"(?:{source})" for source in plain)) if plain else _NOTHING
+    except re.error:
+        return _EVERYTHING
 
 
 def _pattern(line: str) -> GitIgnoreSpecPattern | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import replace
-from pathlib import PurePosixPath
 
 from anchord.model import Document, Problem
 from anchord.sources.clean import clean
@@ -24,6 +23,7 @@ CODE = frozenset({".py", ".pyi", ".rs", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".
 _NAMES = {"readme": "markdown", "changelog": "markdown", "license": "text", "licence": "text", "copying": "text",
           "notice": "text", "authors": "text", "makefile": "code", "dockerfile": "code", "justfile": "code",
           "rakefile": "code", "gemfile": "code", "cmakelists.txt": "code"}  # fmt: skip
+_KINDS = {suffix: kind for kind, suffixes in (("code", CODE), ("text", TEXT), ("markdown", MARKDOWN)) for suffix in suffixes}
 _LANGUAGES = {
     "py": "python", "pyi": "python", "rs": "rust", "ts": "typescript", "mts": "typescript", "cts": "typescript", "tsx": "tsx",
     "js": "javascript", "jsx": "javascript", "mjs": "javascript", "cjs": "javascript", "go": "go", "java": "java",
@@ -47,12 +47,9 @@ _BINARY_SHARE = 0.1
 
 def kind_of(path: str) -> str | None:
     """Return the kind of a file by its name, None for one that is not known to be text."""
-    name = PurePosixPath(path).name.lower()
-    suffix = PurePosixPath(name).suffix
-    for kind, suffixes in (("markdown", MARKDOWN), ("text", TEXT), ("code", CODE)):
-        if name not in _NAMES and suffix in suffixes:
-            return kind
-    return _NAMES.get(name)
+    name = path.rpartition("/")[2].lower()
+    stem, dot, ending = name.rpartition(".")
+    return _NAMES.get(name) or (_KINDS.get(dot + ending) if stem.strip(".") else None)
 
 
 def language_of(path: str) -> str:
