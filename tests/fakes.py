@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 
 from anchord.config import KINDS
 from anchord.core.recipe import Plans, plans_of
+from anchord.description import doc_id
 from anchord.model import (
     UNSEEN,
     Absent,
@@ -40,7 +41,7 @@ from anchord.model import (
     Walk,
     printable,
 )
-from anchord.ports import Entering, unheard
+from anchord.ports import Entering, Judge, unheard
 from anchord.settings import Value, effective
 
 T = TypeVar("T")
@@ -115,8 +116,11 @@ class FakeFiles:
         self.contents[to] = self.contents.pop(origin)
         self.fingerprints[to] = replace(self.fingerprints.pop(origin), ctime_ns=self._clock())
 
-    def verdict(self, origin: Origin) -> Verdict:
+    def judge(self) -> Judge:
         """Say no to what is excluded, yes to all else."""
+        return self._verdict
+
+    def _verdict(self, origin: Origin) -> Verdict:
         reason = self.excluded.get(origin)
         return Verdict(included=reason is None, reason=reason or "a file of the fake", notable=reason is None)
 
@@ -288,8 +292,7 @@ class FakeStore:
 
     def ids_of(self, origin: Origin) -> Sequence[str]:
         """Return the ids of a file's rows."""
-        path = printable(origin.path)
-        return [row.id for row, _ in self.table.values() if (row.root, row.path) == (origin.root, path)]
+        return [row.id for row, _ in self.table.values() if row.doc_id == doc_id(origin)]
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""

@@ -41,12 +41,14 @@ from anchord.model import (
     Verdict,
     Walk,
 )
-from anchord.ports import Entering, World, unheard
+from anchord.ports import Entering, Judge, World, unheard
 from anchord.rows import MAX_BYTES, make_rows
 
-BATCH_FILES = 50
-BATCH_TEXTS = 64
-"""Texts embedded between two commits: about three seconds of work that a crash can cost, or a fresh save can wait for."""
+BATCH_FILES = 200
+BATCH_S = 3.0
+"""So long may be embedded between two commits: what a crash can cost, or a fresh save can wait for."""
+BATCH_TEXTS = (64, 2_048)
+"""The least and the most texts for that."""
 BATCH_ROWS = 4_096
 
 _LET_IN = Verdict(included=True, reason="found by a walk")
@@ -186,10 +188,11 @@ class Indexer:
         updates: list[Update] = []
         looks: list[_Look] = []
         texts = 0
+        judge = self._files.judge()
         for origin in dict.fromkeys(origins):
             if enough():
                 break
-            plan = self._plan(origin, gone)
+            plan = self._plan(origin, judge, gone)
             if isinstance(plan, Outcome):
                 yield plan
             elif isinstance(plan, _Look):
@@ -197,17 +200,17 @@ class Indexer:
             else:
                 updates.append(plan)
                 texts += len(plan.embed_texts)
-            if len(updates) + len(looks) >= BATCH_FILES or texts >= BATCH_TEXTS:
+            if len(updates) + len(looks) >= BATCH_FILES or texts >= self._batch_texts:
                 yield from self._finish(updates, looks)
                 updates, looks, texts = [], [], 0
         yield from self._finish(updates, looks)
 
-    def _plan(self, origin: Origin, gone: Collection[Origin] | None) -> Outcome | _Look | Update:
+    def _plan(self, origin: Origin, judge: Judge, gone: Collection[Origin] | None) -> Outcome | _Look | Update:
         known = self._catalogue.known(origin)
         seen = self._files.fingerprint(origin)
         if known and isinstance(seen, Absent) and gone is not None and origin not in gone:
             return Outcome(origin, Action.RETRY, "it left after the look at its folder")
-        decision = decide(self._files.verdict(origin), seen, known, self._recipe.digest(origin.root), MAX_BYTES)
+        decision = decide(judge(origin), seen, known, self._recipe.digest(origin.root), MAX_BYTES)
         match decision:
             case Skip(reason):
                 return Outcome(origin, Action.SKIPPED if known is None else Action.UNCHANGED, reason)
@@ -276,7 +279,7 @@ class Indexer:
         vectors = self._reused(list(texts))
         missing = [key for key in texts if key not in vectors]
         intended = not writing
-        for part in _parts(rows, set(missing)):
+        for part in _parts(rows, set(missing), self._batch_texts):
             fresh = [key for key in dict.fromkeys(row.vector_key for row in part) if key not in vectors]
             if fresh:
                 vectors.update(zip(fresh, self._embedder.embed([texts[key] for key in fresh]), strict=True))
@@ -290,6 +293,11 @@ class Indexer:
         self._catalogue.apply(updates)
         self.commits += bool(writing)
         return set(missing)
+
+    @property
+    def _batch_texts(self) -> int:
+        least, most = BATCH_TEXTS
+        return min(max(least, round(self._embedder.rate * BATCH_S)), most)
 
     def _keep_overwritten(self, ids: Sequence[str]) -> None:
         """Keep the vectors of rows that get another text under the same id: a heading came before it, or went."""
@@ -305,13 +313,13 @@ class Indexer:
         return vectors
 
 
-def _parts(rows: Sequence[Row], missing: set[str]) -> Iterator[Sequence[Row]]:
+def _parts(rows: Sequence[Row], missing: set[str], texts: int) -> Iterator[Sequence[Row]]:
     """Split rows so that a part needs at most a batch of new vectors: what is embedded is soon durable."""
     start, fresh = 0, set[str]()
     for at, row in enumerate(rows):
         if row.vector_key in missing:
             fresh.add(row.vector_key)
-        if len(fresh) >= BATCH_TEXTS or at - start + 1 >= BATCH_ROWS:
+        if len(fresh) >= texts or at - start + 1 >= BATCH_ROWS:
             yield rows[start : at + 1]
             start, fresh = at + 1, set()
     if start < len(rows):

@@ -30,11 +30,11 @@ _MADE_WITH = "made with"
 class LostModel:
     """Stands for a model that rows were made with and that is not on this machine any more."""
 
-    state, rate, embedded = "lost", 0.0, 0
+    state, embedded = "lost", 0
 
     def __init__(self, name: str, identity: str, dimension: int) -> None:
         """Remember what was lost."""
-        self.name, self.model, self.dimension = name, identity, dimension
+        self.name, self.model, self.dimension, self.rate = name, identity, dimension, 0.0
 
     def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - no lanes here
         """Refuse."""

@@ -12,6 +12,7 @@ from anchord.generation import REBUILD, RECHUNK, Building, Order, discard, left_
 from anchord.model import Action, Origin, Problem
 from anchord.roots import real, root_of
 from anchord.tally import Tally, log_outcome
+from anchord.upkeep import FOLD_COMMITS
 from anchord.workspace import Writer
 
 _TRIES = 25
@@ -91,7 +92,7 @@ def _build(writer: Writer, order: Order, summary: Summary, progress: Progress) -
 
 def _index(writer: Writer, due: Sequence[Origin], into: tuple[Summary, set[Origin]], progress: Progress) -> None:
     summary, gone = into
-    done, total = 0, len(due)
+    done, total, folded = 0, len(due), writer.indexer.commits
     for _ in range(_TRIES):
         again: list[Origin] = []
         for outcome in writer.indexer.index(due, gone=gone):
@@ -102,6 +103,9 @@ def _index(writer: Writer, due: Sequence[Origin], into: tuple[Summary, set[Origi
             summary.add(outcome)
             log_outcome(outcome)
             progress(done, total, "indexing")
+            if writer.indexer.commits - folded >= FOLD_COMMITS:
+                lance_upkeep.maintain(writer.store)
+                folded = writer.indexer.commits
         if not again:
             return
         due = again

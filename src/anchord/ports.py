@@ -29,6 +29,8 @@ from anchord.model import (
     Walk,
 )
 
+Judge = Callable[[Origin], Verdict]
+
 Entering = Callable[[Origin], None]
 """Is told of a folder that is about to be listed."""
 
@@ -40,8 +42,8 @@ def unheard(_: Origin) -> None:
 class Files(Protocol):
     """The roots' trees, read-only. Never follows a symbolic link, never blocks on a pipe, never leaves a root."""
 
-    def verdict(self, origin: Origin) -> Verdict:
-        """Say whether the rules let a path into the index."""
+    def judge(self) -> Judge:
+        """Return what says whether the rules, as they are now, let a path into the index; for many paths one after another."""
 
     def fingerprint(self, origin: Origin) -> Fingerprint | Absent | Problem:
         """Look at a path without reading its content."""
@@ -137,6 +139,10 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int:
         """Numbers in a vector."""
+
+    @property
+    def rate(self) -> float:
+        """Texts a second in the last batch; 0 when nothing was embedded yet."""
 
     def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
         """Return a vector a text, of length one. Urgent texts (a query) go before a backfill.

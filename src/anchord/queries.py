@@ -107,7 +107,7 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         hint = "`anchord roots` lists the roots" if found else "`anchord add FOLDER` makes its folder one"
         return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
     origin = Origin(found[0].name, found[1])
-    known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.verdict(origin)
+    known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.judge()(origin)
     decision = decide(verdict, seen, known, reader.means.recipe.digest(origin.root), MAX_BYTES)
     problem = known.problem if known else seen if isinstance(seen, Problem) else None
     return {

@@ -20,7 +20,7 @@ from anchord.workspace import Writer
 
 log = structlog.get_logger()
 
-COMMITS = 100
+FOLD_COMMITS = 100
 """After so many commits the table is folded even while there is more to do."""
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
@@ -53,7 +53,7 @@ class Upkeep:
     def fold_if_due(self, *, idle_s: float = 0.0) -> None:
         """Fold the table when enough was committed since."""
         commits = self._writer.indexer.commits - self._commits
-        if commits >= COMMITS or (commits >= _IDLE_COMMITS and idle_s >= _IDLE_S):
+        if commits >= FOLD_COMMITS or (commits >= _IDLE_COMMITS and idle_s >= _IDLE_S):
             self.fold()
 
     def fold(self) -> None:

@@ -151,9 +151,9 @@ def test_ignore_files_of_every_folder_hold_for_walks_and_single_paths(tree: Path
         write(tree, path)
     assert paths(walked(tree)) == sorted(kept)
     served = serve(tree)
-    assert all(served.verdict(at(path)).included for path in kept)
-    assert not any(served.verdict(at(path)).included for path in dropped)
-    assert served.verdict(at("excluded.md")).reason == "ignored by .git/info/exclude:1 excluded.md"
+    assert all(served.judge()(at(path)).included for path in kept)
+    assert not any(served.judge()(at(path)).included for path in dropped)
+    assert served.judge()(at("excluded.md")).reason == "ignored by .git/info/exclude:1 excluded.md"
 
 
 def test_an_ignore_file_brings_back_what_the_repository_s_own_exclude_took(tree: Path) -> None:
@@ -194,7 +194,7 @@ def test_what_is_no_plain_file_ignores_nothing(tree: Path) -> None:
     (tree / ".anchordignore").symlink_to(tree.parent / "outside" / "patterns")
     write(tree, "a.md")
     assert paths(walked(tree)) == ["a.md"]
-    assert serve(tree).verdict(at("a.md")).included
+    assert serve(tree).judge()(at("a.md")).included
 
 
 def test_the_own_state_is_not_walked(tree: Path) -> None:
@@ -466,7 +466,7 @@ def test_no_file_stays_open(tree: Path) -> None:
     for path in ("sub/a.md", "sub/none.md", "none/a.md", "sub/pipe.md", "sub/link.md", "sub/a.md/b.md"):
         served.fingerprint(at(path))
         served.read(at(path))
-        served.verdict(at(path))
+        served.judge()(at(path))
     served.walk("notes", "")
     assert open_files() == before
 

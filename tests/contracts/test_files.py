@@ -226,9 +226,9 @@ def test_what_the_rules_keep_out_is_there_but_not_in_a_walk(tree: Tree) -> None:
     walk = tree.files.walk(ROOT, "")
     assert isinstance(walk, Walk)
     assert ([found.path for found in walk.found], walk.skipped) == (["a.md"], 1)
-    assert tree.files.verdict(at("a.md")).included
+    assert tree.files.judge()(at("a.md")).included
     refused = Verdict(included=False, reason="exclude of the configuration: b.md")
-    assert tree.files.verdict(at("b.md")) == refused
+    assert tree.files.judge()(at("b.md")) == refused
     assert isinstance(tree.files.fingerprint(at("b.md")), Fingerprint)
 
 

@@ -14,6 +14,7 @@ from fakes import FakeStore
 
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lance_upkeep import maintain
+from anchord.description import doc_id
 from anchord.errors import OtherFormError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, Vector
 from anchord.ports import Store
@@ -39,9 +40,8 @@ def vector(*numbers: float) -> Vector:
 
 def row(row_id: str, path: str = "a.md", text: str = "some words", **others: str) -> Row:
     """Make a row whose vector's key is that of its text, as two rows of one text share it."""
-    made = Row(
-        row_id, f"doc of {path}", "notes", path, "markdown", "Guide > Part", "hash", f"key of {text}", text, text
-    )  # fmt: skip
+    document = doc_id(Origin(others.get("root", "notes"), path))
+    made = Row(row_id, document, "notes", path, "markdown", "Guide > Part", "hash", f"key of {text}", text, text)
     return replace(made, **others)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from anchord.core.rules import IGNORE_FILES, IgnoreFile, Scope, scope_of
 from anchord.model import Absent, Content, Fingerprint, Found, Origin, Problem, Root, Unstable, Verdict, Walk
-from anchord.ports import Entering, unheard
+from anchord.ports import Entering, Judge, unheard
 
 _READS = 4
 _PAUSE_S = 0.01
@@ -40,16 +40,32 @@ class FolderFiles:
         """Never let these absolute paths, and what is below them, into the index; replaces those named before."""
         self._forgotten = frozenset(paths)
 
-    def verdict(self, origin: Origin) -> Verdict:
-        """Say whether the rules let a path into the index, asking for each folder above it first."""
-        *folders, name = origin.path.split("/")
-        scope = self._top(self._roots[origin.root])
-        for folder in folders:
-            verdict = scope.verdict(folder, is_folder=True)
-            if not verdict.included:
-                return verdict
-            scope = scope.enter(folder, self._ignore_files(scope.root, f"{scope.path}{folder}/"))
-        return scope.verdict(name, is_folder=False)
+    def judge(self) -> Judge:
+        """Return a judge of paths; it asks for each folder above a path first, and reads the rules of a folder once."""
+        scopes: dict[Origin, Scope | Verdict] = {}
+
+        def inside(folder: Origin) -> Scope | Verdict:
+            if folder not in scopes:
+                above, _, name = folder.path.rpartition("/")
+                scopes[folder] = self._within(folder, inside(Origin(folder.root, above)), name)
+            return scopes[folder]
+
+        def verdict(origin: Origin) -> Verdict:
+            above, _, name = origin.path.rpartition("/")
+            top = Origin(origin.root, "")
+            if top not in scopes:
+                scopes[top] = self._top(self._roots[origin.root])
+            scope = inside(Origin(origin.root, above))
+            return scope if isinstance(scope, Verdict) else scope.verdict(name, is_folder=False)
+
+        return verdict
+
+    def _within(self, folder: Origin, above: Scope | Verdict, name: str) -> Scope | Verdict:
+        """Return the rules inside a folder, or why nothing of it is let in."""
+        if isinstance(above, Verdict):
+            return above
+        verdict = above.verdict(name, is_folder=True)
+        return above.enter(name, self._ignore_files(above.root, f"{folder.path}/")) if verdict.included else verdict
 
     def fingerprint(self, origin: Origin) -> Fingerprint | Absent | Problem:
         """Look at a path without reading it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from array import array
 from collections.abc import Sequence
 
@@ -27,18 +28,20 @@ class HashEmbedder:
     def __init__(self) -> None:
         """Start counting at 0."""
         self.embedded = 0
+        self.rate = 0.0
 
     def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - no lanes here
         """Return the vectors of texts."""
         self.embedded += len(texts)
-        return [_vector(text, self.dimension) for text in texts]
+        began = time.perf_counter()
+        vectors = [_vector(text, self.dimension) for text in texts]
+        self.rate = len(texts) / max(time.perf_counter() - began, 1e-6)
+        return vectors
 
     @property
     def state(self) -> str:
         """Always ready."""
         return "ready"
-
-    rate = 0.0
 
     def rest(self) -> None:
         """Nothing to end."""

@@ -26,6 +26,7 @@ import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
 
 from anchord.core.identity import row_checksum
+from anchord.description import doc_id
 from anchord.errors import OtherFormError, StoreDamagedError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
 
@@ -132,7 +133,8 @@ class LanceStore:
 
     def ids_of(self, origin: Origin) -> Sequence[str]:
         """Return the ids of a file's rows."""
-        where = f"path = {_quoted(printable(origin.path))} AND root = {_quoted(origin.root)}"
+        # Two names can print alike (a byte that is no UTF-8, and its four characters): the document's id tells them apart.
+        where = f"path = {_quoted(printable(origin.path))} AND doc_id = {_quoted(doc_id(origin))}"
         return list(self._select(where, ["id"])["id"].to_pylist())
 
     def ids_of_root(self, root: str) -> Sequence[str]:
