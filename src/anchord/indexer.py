@@ -165,6 +165,15 @@ class Indexer:
         self._catalogue.doubt(doubtful)
         return doubtful
 
+    def refuse(self, origin: Origin, reason: str) -> None:
+        """List a file with a problem, without rows, until it changes."""
+        read_ns, content = self._clock(), self._files.read(origin)
+        if isinstance(content, Content):
+            gone = tuple(placed.chunk_id for placed in self._present(origin, self._catalogue.known(origin)))
+            recipe = self._recipe.digest(origin.root)
+            known = Known(content.fingerprint, read_ns, digest(content.data), recipe, True, (), Problem(reason))
+            self._commit([Update(origin, known, Diff((), (), gone, 0, 0), (), reason)])
+
     def drop(self, ids: Sequence[str]) -> None:
         """Delete rows, keeping their vectors for a while."""
         for at in range(0, len(ids), BATCH_ROWS):

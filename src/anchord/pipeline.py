@@ -20,7 +20,8 @@ import structlog
 
 from anchord.barrier import Barrier
 from anchord.config import Config
-from anchord.errors import AnchordError, StoreDamagedError, StoreError
+from anchord.core.suspects import Suspects
+from anchord.errors import AnchordError, EmbedderError, StoreDamagedError, StoreError
 from anchord.generation import Building, Order, discard, left_over, needed
 from anchord.model import Action, Origin, Outcome, Root
 from anchord.survey import Survey
@@ -38,6 +39,7 @@ _MAX_RETRIES = 50
 _BACKLOG_FILES = 200
 _WAIT_FOR_ROOT_S = 15.0
 _ERRORS_BEFORE_RESTART = 4
+_AUDIT_S = 7 * 24 * 3600.0
 
 
 @dataclass(slots=True)
@@ -76,12 +78,14 @@ class Pipeline:
         self._barrier = Barrier()
         self._jobs: deque[Callable[[], None]] = deque()
         self._retries: dict[Origin, int] = {}
+        self._suspects = Suspects()
         self._resume_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._errors = 0
         self._next_supervise = 0.0
         self._build_at = 0.0
         self._audit_due = False
+        self._next_audit = time.monotonic() + _AUDIT_S
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
 
@@ -232,7 +236,7 @@ class Pipeline:
             self._index(list(survey.fresh), lambda: self._stopping or self.paused)
         elif survey.backlog:
             self._index(list(survey.backlog)[:_BACKLOG_FILES], self._backlog_should_wait)
-        elif self._audit_due:
+        elif self._audit_due or now >= self._next_audit:
             self._audit()
         elif self.building and now >= self._build_at:
             self._build(self.building)
@@ -257,16 +261,30 @@ class Pipeline:
         self._barrier.name({*self.survey.fresh, *self.survey.backlog}, newest)
 
     def _index(self, origins: list[Origin], enough: Callable[[], bool]) -> None:
+        origins = self._suspects.choose(origins)
         self.busy_with = origins[0].root
         commits = self.commits
         try:
             for outcome in self._writer.indexer.index(origins, enough, self.survey.gone):
                 self._take_outcome(outcome)
+        except EmbedderError as error:
+            suspect = self._suspects.failed(origins)
+            if suspect and not self._stopping:
+                self._condemn(suspect, error)
+            raise
         finally:
             self.busy_with = ""
             self._barrier.release()
+        self._suspects.worked(origins)
         self._worked(commits)
         self.upkeep.fold_if_due()
+
+    def _condemn(self, origin: Origin, error: EmbedderError) -> None:
+        """Name the file that makes the embedder fail, if the embedder works otherwise."""
+        with suppress(EmbedderError):
+            self._writer.means.embedder.embed(["a harmless text"])
+            self._writer.indexer.refuse(origin, f"{error.message}: not indexed until it changes")
+            self._finish(origin)
 
     def _worked(self, commits: int) -> None:
         if self.commits > commits:
@@ -301,7 +319,7 @@ class Pipeline:
 
     def _audit(self) -> None:
         doubtful = self._writer.indexer.audit()
-        self._audit_due = False
+        self._audit_due, self._next_audit = False, time.monotonic() + _AUDIT_S
         log.info("index.audited", doubtful=len(doubtful))
         self.survey.enqueue(doubtful)
 

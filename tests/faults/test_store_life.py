@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from anchord.adapters import lance_upkeep
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.lance import LanceStore
 from anchord.errors import EmbedderError
+from anchord.model import Vector
 from anchord.verification import Kind
 
 
@@ -246,6 +248,34 @@ def test_f10_an_embedder_that_fails_holds_the_work_with_a_reason_and_loses_nothi
         assert service.status()["pending"] == 1
     until(lambda: "new.md" in service.paths())
     assert service.reasons() == ""
+    assert service.is_right()
+
+
+def test_f11_one_file_that_the_embedder_fails_on_is_named_and_the_others_go_on(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.pipeline._FIRST_PAUSE_S", 0.05)
+    real = HashEmbedder.embed
+
+    def failing(embedder: HashEmbedder, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
+        if any("poison" in text for text in texts):
+            raise EmbedderError("the embedding process ended before it answered")
+        return real(embedder, texts, urgent=urgent)
+
+    monkeypatch.setattr(HashEmbedder, "embed", failing)
+    service.notes(6)
+    service.write("bad.md", "# Bad\n\nIt holds poison.\n")
+    service.start().sync()
+    until(lambda: service.paths() == {f"{n:03}.md" for n in range(6)})
+    until(lambda: not service.reasons())
+    (listed,) = service.status()["failed"]
+    assert listed["path"].endswith("bad.md")
+    assert listed["reason"] == "the embedding process ended before it answered: not indexed until it changes"
+    service.rescan()
+    assert service.reasons() == ""
+    service.write("bad.md", "# Good\n\nIt is harmless now.\n")
+    until(lambda: "bad.md" in service.paths())
+    assert service.status()["failed"] == []
     assert service.is_right()
 
 

@@ -1,0 +1,108 @@
+"""The daemon as a process of its own: stopped and continued, restarted by itself, a branch switched under it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from live.conftest import Home, home, until
+
+__all__ = ["home"]  # A fixture is found by its name here.
+
+
+def git(folder: Path, *arguments: str) -> None:
+    settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_daemon_over_its_ceiling_begins_anew_once_and_says_so_when_that_does_not_help(home: Home) -> None:
+    home.write("a.md", "# A\n\nA wombat.\n")
+    with (home.path / "config.toml").open("a") as config:
+        config.write("[store]\nmax_memory_mb = 1\n")
+    home.run()
+    assert home.process is not None
+    until(lambda: _is_helpless(home))
+    assert home.status()["pid"] == home.process.pid
+    assert (home.path / "run.log").read_text().count("daemon.restarting") == 1
+    assert home.found("wombat") == ["a.md"]
+    assert home.anchord("verify").returncode == 0
+
+
+def _is_helpless(home: Home) -> bool:
+    return home.answers() and any("a new process did not help" in reason for reason in home.status()["degraded"])
+
+
+def test_commands_of_mending_work_with_and_without_a_daemon(home: Home) -> None:
+    for n in range(60):
+        home.write(f"{n:02}.md", f"# Note {n}\n\nWords of note {n}.\n")
+    home.write("private/x.md", "# X\n\nA swordfish.\n")
+    home.run()
+    home.call("sync")
+    for command in (["rescan"], ["reindex"], ["reindex", "--force-rechunk"], ["rebuild"], ["verify", "--vectors", "all"]):
+        done = home.anchord(*command)
+        assert done.returncode == 0, (command, done.stderr)
+    assert home.anchord("forget", str(home.folder / "private")).returncode == 0
+    assert home.found("swordfish") == []
+    for file in home.folder.glob("*.md"):
+        file.unlink()
+    held = home.anchord("sync")
+    assert "60 files left root docs at once" in held.stderr
+    assert home.anchord("status").returncode == 1
+    assert home.terminate() == 0
+    assert "anchord confirm-delete docs" in home.anchord("index").stderr
+    assert home.anchord("confirm-delete", "docs").stdout.startswith("60 files of docs left the index")
+    assert home.dump() == []
+    assert home.anchord("forget", "--undo", str(home.folder / "private")).returncode == 0
+    for command in (["index"], ["rebuild"], ["reindex"], ["reindex", "--force-rechunk"], ["verify"]):
+        done = home.anchord(*command)
+        assert done.returncode == 0, (command, done.stderr)
+    assert [row["path"] for row in home.dump()] == ["private/x.md"]
+
+
+@pytest.mark.slow
+def test_c1_c8_a_daemon_that_was_stopped_while_18000_files_came_converges_and_tells_of_the_overflow(home: Home) -> None:
+    home.run()
+    home.call("sync")
+    assert home.process is not None
+    home.process.send_signal(signal.SIGSTOP)
+    for n in range(18_000):
+        home.write(f"f{n % 180}/n{n}.md", f"# Note {n}\n\nWords of note {n}.\n")
+        if n % 3 == 0:
+            os.replace(home.folder / f"f{n % 180}/n{n}.md", home.folder / f"top{n}.md")  # Events in a watched folder.
+    home.process.send_signal(signal.SIGCONT)
+    began = time.monotonic()
+    until(lambda: home.status()["overflows"] >= 1)
+    print(f"overflow shown after {time.monotonic() - began:.2f} s")  # noqa: T201 - a figure for the report
+    home.call("sync")
+    assert home.status()["files"] == 18_000
+    assert home.anchord("verify").returncode == 0
+
+
+@pytest.mark.slow
+def test_b10_a_checkout_of_2000_changed_files_and_back_embeds_nothing_on_the_way_back(home: Home) -> None:
+    for n in range(2_000):
+        home.write(f"d{n % 40}/n{n}.md", f"# Note {n}\n\nWords of note {n}.\n")
+    git(home.folder, "init", "-q", "-b", "main")
+    git(home.folder, "add", ".")
+    git(home.folder, "commit", "-qm", "one")
+    git(home.folder, "checkout", "-qb", "other")
+    for n in range(2_000):
+        home.write(f"d{n % 40}/n{n}.md", f"# Note {n}\n\nOther words of note {n}.\n")
+    git(home.folder, "commit", "-qam", "two")
+    git(home.folder, "checkout", "-q", "main")
+    home.run()
+    home.call("sync")
+    before = home.status()["embedded_total"]
+    git(home.folder, "checkout", "-q", "other")
+    home.call("sync")
+    assert home.status()["embedded_total"] == before + 2_000
+    assert len(home.call("search", query="other", mode="text", k=1000)["groups"]) > 0
+    git(home.folder, "checkout", "-q", "main")
+    home.call("sync")
+    assert home.found("other") == []
+    assert home.status()["embedded_total"] == before + 2_000
+    assert home.anchord("verify").returncode == 0
