@@ -182,6 +182,7 @@ class FakeCatalogue:
         """Start empty."""
         self.files: dict[Origin, _File] = {}
         self.writes: list[tuple[str, int]] = []
+        self.notes: dict[str, str] = {}
 
     def known(self, origin: Origin) -> Known | None:
         """Return what is known of a file."""
@@ -246,6 +247,14 @@ class FakeCatalogue:
             for placed in (*file.known.chunks, *(file.wanted or ())):
                 places[placed.chunk_id] = Spot(origin, placed.start_line, placed.end_line)
         return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
+
+    def note(self, key: str, value: str) -> None:
+        """Keep a small fact."""
+        self.notes[key] = value
+
+    def noted(self, key: str) -> str:
+        """Return a small fact."""
+        return self.notes.get(key, "")
 
     def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
         """Yield each wanted chunk id with its file."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from anchord.chunkers.layout import Count
 from anchord.core.decide import decide
 from anchord.core.diff import diff, row_hash
-from anchord.core.guard import is_alarming, missing, moves
+from anchord.core.guard import Leave, is_alarming, missing, moves, note_of
 from anchord.core.identity import digest
 from anchord.core.recipe import Recipe
 from anchord.model import (
@@ -51,6 +51,7 @@ BATCH_TEXTS = (64, 2_048)
 """The least and the most texts for that."""
 BATCH_ROWS = 4_096
 
+_ASK = Leave()
 _LET_IN = Verdict(included=True, reason="found by a walk")
 
 
@@ -100,19 +101,10 @@ class Indexer:
 
     # Which paths
 
-    def reconcile(
-        self,
-        root: str,
-        prefix: str = "",
-        entering: Entering = unheard,
-        let_go: Collection[Origin] = (),
-        *,
-        confirmed: bool = False,
-    ) -> Reconciled:
+    def reconcile(self, root: str, prefix: str = "", entering: Entering = unheard, leave: Leave = _ASK) -> Reconciled:
         """Compare a tree with the catalogue by fingerprints alone; no content is read.
 
-        The whole of a root goes through the delete guard, unless it is `confirmed` that the missing files may go; those to
-        `let_go` were through it before.
+        Missing files of a whole root go through the delete guard; `leave` says which need not.
         """
         walk = self._files.walk(root, prefix, entering)
         known = self._catalogue.overview(root, prefix)
@@ -128,8 +120,12 @@ class Indexer:
         left = missing(walk, known)
         new = {path: seen for path in due if path not in known and isinstance(seen := looks[path], Fingerprint)}
         moved = moves(left, new)
-        lost = {path: left[path] for path in left.keys() - set(moved.values()) if Origin(root, path) not in let_go}
-        holding = not prefix and not confirmed and is_alarming(lost, known, walk)
+        lost = {path: left[path] for path in left.keys() - set(moved.values()) if Origin(root, path) not in leave.let_go}
+        noted = self._catalogue.noted(note_of(root))
+        recent = max(leave.recent, int(noted or 0))
+        holding = not prefix and not leave.confirmed and is_alarming(lost, known, walk, recent)
+        if not prefix and (str(recent) if holding else "") != noted:
+            self._catalogue.note(note_of(root), str(recent) if holding else "")
         if holding:
             left = {path: left[path] for path in left.keys() - lost.keys()}
         return Reconciled(

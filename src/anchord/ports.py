@@ -85,6 +85,12 @@ class Catalogue(Protocol):
     def spots(self, chunk_ids: Sequence[str]) -> Mapping[str, Spot]:
         """Return where chunks stand now; unknown ids are left out."""
 
+    def note(self, key: str, value: str) -> None:
+        """Keep a small fact."""
+
+    def noted(self, key: str) -> str:
+        """Return a small fact, "" when there is none."""
+
     def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
         """Yield each id that the store should hold, with its file."""
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import structlog
 
 from anchord.config import WatchConfig
-from anchord.core.guard import LEAST_FILES
+from anchord.core.guard import LEAST_FILES, Leave
 from anchord.core.rules import changes_rules
 from anchord.core.settle import Settling
 from anchord.indexer import Reconciled
@@ -149,7 +149,8 @@ class Survey:
         return any(self.roots.polled(name) for name in self.roots.states)
 
     def _walk(self, name: str, folder: str, *, confirmed: bool = False) -> Reconciled:
-        found = self._writer.indexer.reconcile(name, folder, self.roots.enter, self.gone, confirmed=confirmed)
+        leave = Leave(confirmed, self.gone, sum(count for _, count in self._recent(name)))
+        found = self._writer.indexer.reconcile(name, folder, self.roots.enter, leave)
         self.roots.prune(Origin(name, folder), found.folders)
         self.moved.update(found.moved)
         return found
@@ -191,13 +192,17 @@ class Survey:
         """Whether so much left that the whole root must be walked, and the guard asked, before rows go."""
         if not missing:
             return False
-        now, let_go = time.monotonic(), self._let_go.setdefault(root, deque())
-        while let_go and let_go[0][0] < now - _AT_ONCE_S:
-            let_go.popleft()
-        device = self.roots.device(root)
+        let_go, device = self._recent(root), self.roots.device(root)
         if sum(count for _, count in let_go) + len(missing) >= LEAST_FILES:
             return True
         if any(fingerprint.device not in (UNSEEN.device, device) for fingerprint in missing.values()):
             return True
-        let_go.append((now, len(missing)))
+        let_go.append((time.monotonic(), len(missing)))
         return False
+
+    def _recent(self, root: str) -> deque[tuple[float, int]]:
+        """Return when how many files were let go lately."""
+        let_go = self._let_go.setdefault(root, deque())
+        while let_go and let_go[0][0] < time.monotonic() - _AT_ONCE_S:
+            let_go.popleft()
+        return let_go

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from anchord.chunkers.layout import Count
-from anchord.core.guard import is_alarming, missing, moves
+from anchord.core.guard import is_alarming, missing, moves, note_of
 from anchord.core.recipe import Recipe
 from anchord.model import Content, Known, Origin, Row, Spot, Unstable, Vector, Walk, printable
 from anchord.ports import Catalogue, Embedder, Files, Store
@@ -143,7 +143,7 @@ def _guarded(root: str, walk: Walk, catalogue: Catalogue) -> Iterator[Origin]:
     left = missing(walk, known)
     new = {found.path: found.fingerprint for found in walk.found if found.path not in known}
     lost = {path: left[path] for path in left.keys() - set(moves(left, new).values())}
-    if is_alarming(lost, known, walk):
+    if is_alarming(lost, known, walk, int(catalogue.noted(note_of(root)) or 0)):
         yield from (Origin(root, path) for path in lost)
 
 

@@ -97,6 +97,7 @@ def forget(
 
 
 def _confirm_here(of: Places, name: str) -> dict[str, Any]:
+    from anchord.core.guard import Leave
     from anchord.workspace import open_writer
 
     writer = open_writer(of, configuration(of), [])
@@ -105,7 +106,7 @@ def _confirm_here(of: Places, name: str) -> dict[str, Any]:
             raise UsageError(f"no root `{name}`", f"there are: {', '.join(sorted(writer.by_name)) or 'none'}")
         writer.catalogue.note("clean", "0")
         held = writer.indexer.reconcile(name).held
-        found = writer.indexer.reconcile(name, confirmed=True)
+        found = writer.indexer.reconcile(name, leave=Leave(confirmed=True))
         for _ in writer.indexer.index(found.gone, gone=found.gone):
             pass
         return {"name": name, "let_go": held}

@@ -8,12 +8,25 @@ files are back. A file whose inode, size and time of writing turn up under anoth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
-from anchord.model import UNSEEN, Fingerprint, Known, Walk
+from anchord.model import UNSEEN, Fingerprint, Known, Origin, Walk
 
 LEAST_FILES = 50
 """Fewer are let go without asking, as long as the root is on the device that it was on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """What may leave a root without asking the guard again."""
+
+    confirmed: bool = False
+    """Everything: a person said so."""
+    let_go: Collection[Origin] = ()
+    """These files: they were through the guard before."""
+    recent: int = 0
+    """How many left a moment ago: they count as missing at once with those that are missing now."""
 
 
 def moves(gone: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> dict[str, str]:
@@ -29,13 +42,18 @@ def moves(gone: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> di
     return found
 
 
-def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Known], walk: Walk) -> bool:
+def note_of(root: str) -> str:
+    """Return the key of the note how many files had left just before a root's rows were held: for as long as they are."""
+    return f"left before the hold of {root}"
+
+
+def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Known], walk: Walk, recent: int = 0) -> bool:
     """Whether too much is missing: of a whole root, or of what was on a device of which nothing is seen any more."""
     seen = {UNSEEN.device, walk.device, *(found.fingerprint.device for found in walk.found)}
     left = Counter(fingerprint.device for fingerprint in lost.values())
     before = Counter(each.fingerprint.device for each in known.values())
     by_device = any(must_hold(count, before[device], same_device=device in seen) for device, count in left.items())
-    return by_device or must_hold(len(lost), len(known), same_device=True)
+    return bool(lost) and (by_device or must_hold(len(lost) + recent, len(known) + recent, same_device=True))
 
 
 def missing(walk: Walk, known: Mapping[str, Known]) -> dict[str, Fingerprint]:
