@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,7 @@ NEXT = "next"
 SCHEMA = 2
 _IDS_A_FILTER = 1_000
 _SCAN_ROWS = 65_536
+_SIZE_S = 5.0
 _TROUBLE = (RuntimeError, OSError, ValueError)
 """What lancedb raises; Rust's errors come as RuntimeError."""
 _TEXT_COLUMNS = (
@@ -65,6 +67,7 @@ class LanceStore:
                 (read-only) it is not there.
         """
         self._dimension = dimension
+        self._measured: tuple[float, int] = (float("-inf"), 0)
         self.form = SCHEMA
         """The schema of the table; an older one is read and written as it is until a new generation replaces it."""
         self._uri = uri
@@ -224,9 +227,9 @@ class LanceStore:
 
         def ask(table: Any) -> tuple[int, int, int]:  # noqa: ANN401 - likewise
             fragments = int(table.stats()["fragment_stats"]["num_fragments"])
-            return int(table.count_rows()), fragments, len(table.list_versions())
+            return int(table.count_rows()), fragments, self._versions(table)
 
-        return StoreStats(*self._read(ask), self._bytes())
+        return StoreStats(*self._read(ask), self._size())
 
     def count(self) -> int:
         """Count the rows."""
@@ -241,14 +244,19 @@ class LanceStore:
         """Where upkeep finds the table."""
         return f"{self._uri}/{self.name}.lance"
 
-    def _bytes(self) -> int:
-        """Size on disk with old versions; 0 for a store that is not a local folder."""
-        sizes = 0
-        for folder, _, names in os.walk(self._uri):
-            for name in names:
-                with suppress(OSError):  # Upkeep removes files meanwhile.
-                    sizes += os.lstat(os.path.join(folder, name)).st_size
-        return sizes
+    def _versions(self, table: Any) -> int:  # noqa: ANN401 - likewise
+        """Count the versions by their manifests: to read each of some hundred takes longer than all the rest."""
+        with suppress(OSError):
+            return sum(name.endswith(".manifest") for name in os.listdir(f"{self.dataset}/_versions"))
+        return len(table.list_versions())
+
+    def _size(self) -> int:
+        """Return the size on disk with old versions, measured at most every few seconds; 0 where it is not a local folder."""
+        measured, size = self._measured
+        if time.monotonic() - measured > _SIZE_S:
+            size = _bytes(self._uri)
+            self._measured = (time.monotonic(), size)
+        return size
 
     def _select(self, where: str, columns: list[str]) -> Any:  # noqa: ANN401 - likewise
         return self._read(lambda table: table.search().where(where).select(columns).limit(None).to_arrow())
@@ -264,6 +272,19 @@ class LanceStore:
             with _reading():
                 self._table = self._db.open_table(self.name)
                 return ask(self._table)
+
+
+def _bytes(folder: str) -> int:
+    size, folders = 0, [folder]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # Upkeep removes files meanwhile.
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    with suppress(OSError):
+                        size += entry.stat(follow_symlinks=False).st_size
+    return size
 
 
 def create_indices(table: Any) -> None:  # noqa: ANN401 - likewise
