@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import structlog
 
 from anchord.config import WatchConfig
-from anchord.core.guard import LEAST_FILES, Leave
+from anchord.core.guard import LEAST_FILES, Leave, moves
 from anchord.core.rules import changes_rules
 from anchord.core.settle import Settling
 from anchord.indexer import Reconciled
@@ -172,14 +172,18 @@ class Survey:
             return
         due: dict[Origin, float] = {}
         missing: dict[Origin, Fingerprint] = {}
+        there: dict[str, Fingerprint] = {}
         for path, first in paths.items():
             origin = Origin(root, path)
-            if isinstance(self._writer.files.fingerprint(origin), Fingerprint):
-                due[origin] = first
+            seen = self._writer.files.fingerprint(origin)
+            if isinstance(seen, Fingerprint):
+                due[origin], there[path] = first, seen
             else:
                 found = self._walk(root, path)
                 due.update(dict.fromkeys(found.due, first))
                 missing.update(found.gone)
+        left = {origin.path: fingerprint for origin, fingerprint in missing.items()}
+        self.moved.update({Origin(root, new): Origin(root, old) for new, old in moves(left, there).items()})
         if self._is_alarming(root, missing):
             due = {origin: first for origin, first in due.items() if origin not in missing}
             self.reconcile(root)

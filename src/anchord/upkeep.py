@@ -12,7 +12,6 @@ import psutil
 import structlog
 
 from anchord.adapters import lance_upkeep
-from anchord.core.identity import fields_digest
 from anchord.model import Origin
 from anchord.verification import Difference, verify_settled
 from anchord.verifying import repair
@@ -99,7 +98,5 @@ class Upkeep:
         if not differences:
             return []
         self.mended += len(differences)
-        log.warning(
-            "index.differed", differences=len(differences), files=fields_digest(*(str(d.origin) for d in differences))[:8]
-        )
+        log.warning("index.differed", differences=len(differences))
         return repair(writer, differences)

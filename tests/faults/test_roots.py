@@ -170,6 +170,15 @@ def test_moved_files_are_moves_for_the_guard_and_embed_nothing(service: Service)
     assert service.is_right()
 
 
+def test_a_renamed_file_is_a_move(service: Service) -> None:
+    service.notes(3)
+    service.start().sync()
+    os.rename(service.folder / "001.md", service.folder / "renamed.md")
+    until(lambda: service.paths() == {"000.md", "002.md", "renamed.md"})
+    assert service.pipeline.counters.work.actions["moved"] == 1
+    assert service.embedded() == 3
+
+
 def test_files_that_vanish_while_they_are_read_again_are_held_too(service: Service) -> None:
     """The backlog names files that were there; the disk goes before they are read."""
     service.notes(LEAST_FILES + 10)

@@ -202,8 +202,8 @@ class SqliteCatalogue:
     def counts(self) -> Mapping[str, tuple[int, int]]:
         """Return (files with chunks or with nothing to chunk, chunks wanted) by root; unusable files are not counted."""
         rows = self._db.execute(
-            "SELECT root, count(DISTINCT CASE WHEN digest != '' THEN id END), count(chunk_id) "
-            "FROM files LEFT JOIN chunks ON file=id AND generation=wanted GROUP BY root"
+            "SELECT root, sum(digest != ''), sum((SELECT count(*) FROM chunks WHERE file=id AND generation=wanted)) "
+            "FROM files GROUP BY root"
         )
         return {root: (files, chunks) for root, files, chunks in rows}
 
