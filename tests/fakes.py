@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from anchord.config import KINDS
+from anchord.core.diff import row_hash
 from anchord.core.recipe import Plans, plans_of
 from anchord.description import doc_id
 from anchord.model import (
@@ -256,11 +257,11 @@ class FakeCatalogue:
         """Return a small fact."""
         return self.notes.get(key, "")
 
-    def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
-        """Yield each wanted chunk id with its file."""
+    def wanted_rows(self) -> Iterator[tuple[str, str, Origin]]:
+        """Yield each wanted row's id and hash, with its file."""
         for origin, file in list(self.files.items()):
             for placed in _wanted(file):
-                yield placed.chunk_id, origin
+                yield placed.chunk_id, placed.row_hash, origin
 
 
 def _wanted(file: _File) -> tuple[Placed, ...]:
@@ -339,6 +340,10 @@ class FakeStore:
     def ids(self) -> Sequence[str]:
         """Return the id of every row."""
         return list(self.table)
+
+    def hashes(self) -> Sequence[tuple[str, str]]:
+        """Return id and hash of every row."""
+        return [(row_id, row_hash(row)) for row_id, (row, _) in self.table.items()]
 
     def spoiled(self, ids: Sequence[str]) -> Sequence[str]:
         """Return those rows whose bytes a test changed behind the store's back."""

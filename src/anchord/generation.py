@@ -98,7 +98,6 @@ class Building:
         means = writer.wanted
         means.note_in(self.catalogue)
         self.catalogue.note("clean", "0")
-        self.catalogue.note(_WHY, "")
         self.catalogue.flush()
         self.catalogue.close()
         before = writer.means.embedder
@@ -107,6 +106,7 @@ class Building:
             mark.flush()
         finish_promotion(writer.places, str(self._folder))
         writer.catalogue = SqliteCatalogue(writer.places.catalogue)
+        writer.catalogue.note(_WHY, "")
         writer.store = LanceStore(str(self._folder), means.dimension, means.embedder.model, table=TABLE)
         writer.means = means
         world = World(writer.files, writer.catalogue, writer.store, means.embedder, writer.vanished, time.time_ns)
@@ -166,11 +166,17 @@ class Building:
         away = []
         for root in self._writer.roots:
             found = self._indexer.reconcile(root.name)
-            if found.trouble:
+            if found.trouble or found.held:
                 away.append(root.name)
             self._gone.update(found.gone)
             self._queue.update(dict.fromkeys(found.due))
         self.waits_for = tuple(away)
+
+
+def away_from(writer: Writer) -> tuple[str, ...]:
+    """Return the roots that cannot be seen as a whole now: what serves keeps their rows, no new generation could make them."""
+    found = {root.name: writer.indexer.reconcile(root.name) for root in writer.roots}
+    return tuple(name for name, seen in found.items() if seen.trouble or seen.held)
 
 
 def needed(writer: Writer) -> Order | None:

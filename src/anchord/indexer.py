@@ -139,16 +139,21 @@ class Indexer:
         )
 
     def audit(self) -> Sequence[Origin]:
-        """Compare the ids of the whole table with the catalogue's, after an unclean stop or when their numbers differ.
+        """Compare ids and hashes of the whole table with the catalogue's, after an unclean stop or when their numbers differ.
 
-        Rows of no file go; files with a missing or a doubled row are returned, to be read and written again.
+        Rows of no file go; files with a missing, a doubled or another row are returned, to be read and written again.
         """
-        wanted = dict(self._catalogue.chunk_ids())
-        present = Counter(self._store.ids())
+        wanted: dict[str, Origin] = {}
+        hashes: dict[str, str] = {}
+        for chunk_id, hashed, origin in self._catalogue.wanted_rows():
+            wanted[chunk_id], hashes[chunk_id] = origin, hashed
+        rows = self._store.hashes()
+        present = Counter(chunk_id for chunk_id, _ in rows)
+        other = [chunk_id for chunk_id, hashed in rows if hashed and hashes.get(chunk_id, hashed) != hashed]
         extra = [chunk_id for chunk_id in present if chunk_id not in wanted]
         doubled = [chunk_id for chunk_id, times in present.items() if times > 1 and chunk_id in wanted]
         self.drop([*extra, *doubled])
-        gone = [*(chunk_id for chunk_id in wanted if chunk_id not in present), *doubled]
+        gone = [*(chunk_id for chunk_id in wanted if chunk_id not in present), *doubled, *other]
         origins = list(dict.fromkeys(wanted[chunk_id] for chunk_id in gone))
         self._catalogue.doubt(origins)
         return origins

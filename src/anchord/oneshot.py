@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from anchord.adapters import lance_upkeep
 from anchord.errors import UsageError
-from anchord.generation import REBUILD, RECHUNK, Building, Order, discard, left_over, needed
+from anchord.generation import REBUILD, RECHUNK, Building, Order, away_from, discard, left_over, needed
 from anchord.model import Action, Origin, Problem
 from anchord.roots import real, root_of
 from anchord.tally import Tally, log_outcome
@@ -78,15 +78,16 @@ def bring_up_to_date(writer: Writer, paths: Sequence[str], progress: Progress, h
 def _build(writer: Writer, order: Order, summary: Summary, progress: Progress) -> None:
     """Build the new generation and put it in place; where a root is away the present one is kept and kept up."""
     building = Building(writer, order)
+    building.waits_for = away_from(writer)
     while not building.finished:
-        for outcome in building.step(lambda: False):
-            summary.add(outcome)
-            log_outcome(outcome)
-        progress(building.done, building.done + building.due, "building a new index")
         if building.waits_for:
             summary.away.append(f"a new index ({order.why}) waits for {', '.join(building.waits_for)}, which is away")
             building.close()
             return
+        for outcome in building.step(lambda: False):
+            summary.add(outcome)
+            log_outcome(outcome)
+        progress(building.done, building.done + building.due, "building a new index")
     building.promote()
 
 

@@ -324,7 +324,12 @@ class Pipeline:
         self.survey.enqueue(doubtful)
 
     def _build(self, building: Building) -> None:
-        """Do a part of a new generation; put it in place once it is ready."""
+        """Do a part of a new generation; put it in place once it is ready. Rows that are held or away it could not make."""
+        states = self.survey.roots.states
+        building.waits_for = tuple(name for name, state in states.items() if state.trouble or state.held)
+        if building.waits_for:
+            self._build_at = time.monotonic() + _WAIT_FOR_ROOT_S
+            return
         for outcome in building.step(self._backlog_should_wait):
             self.counters.work.add(outcome)
             self.counters.done += 1

@@ -91,8 +91,8 @@ class Catalogue(Protocol):
     def noted(self, key: str) -> str:
         """Return a small fact, "" when there is none."""
 
-    def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
-        """Yield each id that the store should hold, with its file."""
+    def wanted_rows(self) -> Iterator[tuple[str, str, Origin]]:
+        """Yield each row that the store should hold: its id, its hash, and its file."""
 
 
 class Store(Protocol):
@@ -127,6 +127,9 @@ class Store(Protocol):
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
+
+    def hashes(self) -> Sequence[tuple[str, str]]:
+        """Return id and hash (`core.diff.row_hash`) of every row, repeats included; "" for a row without one."""
 
     def spoiled(self, ids: Sequence[str]) -> Iterable[str]:
         """Return the ids of those rows whose bytes are not those that were written."""

@@ -75,7 +75,7 @@ def keep(catalogue: Catalogue, origin: Origin, state: Known | None) -> None:
 
 
 def wanted(catalogue: Catalogue) -> set[tuple[str, Origin]]:
-    return set(catalogue.chunk_ids())
+    return {(chunk_id, origin) for chunk_id, _, origin in catalogue.wanted_rows()}
 
 
 # intend and apply
@@ -157,7 +157,7 @@ def test_applying_twice_is_applying_once(catalogue: Catalogue) -> None:
     keep(catalogue, A, known(chunk("x")))
     catalogue.apply([update(A, known(chunk("x")))])
     assert catalogue.known(A) == known(chunk("x"))
-    assert list(catalogue.chunk_ids()) == [("x", A)]
+    assert list(catalogue.wanted_rows()) == [("x", chunk("x").row_hash, A)]
 
 
 def test_forgetting_an_unknown_file_is_no_error(catalogue: Catalogue) -> None:
@@ -399,11 +399,11 @@ def step(catalogue: Catalogue, name: str, origin: Origin, state: Known | None) -
 
 
 def observed(catalogue: Catalogue) -> Sequence[object]:
-    ids = [chunk_id for chunk_id, _ in catalogue.chunk_ids()]
+    ids = [chunk_id for chunk_id, _, _ in catalogue.wanted_rows()]
     return (
         [catalogue.known(origin) for origin in ORIGINS],
         [catalogue.overview("notes", ""), catalogue.overview("notes", "b.md"), catalogue.overview("other", "")],
-        sorted(catalogue.chunk_ids()),
+        sorted(catalogue.wanted_rows()),
         list(catalogue.failures()),
         catalogue.spots(ids),
     )

@@ -14,6 +14,7 @@ from fakes import FakeStore
 
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lance_upkeep import maintain
+from anchord.core.diff import row_hash
 from anchord.description import doc_id
 from anchord.errors import OtherFormError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, Vector
@@ -217,6 +218,11 @@ def test_asking_for_nothing_gives_nothing(store: Store) -> None:
 def test_unknown_and_repeated_ids_give_each_row_once(store: Store) -> None:
     fill(store, row("1"), row("2"))
     assert [each.id for each in store.rows(["2", "9", "2"])] == ["2"]
+
+
+def test_the_hash_of_a_row_is_kept_with_it(store: Store) -> None:
+    fill(store, row("1"), row("2", path="b.md"))
+    assert sorted(store.hashes()) == [("1", row_hash(row("1"))), ("2", row_hash(row("2", path="b.md")))]
 
 
 def test_statistics_count_the_rows(store: Store) -> None:

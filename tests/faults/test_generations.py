@@ -168,7 +168,8 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
 
         def older(dimension: int, model: str) -> Any:  # noqa: ANN401 - of pyarrow
             schema = real(dimension, model)
-            schema = schema.remove(schema.get_field_index("checksum"))
+            for column in ("checksum", "row_hash"):
+                schema = schema.remove(schema.get_field_index(column))
             return schema.with_metadata({**schema.metadata, b"anchord.schema": b"1"})
 
         then.setattr(lance, "_schema", older)
@@ -229,6 +230,24 @@ def test_a_root_that_is_away_is_waited_for(service: Service) -> None:
     until(lambda: service.status()["generation"]["waits_for"] == ["docs"])
     assert found(service, "words3") == {"d3.md"}
     (service.base / "away").rename(service.folder)
+    service.pipeline._build_at = 0.0
+    built(service)
+    assert service.is_right()
+
+
+def test_rows_that_are_held_are_waited_for(service: Service) -> None:
+    service.notes(60)
+    service.start().sync()
+    service.stop()
+    service.folder.rename(service.base / "kept")
+    service.folder.mkdir()
+    service.settings = SETTINGS + SMALL
+    service.start()
+    until(lambda: service.status()["generation"]["waits_for"] == ["docs"])
+    assert len(service.paths()) == 60
+    service.folder.rmdir()
+    (service.base / "kept").rename(service.folder)
+    service.sync()
     service.pipeline._build_at = 0.0
     built(service)
     assert service.is_right()

@@ -125,6 +125,20 @@ def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: P
     again.close()
 
 
+def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_mended_by_the_audit(tmp_path: Path) -> None:
+    index = Index(tmp_path)
+    index.write("note.md", "# Note\n\nRemember the milk.\n")
+    index.sync()
+    (older,) = index.store.rows(index.store.ids())
+    index.write("note.md", "# Note  \n\nRemember the milk.\n")
+    index.sync()
+    index.store.upsert([older], index.store.vectors_of([older.id]))
+    assert {str(d.kind) for d in index.verify().differences} == {"text"}
+    again = restarted(index)
+    assert not again.verify().differences
+    again.close()
+
+
 def test_an_embedder_that_fails_leaves_nothing_half_done(tmp_path: Path) -> None:
     index = Index(tmp_path)
     index.write("guide.md", guide())

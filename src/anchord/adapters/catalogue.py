@@ -193,11 +193,13 @@ class SqliteCatalogue:
         )
         return [chunk for (chunk,) in rows]
 
-    def chunk_ids(self) -> Iterator[tuple[str, Origin]]:
-        """Yield each wanted chunk id with its file."""
-        rows = self._db.execute("SELECT chunk_id, root, path FROM chunks JOIN files ON files.id=file WHERE generation=wanted")
-        for chunk, root, path in rows:
-            yield chunk, _origin(root, path)
+    def wanted_rows(self) -> Iterator[tuple[str, str, Origin]]:
+        """Yield each wanted row's id and hash, with its file."""
+        rows = self._db.execute(
+            "SELECT chunk_id, row_hash, root, path FROM chunks JOIN files ON files.id=file WHERE generation=wanted"
+        )
+        for chunk, row_hash, root, path in rows:
+            yield chunk, row_hash, _origin(root, path)
 
     def counts(self) -> Mapping[str, tuple[int, int]]:
         """Return (files with chunks or with nothing to chunk, chunks wanted) by root; unusable files are not counted."""

@@ -26,6 +26,7 @@ import lancedb
 import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
 
+from anchord.core.diff import row_hash
 from anchord.core.identity import row_checksum
 from anchord.description import doc_id
 from anchord.errors import OtherFormError, StoreDamagedError, StoreError
@@ -45,10 +46,12 @@ _TROUBLE = (RuntimeError, OSError, ValueError)
 _TEXT_COLUMNS = (
     "id", "doc_id", "path", "root", "kind", "room", "content_hash", "vector_key", "header_path", "text", "search_text"
 )  # fmt: skip
+_SUMMED = (*_TEXT_COLUMNS, "row_hash")
+"""What a row's checksum covers, besides its vector."""
 
 
 def _schema(dimension: int, model: str) -> pa.Schema:
-    fields = [pa.field(name, pa.string(), nullable=False) for name in _TEXT_COLUMNS]
+    fields = [pa.field(name, pa.string(), nullable=False) for name in (*_TEXT_COLUMNS, "row_hash")]
     fields.append(pa.field("vector", pa.list_(pa.float32(), dimension)))
     source = pa.struct([pa.field("source", pa.string()), pa.field("header_path", pa.string())])
     fields.append(pa.field("metadata", source))
@@ -124,7 +127,8 @@ class LanceStore:
 
     def _batch(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> pa.Table:
         columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in _TEXT_COLUMNS}
-        fields = zip(*(columns[name] for name in _TEXT_COLUMNS), strict=True)
+        columns["row_hash"] = [row_hash(row) for row in rows]
+        fields = zip(*(columns[name] for name in _SUMMED), strict=True)
         sums = [row_checksum(texts, vectors[row.vector_key]) for texts, row in zip(fields, rows, strict=True)]
         numbers = b"".join(vectors[row.vector_key] for row in rows)
         values = pa.Array.from_buffers(pa.float32(), len(numbers) // 4, [None, pa.py_buffer(numbers)])
@@ -205,6 +209,13 @@ class LanceStore:
         """Return the id of every row, repeats included."""
         return list(self._read(lambda table: table.search().select(["id"]).limit(None).to_arrow()["id"].to_pylist()))
 
+    def hashes(self) -> Sequence[tuple[str, str]]:
+        """Return id and hash of every row, repeats included."""
+        if self.form < SCHEMA:
+            return [(chunk_id, "") for chunk_id in self.ids()]
+        found = self._read(lambda table: table.search().select(["id", "row_hash"]).limit(None).to_arrow())
+        return list(zip(found["id"].to_pylist(), found["row_hash"].to_pylist(), strict=True))
+
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, in no order, without holding the table in memory."""
         for batch in self._scan(_TEXT_COLUMNS):
@@ -214,10 +225,10 @@ class LanceStore:
         """Yield the ids of those rows whose bytes are not those that were written."""
         if self.form < SCHEMA:
             return
-        columns = (*_TEXT_COLUMNS, "vector", "checksum")
+        columns = (*_SUMMED, "vector", "checksum")
         found = (self._select(_among("id", some), list(columns)).to_batches() for some in _slices(ids))
         for batch in (batch for batches in found for batch in batches):
-            texts = zip(*(batch[name].to_pylist() for name in _TEXT_COLUMNS), strict=True)
+            texts = zip(*(batch[name].to_pylist() for name in _SUMMED), strict=True)
             for fields, vector, wanted in zip(texts, self._numbers(batch), batch["checksum"].to_pylist(), strict=True):
                 if row_checksum(fields, vector) != wanted:
                     yield fields[0]
