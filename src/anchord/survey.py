@@ -28,6 +28,8 @@ log = structlog.get_logger()
 
 _AT_ONCE_S = 30.0
 """Deletions closer together than this are weighed as one."""
+_LEAVING_QUIET_S = 1.0
+_LEAVING_MOST_S = 10.0
 _JITTER = 0.1
 
 
@@ -54,6 +56,9 @@ class Survey:
         self._settling = Settling(config.settle_ms / 1000, config.max_wait_ms / 1000)
         self._hints: dict[Origin, float] = {}
         self._let_go: dict[str, deque[tuple[float, int]]] = {}
+        self._leaving: dict[str, dict[str, float]] = {}
+        """By root: paths of which something is gone, with the time of the hint."""
+        self._left_at: dict[str, float] = {}
         self._next_reconcile = 0.0
         self._next_poll = 0.0
 
@@ -69,7 +74,8 @@ class Survey:
 
     def __len__(self) -> int:
         """Count the files and hints that wait."""
-        return len(self.fresh) + len(self.backlog) + len(self._settling) + len(self._hints)
+        leaving = sum(map(len, self._leaving.values()))
+        return len(self.fresh) + len(self.backlog) + len(self._settling) + len(self._hints) + leaving
 
     @property
     def hinted(self) -> bool:
@@ -82,7 +88,8 @@ class Survey:
         """Return when something is due next, by the steady clock."""
         times = [self._next_reconcile, *([self._next_poll] if self._polls() else [])]
         settled = self._settling.next_at()
-        return min([*times, *([] if settled is None else [settled])])
+        leaving = [self._leave_at(root) for root in self._leaving]
+        return min([*times, *leaving, *([] if settled is None else [settled])])
 
     def drain(self, *, everything: bool) -> None:
         """Move hints through the settling to the files that are due."""
@@ -95,7 +102,9 @@ class Survey:
         for origin, first in self._settling.due(time.monotonic(), all_of_it=everything):
             due.setdefault(origin.root, {})[origin.path] = first
         for root, paths in due.items():
-            self._look(root, paths)
+            self._look(root, paths, patient=not everything)
+        for root in [root for root in self._leaving if everything or self._leave_at(root) <= time.monotonic()]:
+            self._look(root, self._leaving.pop(root), patient=False)
 
     def is_time(self, now: float) -> bool:
         """Walk what is due to be walked: everything now and then, often what nothing tells of; say whether something was."""
@@ -143,7 +152,12 @@ class Survey:
     def drop(self, name: str) -> list[Origin]:
         """Forget all that waits of a root; return the files."""
         self._settling.drop(name)
+        self._leaving.pop(name, None)
         return [origin for origin in (*self.fresh, *self.backlog) if origin.root == name]
+
+    def _leave_at(self, root: str) -> float:
+        """Return when what left a root is looked at: once nothing more leaves, or after the longest wait."""
+        return min(self._left_at[root] + _LEAVING_QUIET_S, min(self._leaving[root].values()) + _LEAVING_MOST_S)
 
     def _polls(self) -> bool:
         return any(self.roots.polled(name) for name in self.roots.states)
@@ -165,25 +179,34 @@ class Survey:
         state.trouble, state.held, state.skipped, state.scanned = found.trouble, found.held, found.skipped, True
         state.note_problems(found.folder_problems, time.time_ns())
 
-    def _look(self, root: str, paths: dict[str, float]) -> None:
-        """Find out what hints are about: files, folders, things gone, or the rules of the whole root."""
+    def _look(self, root: str, paths: dict[str, float], *, patient: bool) -> None:
+        """Find out what hints are about: files, folders, things gone, or the rules of the whole root.
+
+        What is gone, and did not only move, waits a moment if there is time: more may follow, and then the guard must know.
+        """
         if "" in paths or any(map(changes_rules, paths)):
             self.reconcile(root)
             return
         due: dict[Origin, float] = {}
         missing: dict[Origin, Fingerprint] = {}
         there: dict[str, Fingerprint] = {}
+        left_by: dict[Origin, str] = {}
         for path, first in paths.items():
-            origin = Origin(root, path)
-            seen = self._writer.files.fingerprint(origin)
+            seen = self._writer.files.fingerprint(Origin(root, path))
             if isinstance(seen, Fingerprint):
-                due[origin], there[path] = first, seen
-            else:
-                found = self._walk(root, path)
-                due.update(dict.fromkeys(found.due, first))
-                missing.update(found.gone)
-        left = {origin.path: fingerprint for origin, fingerprint in missing.items()}
-        self.moved.update({Origin(root, new): Origin(root, old) for new, old in moves(left, there).items()})
+                due[Origin(root, path)], there[path] = first, seen
+                continue
+            found = self._walk(root, path)
+            due.update(dict.fromkeys(found.due, first))
+            missing.update(found.gone)
+            left_by.update(dict.fromkeys(found.gone, path))
+        self._pair(root, due, missing, there)
+        if patient:
+            places = set(self.moved.values())
+            for origin in [origin for origin in missing if origin not in places]:
+                del missing[origin], due[origin]
+                self._leaving.setdefault(root, {}).setdefault(left_by[origin], paths[left_by[origin]])
+                self._left_at[root] = time.monotonic()
         if self._is_alarming(root, missing):
             due = {origin: first for origin, first in due.items() if origin not in missing}
             self.reconcile(root)
@@ -191,6 +214,19 @@ class Survey:
             self.gone.update(missing)
         for origin, first in sorted(due.items(), key=lambda item: item[0] in missing):
             self.fresh.setdefault(origin, first)
+
+    def _pair(
+        self, root: str, due: dict[Origin, float], missing: dict[Origin, Fingerprint], there: dict[str, Fingerprint]
+    ) -> None:
+        """Note which of the missing files stand elsewhere now."""
+        if not missing:
+            return
+        for origin in due.keys() - missing.keys():
+            seen = self._writer.files.fingerprint(origin)
+            if isinstance(seen, Fingerprint):
+                there[origin.path] = seen
+        left = {origin.path: fingerprint for origin, fingerprint in missing.items()}
+        self.moved.update({Origin(root, new): Origin(root, old) for new, old in moves(left, there).items()})
 
     def _is_alarming(self, root: str, missing: dict[Origin, Fingerprint]) -> bool:
         """Whether so much left that the whole root must be walked, and the guard asked, before rows go."""
