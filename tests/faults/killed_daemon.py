@@ -1,0 +1,80 @@
+"""`anchord run` that ends itself by SIGKILL at a step of its work.
+
+    ANCHORD_KILL="upsert after 2" python tests/faults/killed_daemon.py FOLDER
+
+The step is one of `PLACES`; the moment is before the call, after it, or `during`: a while after it began, in milliseconds of
+ANCHORD_KILL_AFTER_MS. The number says which call. Nothing else of the daemon is other than it is, but that the table is folded
+after every second commit, for else no fold would be seen in so short a life.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+PLACES = {
+    "read": "anchord.adapters.files:FolderFiles.read",
+    "chunk": "anchord.indexer:make_rows",
+    "embed": "anchord.adapters.hashing:HashEmbedder.embed",
+    "intend": "anchord.adapters.catalogue:SqliteCatalogue.intend",
+    "upsert": "anchord.adapters.lance:LanceStore.upsert",
+    "vanished": "anchord.adapters.vanished:VanishedVectors.put",
+    "delete": "anchord.adapters.lance:LanceStore.delete",
+    "apply": "anchord.adapters.catalogue:SqliteCatalogue.apply",
+    "maintain": "anchord.adapters.lance_upkeep:maintain",
+}
+"""Step -> module:name of what does it."""
+_COMMITS = 2
+
+
+def die() -> None:
+    """End as by `kill -9`."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(60)  # The signal comes before this is over.
+
+
+def kill_at(place: str, moment: str, nth: int, after_ms: float) -> None:
+    """Have the n-th call of a step end the process."""
+    module, _, name = PLACES[place].partition(":")
+    holder: Any = importlib.import_module(module)
+    *outer, name = name.split(".")
+    for part in outer:
+        holder = getattr(holder, part)
+    real: Callable[..., Any] = getattr(holder, name)
+    calls = 0
+
+    def deadly(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - stands for any call
+        nonlocal calls
+        calls += 1
+        if calls == nth and moment == "before":
+            die()
+        if calls == nth and moment == "during":
+            threading.Timer(after_ms / 1000, die).start()
+        result = real(*args, **named)
+        if calls == nth and moment == "after":
+            die()
+        return result
+
+    setattr(holder, name, deadly)
+
+
+def main() -> None:
+    """Run the daemon with what the environment says."""
+    place, moment, nth = os.environ["ANCHORD_KILL"].split()
+    kill_at(place, moment, int(nth), float(os.environ.get("ANCHORD_KILL_AFTER_MS", "1")))
+    upkeep: Any = importlib.import_module("anchord.upkeep")
+    assert hasattr(upkeep, "FOLD_COMMITS")
+    upkeep.FOLD_COMMITS = _COMMITS
+    sys.argv = ["anchord", "run", *sys.argv[1:]]
+    importlib.import_module("anchord.cli").main()
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # This folder; its modules are nobody's libraries.
+    main()

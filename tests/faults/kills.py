@@ -1,0 +1,147 @@
+"""A real daemon that is killed again and again while its files change; each next one ends where an undisturbed one would.
+
+After each kill the daemon is started as it is, and asked: does `anchord verify --vectors all` find no difference (CONV)? Is no
+id in `anchord dump` twice? Was each text embedded that neither the table nor the vanished vectors held at the moment of the
+kill, and no other (MIN)? What they held is read from a copy of the home, so that looking changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from faults.killed_daemon import PLACES
+from faults.operations import operate
+from faults.runs import DivergenceError, Figures
+from faults.tree import Tree
+from faults.watched import missing_from
+from live.conftest import Home, until
+
+from anchord.errors import NotRunningError
+from anchord.places import find_places
+
+SCRIPT = Path(__file__).with_name("killed_daemon.py")
+MOMENTS = ("before", "after", "during")
+_PLANTED = 8
+_OPERATIONS = 60
+_PAUSE_S = 0.04
+_LAST_WAIT_S = 3.0
+_SETTLE = "[watch]\nsettle_ms = 20\nmax_wait_ms = 200\n"
+
+
+class Victim:
+    """A home with an index, and a tree that changes."""
+
+    def __init__(self, base: Path, seed: str) -> None:
+        """Index a few files in peace."""
+        self.home = Home(base, "hash")
+        (self.home.path / "config.toml").write_text(self.home.settings + _SETTLE)
+        self.tree = Tree(self.home.folder, base / "outside")
+        self.figures = Figures()
+        self._rng = Random(seed)  # noqa: S311 - a test's dice
+        self._base = base
+        self.done: list[str] = []
+        for _ in range(_PLANTED):
+            self._change("create")
+        self.home.run()
+        self.home.call("sync")
+        self.home.terminate()
+
+    def close(self) -> None:
+        """End what still runs."""
+        process = self.home.process
+        if process is not None and process.poll() is None:
+            self.home.kill()
+
+    def round(self, place: str, moment: str, nth: int) -> None:
+        """Kill a daemon at a step while files change, start the next, and hold both to what they promise.
+
+        Raises:
+            DivergenceError: the index is not what it should be, or cost more than it should.
+        """
+        self.done = [f"(kill {moment} {place} number {nth})"]
+        try:
+            self._kill(place, moment, nth)
+            self._judge(self._missing())
+        except AssertionError as error:
+            log = (self.home.path / "run.log").read_text("utf-8", "replace")[-3000:]
+            raise DivergenceError("\n".join([str(error), "after", *(f"  {done}" for done in self.done), log])) from error
+
+    def _kill(self, place: str, moment: str, nth: int) -> None:
+        environment = {"ANCHORD_KILL": f"{place} {moment} {nth}", "ANCHORD_KILL_AFTER_MS": f"{self._rng.random() * 15:.3f}"}
+        with (self.home.path / "run.log").open("ab") as log:
+            process = self.home.process = subprocess.Popen(
+                [sys.executable, str(SCRIPT), str(self.home.folder)],
+                env=self.home.environment | environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        until(lambda: process.poll() is not None or self._answers())
+        for _ in range(_OPERATIONS):
+            if process.poll() is not None:
+                break
+            self._change()
+            time.sleep(self._rng.random() * 2 * _PAUSE_S)
+        try:
+            process.wait(_LAST_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self.done.append("(it was not reached: killed from outside)")
+            self.home.kill()
+        assert process.returncode == -signal.SIGKILL, f"the daemon ended with {process.returncode}"
+        self.figures.daemon_kills += 1
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.home.call("ping"))
+        except NotRunningError:
+            return False
+
+    def _change(self, name: str = "") -> None:
+        done = operate(self.tree, self._rng, name)
+        if done:
+            self.done.append(done)
+            self.figures.operations += 1
+
+    def _missing(self) -> set[str]:
+        """Return the keys of the vectors that the tree needs and that the kill left nowhere."""
+        with tempfile.TemporaryDirectory(dir=self._base) as folder:
+            copy = Path(folder) / "home"
+            shutil.copytree(self.home.path, copy, ignore=shutil.ignore_patterns("run"))
+            return missing_from(find_places({"ANCHORD_HOME": str(copy)}))
+
+    def _judge(self, missing: set[str]) -> None:
+        home = self.home
+        home.run()
+        home.call("sync")
+        embedded = home.status()["embedded_total"]
+        self.figures.syncs += 1
+        self.figures.embedded += embedded
+        self.figures.needed += len(missing)
+        verified = home.anchord("verify", "--vectors", "all")
+        twice = [row for row, times in Counter(row["id"] for row in home.call("dump")).items() if times > 1]
+        assert verified.returncode == 0, f"CONV: {verified.stdout}{verified.stderr}"
+        assert not twice, f"CONV: ids that are there twice: {twice}"
+        assert embedded == len(missing), f"MIN: {embedded} texts were embedded, where {len(missing)} were in no row"
+        assert not os.path.lexists(home.path / "data" / "damaged"), "CONV: a kill alone damages nothing"
+        assert home.terminate() == 0
+
+
+def run_kills(seed: int, kills: int) -> Figures:
+    """Kill daemons of one home at random steps; divergences are among the figures."""
+    rng = Random(f"kills {seed}")  # noqa: S311 - a test's dice
+    with tempfile.TemporaryDirectory(prefix="anchord-") as base:
+        victim = Victim(Path(base), f"kills {seed}")
+        try:
+            for _ in range(kills):
+                victim.round(rng.choice(list(PLACES)), rng.choice(MOMENTS), rng.choice((1, 1, 2, 3, 5)))
+        except DivergenceError as error:
+            victim.figures.divergences.append(f"kills, seed {seed}\n{error}")
+        finally:
+            victim.close()
+        return victim.figures

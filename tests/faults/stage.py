@@ -1,0 +1,224 @@
+"""An index on the stage: the wiring of `scenarios` with a clock that can be moved on, faults at labelled steps, and a crash."""
+
+from __future__ import annotations
+
+import copy
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from faults.losses import back_up
+from scenarios.conftest import COUNT, Index
+
+from anchord.adapters import lance_upkeep
+from anchord.adapters.hashing import HashEmbedder
+from anchord.core.identity import vector_key
+from anchord.core.rules import changes_rules
+from anchord.errors import StoreError
+from anchord.indexer import Reconciled
+from anchord.model import Fingerprint, Origin, Vector
+from anchord.verification import Difference, Rebuild, rebuild, verify
+
+LATER_NS = 10_000_000_000
+"""So much later a file is read that its times are trusted."""
+
+STEPS = (
+    "files.read", "embedder.embed", "catalogue.intend", "store.upsert", "vanished.put", "store.delete", "catalogue.apply",
+    "catalogue.seen", "store.refresh",
+)  # fmt: skip
+"""Port and method at which the writer can end or fail, before or after it; `store.refresh` is the last step of upkeep."""
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing may catch it."""
+
+
+def failures(label: str) -> tuple[Exception, ...]:
+    """Return what a step can raise besides the end of everything."""
+    broken = OSError(5, "Input/output error")
+    return {
+        "files": (broken,),
+        "embedder": (broken,),
+        "store": (StoreError("the disk is full"), broken),
+        "catalogue": (sqlite3.OperationalError("disk I/O error"), StoreError("locked")),
+        "vanished": (StoreError("the disk is full"), sqlite3.OperationalError("disk I/O error")),
+    }[label.partition(".")[0]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is raised, at which call of a step, before or after it was done."""
+
+    label: str
+    nth: int
+    after: bool
+    error: BaseException
+
+    def __str__(self) -> str:
+        """Name the place."""
+        name = "kill" if isinstance(self.error, Killed) else f"{type(self.error).__name__}({self.error})"
+        return f"{name} {'after' if self.after else 'before'} {self.label} number {self.nth}"
+
+
+class Recorder(HashEmbedder):
+    """Remembers the keys of the texts that it was given."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        super().__init__()
+        self.keys: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
+        """Return the vectors of texts."""
+        self.keys += [vector_key(self.model, text) for text in texts]
+        vectors = super().embed(texts, urgent=urgent)
+        self.rate = 0.0  # Batches grow with the speed; these stay as they are, so that a sequence is the same each time.
+        return vectors
+
+
+@dataclass(slots=True)
+class Due:
+    """Files to look at, and those among them of which a look at their folder says that they are gone."""
+
+    origins: dict[Origin, None] = field(default_factory=dict)
+    gone: set[Origin] = field(default_factory=set)
+
+    def joined(self, other: Due) -> Due:
+        """Return both; the other's files come later."""
+        return Due(self.origins | other.origins, self.gone | other.gone)
+
+    def add(self, found: Reconciled) -> None:
+        """Take in what a walk found."""
+        self.origins.update(dict.fromkeys(found.due))
+        self.gone.update(found.gone)
+
+
+class Stage(Index):
+    """An index whose clock runs ahead when told so, and whose end can be a crash."""
+
+    embedder: Recorder
+    ahead_ns = 0
+    armed: Fault | None = None
+    _calls = 0
+
+    def open(self) -> None:
+        """Open the stores with our clock."""
+        super().open()
+        assert hasattr(self.indexer, "_clock")
+        self.indexer._clock = lambda: time.time_ns() + self.ahead_ns
+        self.judge = copy.copy(self.files)
+        self._patch()
+
+    def crash(self) -> None:
+        """Open the stores again as a process that was killed leaves them: nothing written back, nothing closed.
+
+        The files of SQLite are copied while they are open and put back after they are closed, which undoes what closing did.
+        """
+        images = {file: file.read_bytes() for file in self._databases() if not file.name.endswith("-shm")}
+        self.close()
+        for file in self._databases():
+            file.unlink()
+        for file, image in images.items():
+            file.write_bytes(image)
+        self.open()
+
+    def _databases(self) -> list[Any]:
+        return [*self.base.glob("state.sqlite*"), *self.base.glob("vectors.sqlite*")]
+
+    # What is, and what should be
+
+    def rebuilt(self) -> tuple[Rebuild, ...]:
+        """Read and chunk the whole tree anew."""
+        return tuple(rebuild(["tree"], (self.judge, self.catalogue), self.recipe, COUNT))
+
+    def differences(self, parts: Iterable[Rebuild]) -> tuple[Difference, ...]:
+        """Compare with a rebuild, every vector included."""
+        return verify(parts, self.catalogue, self.store, (HashEmbedder(), None)).differences
+
+    def has(self, keys: Iterable[str]) -> set[str]:
+        """Return which vectors exist: in the table, or among the vanished."""
+        asked = sorted(keys)
+        return {*self.store.vectors(asked), *self.vanished.get(asked)} if asked else set()
+
+    # The daemon's steps
+
+    def look(self, paths: Iterable[str]) -> Due:
+        """Return what hints lead to, as the daemon's writer does."""
+        due = Due()
+        for path in paths:
+            origin = Origin("tree", path)
+            if not path or changes_rules(path):
+                due.add(self.indexer.reconcile("tree"))
+            elif isinstance(self.files.fingerprint(origin), Fingerprint):
+                due.origins[origin] = None
+            else:
+                due.add(self.indexer.reconcile("tree", path))
+        return due
+
+    def walk(self) -> Due:
+        """Return what a walk of the whole tree finds to do."""
+        due = Due()
+        due.add(self.indexer.reconcile("tree"))
+        return due
+
+    def audit(self) -> Due:
+        """Compare all ids, as a start after an unclean stop does."""
+        return Due(dict.fromkeys(self.indexer.audit()))
+
+    def maintain(self) -> None:
+        """Fold the table."""
+        lance_upkeep.maintain(self.store)
+
+    def back_up(self) -> None:
+        """Keep a copy of the databases and the table, as they are on the disk after a good stop."""
+        self.close()
+        back_up(self.base)
+        self.open()
+
+    # Faults
+
+    def arm(self, fault: Fault) -> None:
+        """Have a step raise at its n-th call from now on, once, also when that comes after a restart."""
+        self.disarm()
+        self.armed = fault
+        self._calls = 0
+        self._patch()
+
+    def disarm(self) -> None:
+        """Take a fault back that was not reached."""
+        if self.armed:
+            port, method = self.armed.label.split(".")
+            vars(getattr(self, port)).pop(method, None)
+        self.armed = None
+
+    def _patch(self) -> None:
+        if self.armed is None:
+            return
+        port, method = self.armed.label.split(".")
+        thing, fault = getattr(self, port), self.armed
+        real: Callable[..., Any] = getattr(type(thing), method)
+
+        def faulty(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - stands for any method
+            self._calls += 1
+            if self._calls < fault.nth:
+                return real(thing, *args, **named)
+            self.disarm()
+            if fault.after:
+                real(thing, *args, **named)
+            raise fault.error
+
+        setattr(thing, method, faulty)
+
+
+def random_kill(rng: Random) -> Fault:
+    """Choose where the writer ends."""
+    return Fault(rng.choice(STEPS), rng.choice((1, 1, 1, 1, 2, 3)), rng.random() < 0.5, Killed())
+
+
+def random_failure(rng: Random) -> Fault:
+    """Choose which call fails, and how."""
+    label = rng.choice(STEPS)
+    return Fault(label, rng.choice((1, 1, 1, 2, 3)), rng.random() < 0.5, rng.choice(failures(label)))

@@ -1,0 +1,156 @@
+"""The same operations under a running service: real watcher, real loop, bursts of changes, pauses, restarts, dropped events.
+
+After each `sync`, without any other look at the tree, the index equals a rebuild (CONV). A burst that came while the service
+was paused or stopped costs exactly the texts that the tree then needs and that were nowhere (MIN). While it follows a burst it
+may embed what stood there for a moment too, and no one can say what that was.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from unittest.mock import patch
+
+import structlog
+from faults.operations import operate
+from faults.runs import DivergenceError, Figures
+from faults.service import Service
+from faults.tree import Tree
+
+from anchord.adapters.config_file import load_config
+from anchord.adapters.vanished import VanishedVectors
+from anchord.model import Origin
+from anchord.places import Places
+from anchord.survey import Survey
+from anchord.verification import rebuild
+from anchord.workspace import open_reader
+
+WAYS = ("followed", "followed", "paused", "stopped", "deaf")
+_PLANTED = 6
+_MOST_AT_ONCE = 6
+_LONGEST_PAUSE_S = 0.06
+_PATIENCE_S = 60.0
+
+
+def missing_from(places: Places) -> set[str]:
+    """Return the keys of the vectors that the trees of a home need and that neither its table nor its vanished vectors have."""
+    reader = open_reader(places, load_config(places.config))
+    vanished = VanishedVectors(places.vanished)
+    try:
+        roots = [root.name for root in reader.roots]
+        parts = rebuild(roots, (reader.files, reader.catalogue), reader.means.recipe, reader.means.count)
+        wanted = sorted({each.row.vector_key for part in parts for _, each in part.made.values()})
+        return set(wanted) - {*reader.store.vectors(wanted), *vanished.get(wanted)}
+    finally:
+        vanished.close()
+        reader.close()
+
+
+class Watched:
+    """A tree under a running service."""
+
+    def __init__(self, base: Path, seed: str) -> None:
+        """Plant some files and start."""
+        self.service = Service(base)
+        self.tree = Tree(self.service.folder, base / "outside")
+        self.figures = Figures(services=1)
+        self.done: list[str] = []
+        self._rng = Random(seed)  # noqa: S311 - a test's dice
+        self._deaf = 0.0
+        """The share of all hints that are dropped."""
+        self._patch = patch.object(Survey, "hint", self._partly_deaf())
+        self._patch.start()
+        self._change(_PLANTED, name="create")
+        self.service.start()
+        self._check()
+
+    def close(self) -> None:
+        """Stop the service."""
+        self.service.stop()
+        self._patch.stop()
+
+    def step(self, way: str) -> None:
+        """Change the tree while the service is in one of `WAYS`, sync, and hold it to what it promises.
+
+        Raises:
+            DivergenceError: the index is not what it should be, or cost more than it should.
+        """
+        self.done.append(f"({way}:)")
+        times = self._rng.randint(1, _MOST_AT_ONCE)
+        if way == "stopped":
+            self.service.stop()
+            self._change(times)
+            missing = missing_from(self.service.places)
+            self.service.start()
+            self._check(0, missing)
+        elif way == "paused":
+            before = self.service.embedded()
+            self.service.pipeline.pause(paused=True)
+            self._change(times)
+            missing = missing_from(self.service.places)
+            self.service.pipeline.pause(paused=False)
+            self._check(before, missing)
+        elif way == "deaf":
+            self._deaf = self._rng.choice((0.3, 0.7, 1.0))
+            self.figures.overflows += self._deaf == 1.0
+            self._change(times, self._pause())
+            self._check()
+            self._deaf = 0.0
+        else:
+            self._change(times, self._pause())
+            self._check()
+
+    def _partly_deaf(self) -> Callable[[Survey, Origin], None]:
+        real, rng = Survey.hint, Random(0)  # noqa: S311 - likewise
+
+        def hint(survey: Survey, origin: Origin) -> None:
+            if rng.random() < self._deaf:
+                self.figures.dropped += 1
+            else:
+                real(survey, origin)
+
+        return hint
+
+    def _pause(self) -> float:
+        return self._rng.choice((0.0, _LONGEST_PAUSE_S))
+
+    def _change(self, times: int, pause_s: float = 0.0, name: str = "") -> None:
+        for _ in range(times):
+            done = operate(self.tree, self._rng, name)
+            if done:
+                self.done.append(done)
+                self.figures.operations += 1
+            time.sleep(self._rng.random() * pause_s)
+
+    def _check(self, before: int = 0, missing: set[str] | None = None) -> None:
+        self.figures.syncs += 1
+        found = [] if self.service.pipeline.sync(_PATIENCE_S) else [f"CONV: never in sync: {self.service.pipeline.trouble}"]
+        found += [f"CONV: {d.kind} {d.origin.path!r} {d.chunk_id}" for d in self.service.verify().differences]
+        if missing is not None:
+            embedded = self.service.embedded() - before
+            self.figures.embedded += embedded
+            self.figures.needed += len(missing)
+            if embedded != len(missing):
+                found.append(f"MIN: {embedded} texts were embedded, where {len(missing)} were in no row")
+        if found:
+            raise DivergenceError("\n".join([*found, "after", *(f"  {done}" for done in self.done)]))
+
+
+def run_watched(seed: int, steps: int) -> Figures:
+    """Run some steps under one service; a divergence is among the figures."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    rng = Random(f"watched {seed}")  # noqa: S311 - a test's dice
+    with tempfile.TemporaryDirectory(prefix="anchord-") as base:
+        watched = Watched(Path(base), f"watched {seed}")
+        try:
+            for _ in range(steps):
+                watched.step(rng.choice(WAYS))
+        except DivergenceError as error:
+            watched.figures.divergences.append(f"watched, seed {seed}, {steps} steps\n{error}")
+        finally:
+            watched.close()
+        return watched.figures
