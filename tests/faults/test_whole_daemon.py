@@ -28,6 +28,7 @@ def test_a_daemon_over_its_ceiling_begins_anew_once_and_says_so_when_that_does_n
     home.run()
     assert home.process is not None
     until(lambda: _is_helpless(home))
+    home.call("sync")
     assert home.status()["pid"] == home.process.pid
     assert (home.path / "run.log").read_text().count("daemon.restarting") == 1
     assert home.found("wombat") == ["a.md"]
