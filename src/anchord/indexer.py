@@ -62,7 +62,7 @@ class Reconciled:
     due: tuple[Origin, ...] = ()
     """Files to look at; what has gone comes last, so that rows come before others go."""
     gone: Mapping[Origin, Fingerprint] = field(default_factory=dict)
-    """Those among them that are not there any more, as they were."""
+    """Those among them that are not there any more, or have been emptied, as they were."""
     moved: Mapping[Origin, Origin] = field(default_factory=dict)
     """New place -> old place."""
     held: int = 0
@@ -128,9 +128,10 @@ class Indexer:
             self._catalogue.note(note_of(root), str(recent) if holding else "")
         if holding:
             left = {path: left[path] for path in left.keys() - lost.keys()}
+        emptied = {path: known[path].fingerprint for path in due if path in known and _is_empty(looks[path])}
         return Reconciled(
             due=tuple(Origin(root, path) for path in (*due, *left)),
-            gone={Origin(root, path): fingerprint for path, fingerprint in left.items()},
+            gone={Origin(root, path): fingerprint for path, fingerprint in (left | emptied).items()},
             moved={Origin(root, path): Origin(root, old) for path, old in moved.items()},
             held=len(lost) if holding else 0,
             folders=walk.folders,
@@ -190,7 +191,8 @@ class Indexer:
         """Bring files up to date, many to a commit; an outcome is given once it is durable.
 
         Before each file `enough` is asked; once it says yes, what was begun is finished and the rest is left. With `gone`, the
-        rows of a file that is not there go only if it is among those; any other is to be looked for again, through the guard.
+        rows of a file that is not there, or is empty as one that is just being written, go only if it is among those; any
+        other is to be looked for again, through the guard.
 
         Raises:
             EmbedderError, StoreError: nothing of the batch at hand may count as done; call again later.
@@ -228,9 +230,9 @@ class Indexer:
                 fingerprint = seen if isinstance(seen, Fingerprint) else UNSEEN
                 return self._forget(origin, known, reason, problem, fingerprint)
             case Read(reason):
-                return self._read(origin, known, reason)
+                return self._read(origin, known, reason, may_go=gone is None or origin in gone)
 
-    def _read(self, origin: Origin, known: Known | None, reason: str) -> Outcome | _Look | Update:
+    def _read(self, origin: Origin, known: Known | None, reason: str, *, may_go: bool) -> Outcome | _Look | Update:
         read_ns = self._clock()
         content = self._files.read(origin)
         match content:
@@ -242,6 +244,8 @@ class Indexer:
                 return self._forget(origin, known, content.reason, content, UNSEEN)
             case Content():
                 pass
+        if known and known.chunks and not content.data and not may_go:
+            return Outcome(origin, Action.RETRY, "it was emptied after the look at it")
         content_digest = digest(content.data)
         if known and known.settled and known.recipe == self._recipe.digest(origin.root) and known.digest == content_digest:
             outcome = Outcome(origin, Action.UNCHANGED, f"{reason}, its content did not", len(known.chunks), len(known.chunks))
@@ -355,6 +359,10 @@ def _outcome(update: Update, embedded: set[str]) -> Outcome:
         chunks=len(known.chunks) if known else 0, kept=change.kept, shifted=change.shifted, upserted=upserted,
         deleted=len(change.removed), embedded=len(made), reused=upserted - len(made),
     )  # fmt: skip
+
+
+def _is_empty(seen: Fingerprint | Problem) -> bool:
+    return isinstance(seen, Fingerprint) and not seen.size
 
 
 def _is_due(seen: Fingerprint | Problem, known: Known | None, recipe: str) -> bool:

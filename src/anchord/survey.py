@@ -43,7 +43,7 @@ class Survey:
         self.backlog: dict[Origin, None] = {}
         """Files that a walk found."""
         self.gone: dict[Origin, Fingerprint] = {}
-        """Those of both that are not there any more, as they were."""
+        """Those of both that are not there any more, or have been emptied, as they were."""
         self.moved: dict[Origin, Origin] = {}
         """New place -> old place, of those."""
         self.reconciles = 0
@@ -183,6 +183,7 @@ class Survey:
         """Find out what hints are about: files, folders, things gone, or the rules of the whole root.
 
         What is gone, and did not only move, waits a moment if there is time: more may follow, and then the guard must know.
+        So does what is empty now: most often its next words are being written.
         """
         if "" in paths or any(map(changes_rules, paths)):
             self.reconcile(root)
@@ -192,9 +193,15 @@ class Survey:
         there: dict[str, Fingerprint] = {}
         left_by: dict[Origin, str] = {}
         for path, first in paths.items():
-            seen = self._writer.files.fingerprint(Origin(root, path))
+            origin = Origin(root, path)
+            seen = self._writer.files.fingerprint(origin)
             if isinstance(seen, Fingerprint):
-                due[Origin(root, path)], there[path] = first, seen
+                due[origin] = first
+                known = None if seen.size else self._writer.catalogue.known(origin)
+                if known and known.chunks:
+                    missing[origin], left_by[origin] = known.fingerprint, path
+                else:
+                    there[path] = seen
                 continue
             found = self._walk(root, path)
             due.update(dict.fromkeys(found.due, first))

@@ -131,6 +131,34 @@ def test_a4_a_file_that_is_saved_as_vim_does_is_never_missing_from_a_search(serv
     assert service.is_right()
 
 
+def test_a7_a_file_that_is_emptied_and_written_a_moment_later_is_never_missing_from_a_search(service: Service) -> None:
+    file = service.write("a.md", FIRST)
+    service.start().sync()
+    with file.open("w") as writing:
+        deadline = time.monotonic() + 0.5  # Many times the settling.
+        while time.monotonic() < deadline:
+            assert service.paths() == {"a.md"}
+        writing.write(SECOND)
+    until(lambda: text_of(service, "a.md") == SECOND.rstrip("\n"))
+    assert service.is_right()
+
+
+def test_a7_a_file_that_stays_empty_leaves_by_itself(service: Service) -> None:
+    file = service.write("a.md", FIRST)
+    service.start().sync()
+    file.write_text("")
+    until(lambda: not service.paths())
+    assert service.is_right()
+
+
+def test_a7_a_file_that_is_emptied_and_asked_for_leaves_at_once(service: Service) -> None:
+    file = service.write("a.md", FIRST)
+    service.start().sync()
+    file.write_text("")
+    assert service.is_right()
+    assert not service.paths()
+
+
 def test_a8_a_change_of_the_same_size_with_restored_times_is_found(service: Service) -> None:
     file = service.write("a.md", FIRST)
     service.start().sync()

@@ -125,6 +125,24 @@ def test_an_undone_edit_embeds_nothing(guided: Index) -> None:
     assert not guided.verify().differences
 
 
+def test_an_undone_edit_under_a_heading_embeds_nothing_though_chunks_kept_their_ids_with_other_vectors(index: Index) -> None:
+    def keys() -> dict[str, str]:
+        return {row.id: row.vector_key for row in index.store.all_rows()}
+
+    words, new = (" ".join(f"{word}{n} holds;" for n in range(120)) for word in ("word", "new"))
+    text = f"# A\n\n{words}\n"
+    index.write("a.md", text)
+    index.sync()
+    before = keys()
+    index.write("a.md", text.replace("# A\n", f"# A\n\n{new}\n"))
+    index.sync()
+    after = keys()
+    assert any(after[key] != before[key] for key in before.keys() & after.keys())
+    index.write("a.md", text)
+    assert cost(index.sync()).embedded == 0
+    assert not index.verify().differences
+
+
 def test_a_branch_switch_and_back_embeds_each_text_once(guided: Index) -> None:
     first, second = guide(), guide().replace("holds", "is so")
     guided.write("guide.md", second)
