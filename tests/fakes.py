@@ -312,6 +312,10 @@ class FakeStore:
         """Return the vectors of rows."""
         return {self.table[row_id][0].vector_key: self.table[row_id][1] for row_id in ids if row_id in self.table}
 
+    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> tuple[Mapping[str, Vector], Mapping[str, Vector]]:
+        """Do both."""
+        return self.vectors_of(ids), self.vectors(keys)
+
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row."""
         return {row_id: self.table[row_id][1] for row_id in ids if row_id in self.table}

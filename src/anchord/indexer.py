@@ -289,8 +289,10 @@ class Indexer:
         writing = [update for update in updates if update.diff.writes]
         rows = [row for update in writing for row in (*update.diff.added, *update.diff.changed)]
         texts = dict(pair for update in writing for pair in update.embed_texts)
-        self._keep_overwritten([row.id for update in writing for row in update.diff.changed])
-        vectors = self._reused(list(texts))
+        changed = [row.id for update in writing for row in update.diff.changed]
+        removed = [chunk_id for update in writing for chunk_id in update.diff.removed]
+        some, rest = removed[:BATCH_ROWS], removed[BATCH_ROWS:]
+        vectors = self._reused([*changed, *some], list(texts))
         missing = [key for key in texts if key not in vectors]
         intended = not writing
         for part in _parts(rows, set(missing), self._batch_texts):
@@ -303,7 +305,8 @@ class Indexer:
             self._store.upsert(part, vectors)
         if not intended:
             self._catalogue.intend(writing)
-        self.drop([chunk_id for update in writing for chunk_id in update.diff.removed])
+        self._store.delete(some)
+        self.drop(rest)
         self._catalogue.apply(updates)
         self.commits += bool(writing)
         return set(missing)
@@ -313,14 +316,18 @@ class Indexer:
         least, most = BATCH_TEXTS
         return min(max(least, round(self._embedder.rate * BATCH_S)), most)
 
-    def _keep_overwritten(self, ids: Sequence[str]) -> None:
-        """Keep the vectors of rows that get another text under the same id: a heading came before it, or went."""
-        if ids:
-            self._vanished.put(self._store.vectors_of(ids), self._clock())
+    def _reused(self, leaving: Sequence[str], keys: Sequence[str]) -> dict[str, Vector]:
+        """Return the vectors that exist already: in any row of any file, or of rows that vanished lately.
 
-    def _reused(self, keys: Sequence[str]) -> dict[str, Vector]:
-        """Return the vectors that exist already: in any row of any file, or of rows that vanished lately."""
-        vectors: dict[str, Vector] = dict(self._store.vectors(keys)) if keys else {}
+        The vectors of the rows `leaving` are kept as those of vanished ones. A row that gets another text under the same id
+        is one of them: a heading came before it, or went.
+        """
+        if not leaving and not keys:
+            return {}
+        kept, found = self._store.look_up(leaving, keys)
+        if kept:
+            self._vanished.put(kept, self._clock())
+        vectors = dict(found)
         missing = [key for key in keys if key not in vectors]
         if missing:
             vectors.update(self._vanished.get(missing))

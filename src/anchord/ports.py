@@ -113,6 +113,9 @@ class Store(Protocol):
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows, by their keys."""
 
+    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> tuple[Mapping[str, Vector], Mapping[str, Vector]]:
+        """Return `vectors_of(ids)` and `vectors(keys)`, for the price of one of them."""
+
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row, by its id."""
 

@@ -208,6 +208,15 @@ def test_each_row_has_its_own_vector_also_when_they_share_a_key(store: Store) ->
     assert store.row_vectors([]) == {}
 
 
+def test_rows_and_keys_are_looked_up_together(store: Store) -> None:
+    fill(store, row("1", text="one"), row("2", text="two"), row("3", text="three"), vectors=[NORTH, BETWEEN, EAST])
+    assert store.look_up(["2", "none"], ["key of one", "key of none"]) == ({"key of two": BETWEEN}, {"key of one": NORTH})
+    assert store.look_up(["3"], ["key of three"]) == ({"key of three": EAST}, {"key of three": EAST})
+    assert store.look_up(["3"], []) == ({"key of three": EAST}, {})
+    assert store.look_up([], ["key of one"]) == ({}, {"key of one": NORTH})
+    assert store.look_up([], []) == ({}, {})
+
+
 def test_asking_for_nothing_gives_nothing(store: Store) -> None:
     fill(store, row("1"))
     assert store.vectors([]) == {}

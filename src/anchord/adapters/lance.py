@@ -20,6 +20,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import lancedb
@@ -75,8 +76,10 @@ class LanceStore:
         """The schema of the table; an older one is read and written as it is until a new generation replaces it."""
         self._uri = uri
         self.name = table
+        self._makes_versions = not read_only
         try:
-            self._db = lancedb.connect(uri, read_consistency_interval=timedelta(0))
+            # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
+            self._db = lancedb.connect(uri, read_consistency_interval=timedelta(0) if read_only else None)
             there = table in self._db.list_tables().tables
         except _TROUBLE as error:
             raise StoreError(f"{uri}: {_first_line(error)}", "see the uri under [store]") from error
@@ -152,20 +155,33 @@ class LanceStore:
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
-        return {key: vector for _, key, vector in self._vectors("vector_key", keys)}
+        return {key: vector for _, key, vector in self._vectors({"vector_key": keys})}
 
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows, by their keys."""
-        return {key: vector for _, key, vector in self._vectors("id", ids)}
+        return {key: vector for _, key, vector in self._vectors({"id": ids})}
+
+    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> tuple[Mapping[str, Vector], Mapping[str, Vector]]:
+        """Return the vectors of rows and those of keys."""
+        wanted_ids, wanted_keys = set(ids), set(keys)
+        of_ids, of_keys = dict[str, Vector](), dict[str, Vector]()
+        for row, key, vector in self._vectors({"id": ids, "vector_key": keys}):
+            if row in wanted_ids:
+                of_ids[key] = vector
+            if key in wanted_keys:
+                of_keys[key] = vector
+        return of_ids, of_keys
 
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row, by its id."""
-        return {row: vector for row, _, vector in self._vectors("id", ids)}
+        return {row: vector for row, _, vector in self._vectors({"id": ids})}
 
-    def _vectors(self, column: str, values: Sequence[str]) -> Iterator[tuple[str, str, Vector]]:
-        """Yield (id, vector key, vector)."""
-        for some in _slices(values):
-            found = self._select(_among(column, some), ["id", "vector_key", "vector"])
+    def _vectors(self, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, Vector]]:
+        """Yield (id, vector key, vector) of the rows that have one of these values in one of these columns."""
+        slices = (list(_slices(values)) for values in wanted.values())
+        for together in zip_longest(*slices):
+            where = " OR ".join(_among(column, some) for column, some in zip(wanted, together, strict=True) if some)
+            found = self._select(where, ["id", "vector_key", "vector"], newest=False)
             for batch in found.to_batches():
                 vectors = self._numbers(batch)
                 yield from zip(batch["id"].to_pylist(), batch["vector_key"].to_pylist(), vectors, strict=True)
@@ -269,15 +285,25 @@ class LanceStore:
             self._measured = (time.monotonic(), size)
         return size
 
-    def _select(self, where: str, columns: list[str]) -> Any:  # noqa: ANN401 - likewise
-        return self._read(lambda table: table.search().where(where).select(columns).limit(None).to_arrow())
+    def _select(self, where: str, columns: list[str], *, newest: bool = True) -> Any:  # noqa: ANN401 - likewise
+        def ask(table: Any) -> Any:  # noqa: ANN401 - likewise
+            return table.search().where(where).select(columns).limit(None).to_arrow()
+
+        return self._read(ask, newest=newest)
 
     def _scan(self, columns: Sequence[str]) -> Iterator[Any]:
         with _reading():
+            self._look_for_newer()
             yield from self._table.search().select(list(columns)).limit(None).to_batches(_SCAN_ROWS)
 
-    def _read(self, ask: Callable[[Any], T]) -> T:
+    def _look_for_newer(self) -> None:
+        if self._makes_versions:  # A reader's connection does it by itself.
+            self._table.checkout_latest()
+
+    def _read(self, ask: Callable[[Any], T], *, newest: bool = True) -> T:
         try:
+            if newest:
+                self._look_for_newer()
             return ask(self._table)
         except _TROUBLE:
             with _reading():
