@@ -53,8 +53,6 @@ def main() -> int:
     wish = _wish()
     began = time.monotonic()
     figures, cut_short = _run(wish, began)
-    for divergence in figures.divergences:
-        sys.stdout.write(f"{divergence}\n\n")
     if cut_short:
         sys.stdout.write(f"The time of {wish.minutes:g} minutes was over before everything was run.\n")
     sys.stdout.write(table(figures, time.monotonic() - began))
@@ -119,7 +117,9 @@ def _run(wish: Wish, began: float) -> tuple[Figures, bool]:
                 break
             done, running = wait(running, _PROGRESS_S, FIRST_COMPLETED)
             for future in done:
-                figures.add(future.result())
+                figures.add(found := future.result())
+                sys.stdout.writelines(f"{divergence}\n\n" for divergence in found.divergences)
+                sys.stdout.flush()
             if time.monotonic() - told >= _PROGRESS_S:
                 told = time.monotonic()
                 sys.stderr.write(_progress(figures, wish, told - began))

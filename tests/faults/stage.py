@@ -152,8 +152,10 @@ class Stage(Index):
             origin = Origin("tree", path)
             if not path or changes_rules(path):
                 due.add(self.indexer.reconcile("tree"))
-            elif isinstance(self.files.fingerprint(origin), Fingerprint):
+            elif isinstance(seen := self.files.fingerprint(origin), Fingerprint):
                 due.origins[origin] = None
+                if not seen.size:  # It has waited its moment.
+                    due.gone.add(origin)
             else:
                 due.add(self.indexer.reconcile("tree", path))
         return due
