@@ -16,7 +16,7 @@ SOURCE = Path(anchord.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 
 TIERS: tuple[tuple[str, ...], ...] = (
-    ("model", "errors"),
+    ("model", "conversation", "errors"),
     ("core.identity",),
     ("sources", "settings"),
     ("config",),
@@ -42,6 +42,7 @@ TIERS: tuple[tuple[str, ...], ...] = (
 
 PURE = (
     "model",
+    "conversation",
     "errors",
     "core",
     "sources",
@@ -69,6 +70,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pathspec": ("core.rules",),
     "markdown_it": ("chunkers.markdown",),
     "sentencex": ("chunkers.sentences",),
+    "ijson": ("sources.conversations.exported",),
     "tree_sitter": ("chunkers.symbols",),
     "tokenizers": ("adapters.tokenizer",),
     "watchdog": ("adapters.watch", "adapters.inotify"),
