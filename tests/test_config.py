@@ -163,7 +163,6 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_place(text: str, words: str
         ("[chunking]\nstrategy = 'fixed'\n", "no strategy is called `fixed`"),
         (one_root("strategy = 'fixed'"), "no strategy is called `fixed`"),
         ("[embedding]\nprovider = 'openai'\n", "provider `openai` is not in this version"),
-        (one_root("kind = 'conversations'"), "roots of kind `conversations` are not in this version"),
     ],
 )
 def test_what_cannot_be_done_is_refused(text: str, words: str) -> None:
@@ -272,8 +271,7 @@ def test_a_root_of_the_command_line_is_held_to_the_same_rules() -> None:
     assert root_config("/a", "project", "n") == RootConfig(path="/a", name="n")
     with pytest.raises(ConfigError, match="no kind of root is called `odd`"):
         root_config("/a", "odd", "")
-    with pytest.raises(ConfigError, match="not in this version"):
-        root_config("/a", "conversations", "")
+    assert root_config("/a", "conversations", "").kind == "conversations"
 
 
 def test_values_yields_each_key_once_in_the_order_of_the_tables() -> None:
@@ -310,7 +308,7 @@ def test_003_12_a_kind_of_document_has_settings_of_its_own() -> None:
     )
     chosen = chunking_by_kind(parse_config(text, "config.toml"))
     assert {kind: keys["strategy"] for kind, keys in chosen.items()} == {
-        "markdown": "anchored", "text": "whole", "code": "window",
+        "markdown": "anchored", "text": "whole", "code": "window", "exchange": "anchored", "attachment": "anchored",
     }  # fmt: skip
     assert (chosen["code"]["max_chars"], chosen["code"]["max_chunk_tokens"], chosen["code"]["overlap_chars"]) == (500, 200, 100)
     assert chosen["markdown"]["max_chars"] is None

@@ -29,6 +29,8 @@ class RootConfig(msgspec.Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     strategy: str = ""
+    on_delete: Literal["keep", "delete"] = "keep"
+    """What becomes of conversations whose file is deleted; assistants delete theirs after a while."""
 
 
 _Size = Annotated[int, Meta(ge=64, le=100_000)]
@@ -68,6 +70,8 @@ class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
     markdown: KindConfig = KindConfig()
     text: KindConfig = KindConfig()
     code: KindConfig = KindConfig()
+    exchange: KindConfig = KindConfig()
+    attachment: KindConfig = KindConfig()
 
 
 KINDS = KindsConfig.__struct_fields__
@@ -158,10 +162,10 @@ def root_config(path: str, kind: str, name: str) -> RootConfig:
     """Return a root as a `[[root]]` table would give it.
 
     Raises:
-        ConfigError: the kind is unknown, or not in this version.
+        ConfigError: the kind is unknown.
     """
     if kind not in ("project", "conversations"):
-        raise ConfigError(f"no kind of root is called `{kind}`", 'use "project"')
+        raise ConfigError(f"no kind of root is called `{kind}`", 'use "project" or "conversations"')
     entry = RootConfig(path=path, kind=cast("Any", kind), name=name)
     _check(Config(root=(entry,)), "--kind")
     return entry
@@ -190,7 +194,7 @@ def without_effect(config: Config) -> list[str]:
     for kind, table in _kinds(config):
         merged = {**chunking, **_given(table)}
         ignored += [f"kind.{kind}.{key}" for key in unheeded({**_given(table), "strategy": merged["strategy"]})]
-    return ignored + ([] if config.privacy.redact else ["privacy.redact"])
+    return ignored
 
 
 def chunking_by_kind(config: Config, strategy: str = "") -> dict[str, dict[str, Value]]:
@@ -266,7 +270,5 @@ def _check(config: Config, where: str) -> None:
         check_strategy(strategy, f"{where}: ")
     if config.embedding.provider == "openai":
         raise ConfigError(f"{where}: provider `openai` is not in this version", 'use provider = "sentence-transformers"')
-    if any(root.kind == "conversations" for root in config.root):
-        raise ConfigError(f"{where}: roots of kind `conversations` are not in this version", 'use kind = "project"')
     if any(not root.path or "\0" in root.path for root in config.root):
         raise ConfigError(f"{where}: root.path names no folder", "give the folder's absolute path")

@@ -73,7 +73,12 @@ class Unknown:
     kind: str
 
 
-Event = Head | Turn | Superseded | Unknown
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Something refers to what was before the start of the reading: all must be read to understand it."""
+
+
+Event = Head | Turn | Superseded | Unknown | Earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +112,9 @@ class Line:
 class Carrier(Protocol):
     """Reading access to what holds sessions. Nothing is ever written to it."""
 
-    path: str
-    """In its root, with "/"; for a member of an archive the archive's path, "!" and the member's."""
+    @property
+    def path(self) -> str:
+        """In its root, with "/"; for a member of an archive the archive's path, "!" and the member's."""
 
     def lines(self, start: int = 0) -> Iterator[Line]:
         """Yield the whole lines from a byte on; a last line without an end is left for later. Very long lines are cut."""

@@ -9,14 +9,14 @@ file again and comparing with what the store really holds; rows come before othe
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from anchord.chunkers.layout import Count
 from anchord.core.decide import decide
 from anchord.core.diff import diff, row_hash
-from anchord.core.guard import Leave, is_alarming, missing, moves, note_of
+from anchord.core.guard import Leave
 from anchord.core.identity import digest
 from anchord.core.recipe import Recipe
 from anchord.model import (
@@ -27,6 +27,7 @@ from anchord.model import (
     Diff,
     Fingerprint,
     Forget,
+    Ingested,
     Known,
     Origin,
     Outcome,
@@ -38,11 +39,11 @@ from anchord.model import (
     Unstable,
     Update,
     Vector,
-    Verdict,
-    Walk,
 )
 from anchord.ports import Entering, Judge, World, unheard
+from anchord.reconcile import NO_LIMIT, Reconciled, reconcile
 from anchord.rows import MAX_BYTES, make_rows
+from anchord.sources.archived import is_archived
 
 BATCH_FILES = 200
 BATCH_S = 3.0
@@ -52,26 +53,8 @@ BATCH_TEXTS = (64, 2_048)
 BATCH_ROWS = 4_096
 
 _ASK = Leave()
-_LET_IN = Verdict(included=True, reason="found by a walk")
-
-
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """What a walk found to do. `trouble`: why the folder as a whole could not be walked (nothing is forgotten then)."""
-
-    due: tuple[Origin, ...] = ()
-    """Files to look at; what has gone comes last, so that rows come before others go."""
-    gone: Mapping[Origin, Fingerprint] = field(default_factory=dict)
-    """Those among them that are not there any more, or have been emptied, as they were."""
-    moved: Mapping[Origin, Origin] = field(default_factory=dict)
-    """New place -> old place."""
-    held: int = 0
-    """Files that left all at once: they are not due before somebody confirms it."""
-    folders: tuple[str, ...] = ()
-    """What was listed on the way."""
-    skipped: int = 0
-    folder_problems: tuple[tuple[str, Problem], ...] = ()
-    trouble: str = ""
+_TOLD = "told"
+"""Stands for the digest of a file of conversations, whose content is in the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +66,30 @@ class _Look:
     read_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class _TakeIn:
+    """A file of conversations that has something to tell, or is gone."""
+
+    seen: Fingerprint | Absent | Problem
+    known: Known | None
+    reason: str
+    read_ns: int
+    may_go: bool
+
+
 class Indexer:
     """Brings single paths and whole trees up to date. One at a time: it is the one writer."""
 
     def __init__(self, world: World, count: Count, recipe: Recipe) -> None:
         """Work on this world by this recipe; `count` counts the model's tokens."""
+        self._world = world
         self._files = world.files
         self._catalogue = world.catalogue
         self._store = world.store
         self._embedder = world.embedder
         self._vanished = world.vanished
         self._clock = world.clock
+        self._conversations = world.conversations
         self._count = count
         self._recipe = recipe
         self.commits = 0
@@ -102,42 +98,8 @@ class Indexer:
     # Which paths
 
     def reconcile(self, root: str, prefix: str = "", entering: Entering = unheard, leave: Leave = _ASK) -> Reconciled:
-        """Compare a tree with the catalogue by fingerprints alone; no content is read.
-
-        Missing files of a whole root go through the delete guard; `leave` says which need not.
-        """
-        walk = self._files.walk(root, prefix, entering)
-        known = self._catalogue.overview(root, prefix)
-        if not isinstance(walk, Walk):
-            if not prefix:
-                return Reconciled(trouble="the folder is gone" if isinstance(walk, Absent) else walk.reason)
-            gone = {Origin(root, path): each.fingerprint for path, each in known.items()}
-            return Reconciled(due=tuple(gone or [Origin(root, prefix)]), gone=gone)
-        looks: dict[str, Fingerprint | Problem] = {found.path: found.fingerprint for found in walk.found}
-        looks.update(walk.problems)
-        recipe = self._recipe.digest(root)
-        due = [path for path, seen in looks.items() if _is_due(seen, known.get(path), recipe)]
-        left = missing(walk, known)
-        new = {path: seen for path in due if path not in known and isinstance(seen := looks[path], Fingerprint)}
-        moved = moves(left, new)
-        lost = {path: left[path] for path in left.keys() - set(moved.values()) if Origin(root, path) not in leave.let_go}
-        noted = self._catalogue.noted(note_of(root))
-        recent = max(leave.recent, int(noted or 0))
-        holding = not prefix and not leave.confirmed and is_alarming(lost, known, walk, recent)
-        if not prefix and (str(recent) if holding else "") != noted:
-            self._catalogue.note(note_of(root), str(recent) if holding else "")
-        if holding:
-            left = {path: left[path] for path in left.keys() - lost.keys()}
-        emptied = {path: known[path].fingerprint for path in due if path in known and _is_empty(looks[path])}
-        return Reconciled(
-            due=tuple(Origin(root, path) for path in (*due, *left)),
-            gone={Origin(root, path): fingerprint for path, fingerprint in (left | emptied).items()},
-            moved={Origin(root, path): Origin(root, old) for path, old in moved.items()},
-            held=len(lost) if holding else 0,
-            folders=walk.folders,
-            skipped=walk.skipped,
-            folder_problems=walk.folder_problems,
-        )
+        """Compare a tree with the catalogue by fingerprints alone."""
+        return reconcile(self._world, self._recipe, Origin(root, prefix), entering, leave)
 
     def audit(self) -> Sequence[Origin]:
         """Compare ids and hashes of the whole table with the catalogue's, after an unclean stop or when their numbers differ.
@@ -200,11 +162,10 @@ class Indexer:
         updates: list[Update] = []
         looks: list[_Look] = []
         texts = 0
-        judge = self._files.judge()
-        for origin in dict.fromkeys(origins):
-            if enough():
-                break
-            plan = self._plan(origin, judge, gone)
+        for plan in self._plans(list(dict.fromkeys(origins)), enough, gone):
+            if isinstance(plan, Update) and any(plan.origin == update.origin for update in updates):
+                yield from self._finish(updates, looks)  # Two files told the same exchange, one after the other.
+                updates, looks, texts = [], [], 0
             if isinstance(plan, Outcome):
                 yield plan
             elif isinstance(plan, _Look):
@@ -217,12 +178,52 @@ class Indexer:
                 updates, looks, texts = [], [], 0
         yield from self._finish(updates, looks)
 
-    def _plan(self, origin: Origin, judge: Judge, gone: Collection[Origin] | None) -> Outcome | _Look | Update:
+    def _plans(
+        self, origins: Sequence[Origin], enough: Callable[[], bool], gone: Collection[Origin] | None
+    ) -> Iterator[Outcome | _Look | Update]:
+        """Plan for each file. What a file of conversations tells comes before it: it is done once they are."""
+        judge, waiting = self._files.judge(), deque(origins)
+        while waiting:
+            if enough():
+                return
+            origin = waiting.popleft()
+            plan = self._plan(origin, judge, gone)
+            if isinstance(plan, _TakeIn):
+                ingested = self._conversations.take_in(origin)
+                for each in ingested.changed:
+                    if enough():
+                        return
+                    told = self._plan(each, judge, None)
+                    if isinstance(told, Outcome):
+                        self._conversations.done([each])
+                    if not isinstance(told, _TakeIn):  # It never is: an exchange is no carrier.
+                        yield told
+                self._catalogue.doubt(ingested.again)
+                waiting.extend(ingested.again)
+                plan = self._taken_in(origin, plan, ingested)
+            yield plan
+
+    def _taken_in(self, origin: Origin, plan: _TakeIn, ingested: Ingested) -> Outcome | _Look | Update:
+        """Plan for the file itself, of which the index holds nothing but that it was read."""
+        if ingested.ordinary:
+            return self._read(origin, plan.known, plan.reason, may_go=plan.may_go)
+        if not isinstance(plan.seen, Fingerprint):
+            return self._forget(origin, plan.known, plan.reason, ingested.problem, UNSEEN)
+        rows = tuple(placed.chunk_id for placed in self._present(origin, plan.known))
+        recipe = self._recipe.digest(origin.root)
+        now = Known(plan.seen, plan.read_ns, _TOLD, recipe, True, (), ingested.problem)
+        return Update(origin, now, Diff((), (), rows, 0, 0), (), plan.reason)
+
+    def _plan(self, origin: Origin, judge: Judge, gone: Collection[Origin] | None) -> Outcome | _Look | Update | _TakeIn:
         known = self._catalogue.known(origin)
         seen = self._files.fingerprint(origin)
         if known and isinstance(seen, Absent) and gone is not None and origin not in gone:
             return Outcome(origin, Action.RETRY, "it left after the look at its folder")
-        decision = decide(judge(origin), seen, known, self._recipe.digest(origin.root), MAX_BYTES)
+        carried = self._conversations.is_carrier(origin)
+        most = NO_LIMIT if carried or is_archived(origin.path) else MAX_BYTES
+        decision = decide(judge(origin), seen, known, self._recipe.digest(origin.root), most)
+        if carried and not isinstance(decision, Skip):
+            return _TakeIn(seen, known, decision.reason, self._clock(), gone is None or origin in gone)
         match decision:
             case Skip(reason):
                 return Outcome(origin, Action.SKIPPED if known is None else Action.UNCHANGED, reason)
@@ -280,9 +281,12 @@ class Indexer:
         if looks:
             self._catalogue.seen([(look.outcome.origin, look.fingerprint, look.read_ns) for look in looks])
             yield from (look.outcome for look in looks)
-        if updates:
-            embedded = self._commit(updates)
-            yield from (_outcome(update, embedded) for update in updates)
+        embedded = self._commit(updates) if updates else set()
+        handled = [*(update.origin for update in updates), *(look.outcome.origin for look in looks)]
+        told = [origin for origin in handled if is_archived(origin.path)]
+        if told:
+            self._conversations.done(told)
+        yield from (_outcome(update, embedded) for update in updates)
 
     def _commit(self, updates: Sequence[Update]) -> set[str]:
         """Write a batch; return the keys of the vectors that were made for it."""
@@ -366,11 +370,3 @@ def _outcome(update: Update, embedded: set[str]) -> Outcome:
         chunks=len(known.chunks) if known else 0, kept=change.kept, shifted=change.shifted, upserted=upserted,
         deleted=len(change.removed), embedded=len(made), reused=upserted - len(made),
     )  # fmt: skip
-
-
-def _is_empty(seen: Fingerprint | Problem) -> bool:
-    return isinstance(seen, Fingerprint) and not seen.size
-
-
-def _is_due(seen: Fingerprint | Problem, known: Known | None, recipe: str) -> bool:
-    return not isinstance(decide(_LET_IN, seen, known, recipe, MAX_BYTES), Skip)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.adapters.conversations import conversation_reader
 from anchord.adapters.embedder import WorkerEmbedder
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.models import ModelFiles, find_model
@@ -110,7 +111,8 @@ def means_for(catalogue: SqliteCatalogue, wanted: Means, config: Config, roots: 
     if found.embedder.model == identity:
         return found
     lost = LostModel(name, identity, int(dimension))
-    return Means(provider, found.model, lost, Recipe(found.recipe.plans, lambda: identity, found.recipe.tokenizer))
+    recipe = Recipe(found.recipe.plans, lambda: identity, found.recipe.tokenizer, found.recipe.of_roots)
+    return Means(provider, found.model, lost, recipe)
 
 
 def held_means(catalogue: SqliteCatalogue, means: Means, wanted: Means) -> Means:
@@ -118,7 +120,8 @@ def held_means(catalogue: SqliteCatalogue, means: Means, wanted: Means) -> Means
     made_by = {root: max(counts, key=lambda recipe: counts[recipe]) for root, counts in catalogue.recipes().items()}
     if means is wanted and all(recipe == wanted.recipe.digest(root) for root, recipe in made_by.items()):
         return means
-    recipe = HeldRecipe(means.recipe.plans, means.recipe.model, means.recipe.tokenizer, held=made_by)
+    made = means.recipe
+    recipe = HeldRecipe(made.plans, made.model, made.tokenizer, made.of_roots, held=made_by)
     return Means(means.provider, means.model, means.embedder, recipe)
 
 
@@ -136,5 +139,7 @@ def _means(config: Config, roots: Sequence[Root], provider: str, name: str) -> M
     else:
         embedder = WorkerEmbedder(model, config.embedding.threads, config.embedding.idle_unload_s)
     tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
-    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer)
+    reader = conversation_reader(redact=config.privacy.redact)
+    readers = {root.name: reader for root in roots if root.kind == "conversations"}
+    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer, readers)
     return Means(provider, model, embedder, recipe)

@@ -46,6 +46,8 @@ class Root:
     """False for a root given to a command as PATH and remembered in the catalogue."""
     strategy: str = ""
     """How its documents are cut, where the root says so itself."""
+    on_delete: str = "keep"
+    """Whether the conversations of a file that is deleted are kept ("keep") or go with it ("delete")."""
     given: str = ""
     """The absolute path that the configuration says, where that leads to `path` by symbolic links."""
 
@@ -153,6 +155,26 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class About:
+    """What is told of a text that was said in a conversation; all empty for a file. Times are UTC in ISO 8601."""
+
+    source: str = ""
+    """The program that kept it."""
+    session: str = ""
+    exchange_id: str = ""
+    at: str = ""
+    until: str = ""
+    project: str = ""
+    model: str = ""
+    tools: str = ""
+    """One call a line."""
+    files: str = ""
+    """One changed file a line."""
+    branch: str = ""
+    """"superseded" on a branch that was left."""
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """Text ready for a chunker: LF line ends, no NUL, no surrogates, no BOM. `language`: of source code, or a text's format."""
 
@@ -164,6 +186,11 @@ class Document:
     """The line of the file (1-based) for each line of the text, where the text was made from another form."""
     parts: tuple[int, ...] = ()
     """Lines (0-based) at which something begins that a reader sees as one: the cells of a notebook."""
+    title: str = ""
+    """What stands first in the header path of every chunk, and is no part of any id: of the conversation."""
+    question_lines: int = 0
+    """So many of the first lines are the question that all else answers."""
+    about: About = About()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +238,21 @@ class Row:
     text: str
     search_text: str
     room: str = ""
+    source: str = ""
+    session: str = ""
+    exchange_id: str = ""
+    at: str = ""
+    until: str = ""
+    project: str = ""
+    model: str = ""
+    tools: str = ""
+    files: str = ""
+    branch: str = ""
+    """These from `About`."""
+    part_index: int = 0
+    """Which part of its exchange, from 0."""
+    total_parts: int = 0
+    """How many its exchange has; 0 for what is no exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +343,19 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True)
+class Ingested:
+    """What was taken in from a file of conversations."""
+
+    changed: tuple[Origin, ...] = ()
+    """Exchanges of its root that differ from what the index holds, or are gone."""
+    again: tuple[Origin, ...] = ()
+    """Other files to be taken in again: they tell the same in another form."""
+    problem: Problem | None = None
+    ordinary: bool = False
+    """It tells of no conversation: it is a text like others, to be chunked itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Spot:
     """Where a chunk stands now."""
 
@@ -336,6 +391,10 @@ class Filters:
     path_glob: str = ""
     kind: str = ""
     section: str = ""
+    room: str = ""
+    session: str = ""
+    since: str = ""
+    until: str = ""
 
 
 @dataclass(frozen=True, slots=True)

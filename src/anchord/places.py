@@ -66,6 +66,11 @@ class Places:
         return self.data / "damaged"
 
     @property
+    def conversations(self) -> Path:
+        """Return the archive of all exchanges of conversations."""
+        return self.data / "conversations.sqlite"
+
+    @property
     def vanished(self) -> Path:
         """Return the cache of vectors whose rows are gone."""
         return self.data / "vectors.sqlite"

@@ -15,6 +15,7 @@ from anchord.model import (
     Failure,
     Filters,
     Fingerprint,
+    Ingested,
     Known,
     Origin,
     Problem,
@@ -181,6 +182,44 @@ Clock = Callable[[], int]
 """Nanoseconds of the wall clock."""
 
 
+class Conversations(Protocol):
+    """What reads files of conversations, so that their exchanges are among `Files`."""
+
+    def is_carrier(self, origin: Origin) -> bool:
+        """Whether a file is taken in, and not chunked itself."""
+
+    def keeps(self, origin: Origin) -> bool:
+        """Whether what a file has told stays when the file goes."""
+
+    def take_in(self, origin: Origin) -> Ingested:
+        """Read what a file has to tell, or note that it is gone; durable when it returns."""
+
+    def done(self, origins: Sequence[Origin]) -> None:
+        """Note that what changed was taken into the index."""
+
+
+class NoConversations:
+    """There are only files."""
+
+    def is_carrier(self, origin: Origin) -> bool:  # noqa: ARG002 - the answer is the same for all
+        """Say no."""
+        return False
+
+    def keeps(self, origin: Origin) -> bool:  # noqa: ARG002 - likewise
+        """Say no."""
+        return False
+
+    def take_in(self, origin: Origin) -> Ingested:  # noqa: ARG002 - likewise
+        """Take nothing in."""
+        return Ingested(ordinary=True)
+
+    def done(self, origins: Sequence[Origin]) -> None:
+        """Note nothing."""
+
+
+_NONE = NoConversations()
+
+
 @dataclass(frozen=True, slots=True)
 class World:
     """Everything that the indexer acts on."""
@@ -191,3 +230,4 @@ class World:
     embedder: Embedder
     vanished: Vanished
     clock: Clock
+    conversations: Conversations = _NONE

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from anchord.adapters import lance_upkeep
+from anchord.adapters.archive import Archive
 from anchord.adapters.asked import Asked, load_asked
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.lance import TABLE, LanceStore
@@ -43,6 +44,20 @@ def open_catalogue(places: Places, repairs: list[str]) -> SqliteCatalogue:
         return catalogue
     catalogue.close()
     return _remade(places, repairs, "pages of it are damaged")
+
+
+def open_archive(places: Places, repairs: list[str]) -> Archive:
+    """Open the archive of conversations; a damaged one is read anew from what is still there."""
+    try:
+        return Archive(places.conversations)
+    except StoreDamagedError as error:
+        kept = _kept(places)
+        for suffix in _SUFFIXES:
+            file = Path(f"{places.conversations}{suffix}")
+            if file.exists():
+                shutil.move(file, kept / file.name)
+        repairs.append(f"the archive of conversations was damaged and is read anew: {error.message} (kept in {kept})")
+        return Archive(places.conversations)
 
 
 def open_table(places: Places, uri: str, means: Means, repairs: list[str], *, was_clean: bool) -> LanceStore:

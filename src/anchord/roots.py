@@ -28,7 +28,16 @@ def gather_roots(config: Config, remembered: Sequence[Root], paths: Sequence[str
         name, folder = entry.name or _free_name(entry.path, roots), real(entry.path)
         given = os.path.abspath(os.path.expanduser(entry.path))
         given = "" if given == folder else given
-        root = Root(name, folder, entry.kind, entry.include, entry.exclude, strategy=entry.strategy, given=given)
+        root = Root(
+            name,
+            folder,
+            entry.kind,
+            entry.include,
+            entry.exclude,
+            strategy=entry.strategy,
+            on_delete=entry.on_delete,
+            given=given,
+        )
         if any(root.name == other.name for other in roots):
             raise ConfigError(f"two roots are named `{root.name}`", "give one of them another `name`")
         _refuse_own(root.path, own, ConfigError)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import Count
 from anchord.core.identity import file_key, vector_key
 from anchord.core.recipe import Recipe
 from anchord.description import doc_id
-from anchord.model import Chunk, Document, Origin, Problem, Row, printable
+from anchord.model import About, Chunk, Document, Origin, Problem, Row, printable
 from anchord.sources import parse
+from anchord.sources.archived import is_archived, load
 
 MAX_BYTES = 2_000_000
 """Larger files are named in status and not read: what a person wrote is smaller."""
@@ -29,10 +30,13 @@ class Made:
 def make_rows(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tuple[tuple[Made, ...], Problem | None]:
     """Parse and chunk. A file that breaks the parser is that file's problem and nobody else's."""
     try:
-        document = parse(data, origin.path)
+        document = load(data) if is_archived(origin.path) else parse(data, origin.path)
         if isinstance(document, Document):
             chunks = chunk(document, recipe.plans.of(origin.root, document.kind), count, file_key(origin.root, origin.path))
-            return tuple(_make(origin, piece, recipe.model()) for piece in chunks), document.problem
+            made = [_make(origin, piece, recipe.model()) for piece in chunks]
+            if document.about.session:
+                made = [_said(each, document.about, number, len(made)) for number, each in enumerate(made)]
+            return tuple(made), document.problem
     except Exception as error:  # noqa: BLE001 - see above; the daemon's loop never sees it
         document = Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
     return (), document
@@ -53,3 +57,11 @@ def _make(origin: Origin, piece: Chunk, model: str) -> Made:
         search_text=f"{path}\n{section}\n{section}\n{piece.content}",
     )
     return Made(row, piece.start_line, piece.end_line, piece.embed_text)
+
+
+def _said(made: Made, about: About, number: int, parts: int) -> Made:
+    """Add what is told of an exchange. Its title, its day and what was done in it are found by words as well."""
+    row = made.row
+    done = "\n".join(part for part in (about.at[:10], about.project, about.tools, about.files) if part)
+    search_text = f"{row.header_path}\n{row.header_path}\n{row.text}\n{done}"
+    return replace(made, row=replace(row, search_text=search_text, part_index=number, total_parts=parts, **asdict(about)))

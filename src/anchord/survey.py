@@ -19,8 +19,8 @@ from anchord.config import WatchConfig
 from anchord.core.guard import LEAST_FILES, Leave, moves
 from anchord.core.rules import changes_rules
 from anchord.core.settle import Settling
-from anchord.indexer import Reconciled
 from anchord.model import UNSEEN, Fingerprint, Origin
+from anchord.reconcile import Reconciled
 from anchord.watching import RootWatch
 from anchord.workspace import Writer
 

@@ -21,6 +21,7 @@ from anchord.core.recipe import Recipe
 from anchord.model import Content, Known, Origin, Row, Spot, Unstable, Vector, Walk, printable
 from anchord.ports import Catalogue, Embedder, Files, Store
 from anchord.rows import MAX_BYTES, Made, make_rows
+from anchord.sources.archived import is_archived
 
 _MIN_COSINE = 0.999
 _PART_FILES = 500
@@ -116,7 +117,7 @@ def rebuild_files(origins: Sequence[Origin], files: Files, recipe: Recipe, count
         content = files.read(origin)
         if isinstance(content, Unstable):
             changing.append(origin)
-        elif isinstance(content, Content) and content.fingerprint.size <= MAX_BYTES:
+        elif isinstance(content, Content) and (content.fingerprint.size <= MAX_BYTES or is_archived(origin.path)):
             rows, _ = make_rows(origin, content.data, recipe, count)
             made.update((each.row.id, (origin, each)) for each in rows)
             read += 1

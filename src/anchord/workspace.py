@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from anchord.adapters.archive import Archive
 from anchord.adapters.asked import Asked, load_asked, save_asked
 from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.adapters.conversations import Conversations
 from anchord.adapters.files import FolderFiles
+from anchord.adapters.joined_files import JoinedFiles
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lock import WriterLock
 from anchord.adapters.vanished import VanishedVectors
@@ -19,9 +22,10 @@ from anchord.means import Means, find_means, held_means, means_for
 from anchord.model import Root
 from anchord.places import Places
 from anchord.ports import World
-from anchord.recovery import finish_promotion, open_asked, open_catalogue, open_table
+from anchord.recovery import finish_promotion, open_archive, open_asked, open_catalogue, open_table
 from anchord.roots import gather_roots
 from anchord.rows import MAX_BYTES
+from anchord.sources.redaction import Redactor
 
 
 @dataclass(slots=True)
@@ -35,12 +39,14 @@ class Reader:
     """What the rows of this index are made with; it can be what an older configuration said."""
     catalogue: SqliteCatalogue
     store: LanceStore
-    files: FolderFiles
+    files: JoinedFiles
 
     def close(self) -> None:
         """Close what was opened."""
         self.means.embedder.close()
         self.catalogue.close()
+        if self.files.archive:
+            self.files.archive.close()
 
 
 @dataclass(slots=True)
@@ -51,6 +57,8 @@ class Writer(Reader):
     """What the configuration says now; where it differs, a generation is to be built by it."""
     indexer: Indexer
     vanished: VanishedVectors
+    archive: Archive
+    conversations: Conversations
     lock: WriterLock
     by_name: dict[str, Root]
     """The same roots for the file adapter; adding one here makes it readable."""
@@ -72,6 +80,7 @@ class Writer(Reader):
         ids = self.store.ids_of_root(name)
         self.indexer.drop(ids)
         self.catalogue.forget_root(name)
+        self.archive.drop_root(name)
         self.ask(self.asked.without_root(name))
         self.by_name.pop(name, None)
         self.roots[:] = [root for root in self.roots if root.name != name]
@@ -102,7 +111,9 @@ def open_reader(places: Places, config: Config) -> Reader:
     roots = gather_roots(config, asked.roots, (), places.own)
     means = means_for(catalogue, find_means(config, roots), config, roots)
     store = LanceStore(store_uri(places, config), means.dimension, "", read_only=True)
-    files = FolderFiles({root.name: root for root in roots}, places.own, MAX_BYTES)
+    by_name = {root.name: root for root in roots}
+    archive = Archive(places.conversations, read_only=True) if places.conversations.exists() else None
+    files = JoinedFiles(FolderFiles(by_name, places.own, MAX_BYTES), by_name, archive)
     files.forget(asked.paths)
     return Reader(places, config, roots, means, catalogue, store, files)
 
@@ -133,12 +144,17 @@ def open_writer(places: Places, config: Config, paths: Sequence[str]) -> Writer:
         means = held_means(catalogue, means, wanted) if is_local(uri) else means
         vanished = VanishedVectors(places.vanished)
         by_name = {root.name: root for root in roots}
-        files = FolderFiles(by_name, places.own, MAX_BYTES)
+        archive = open_archive(places, repairs)
+        undo.callback(archive.close)
+        folders = FolderFiles(by_name, places.own, MAX_BYTES)
+        files = JoinedFiles(folders, by_name, archive)
         files.forget(asked.paths)
-        world = World(files, catalogue, store, means.embedder, vanished, time.time_ns)
+        redactor = Redactor() if config.privacy.redact else None
+        conversations = Conversations(folders, archive, time.time_ns, redactor, by_name)
+        world = World(files, catalogue, store, means.embedder, vanished, time.time_ns, conversations)
         writer = Writer(
             places, config, list(roots), means, catalogue, store, files, wanted, Indexer(world, means.count, means.recipe),
-            vanished, lock, by_name, asked, was_clean, repairs,
+            vanished, archive, conversations, lock, by_name, asked, was_clean, repairs,
         )  # fmt: skip
         for name in {*catalogue.root_names(), *(root.name for root in asked.roots)} - by_name.keys():
             writer.drop_root(name)

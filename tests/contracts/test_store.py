@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import lancedb
 import pytest
@@ -39,7 +40,7 @@ def vector(*numbers: float) -> Vector:
     return array("f", (*numbers, *[0.0] * (4 - len(numbers)))).tobytes()
 
 
-def row(row_id: str, path: str = "a.md", text: str = "some words", **others: str) -> Row:
+def row(row_id: str, path: str = "a.md", text: str = "some words", **others: Any) -> Row:  # noqa: ANN401 - any field
     """Make a row whose vector's key is that of its text, as two rows of one text share it."""
     document = doc_id(Origin(others.get("root", "notes"), path))
     made = Row(row_id, document, "notes", path, "markdown", "Guide > Part", "hash", f"key of {text}", text, text)

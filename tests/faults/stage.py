@@ -18,8 +18,8 @@ from anchord.adapters.hashing import HashEmbedder
 from anchord.core.identity import vector_key
 from anchord.core.rules import changes_rules
 from anchord.errors import StoreError
-from anchord.indexer import Reconciled
 from anchord.model import Fingerprint, Origin, Vector
+from anchord.reconcile import Reconciled
 from anchord.verification import Difference, Rebuild, rebuild, verify
 
 LATER_NS = 10_000_000_000

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 from anchord.core.rules import IGNORE_FILES, IgnoreFile, Scope, scope_of
 from anchord.model import Absent, Content, Fingerprint, Found, Origin, Problem, Root, Unstable, Verdict, Walk
@@ -83,6 +84,23 @@ class FolderFiles:
                 return self._read_open(descriptor, self._full(origin))
         except OSError as error:
             return _trouble(error)
+
+    def open(self, origin: Origin) -> BinaryIO:
+        """Open a file as a stream, as safely as `read` does.
+
+        Raises:
+            OSError: it is not there, or no regular file.
+        """
+        with self._parent(origin) as (folder, name):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "no regular file")
+        return os.fdopen(descriptor, "rb", buffering=1 << 20)
+
+    def full_path(self, origin: Origin) -> str:
+        """Return the absolute path of a file, for programs' own databases, which nothing but their path opens."""
+        return self._full(origin)
 
     def walk(self, root: str, prefix: str, entering: Entering = unheard) -> Walk | Absent | Problem:
         """List what the rules let in. A folder that cannot be read is a problem and is named in `unread`."""

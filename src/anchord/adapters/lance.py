@@ -38,21 +38,25 @@ T = TypeVar("T")
 TABLE = "chunks"
 NEXT = "next"
 """A table that is being built to take the place of `chunks`."""
-SCHEMA = 2
+SCHEMA = 3
 _IDS_A_FILTER = 1_000
 _SCAN_ROWS = 65_536
 _SIZE_S = 5.0
 _TROUBLE = (RuntimeError, OSError, ValueError)
 """What lancedb raises; Rust's errors come as RuntimeError."""
 _TEXT_COLUMNS = (
-    "id", "doc_id", "path", "root", "kind", "room", "content_hash", "vector_key", "header_path", "text", "search_text"
+    "id", "doc_id", "path", "root", "kind", "room", "content_hash", "vector_key", "header_path", "text", "search_text",
+    "source", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "branch",
 )  # fmt: skip
-_SUMMED = (*_TEXT_COLUMNS, "row_hash")
-"""What a row's checksum covers, besides its vector."""
+_NUMBER_COLUMNS = ("part_index", "total_parts")
+_ROW_COLUMNS = (*_TEXT_COLUMNS, *_NUMBER_COLUMNS)
+_HASHED = 2
+"""The first schema whose rows have a hash and a checksum."""
 
 
 def _schema(dimension: int, model: str) -> pa.Schema:
     fields = [pa.field(name, pa.string(), nullable=False) for name in (*_TEXT_COLUMNS, "row_hash")]
+    fields += [pa.field(name, pa.int32(), nullable=False) for name in _NUMBER_COLUMNS]
     fields.append(pa.field("vector", pa.list_(pa.float32(), dimension)))
     source = pa.struct([pa.field("source", pa.string()), pa.field("header_path", pa.string())])
     fields.append(pa.field("metadata", source))
@@ -86,6 +90,10 @@ class LanceStore:
         if not there and read_only:
             raise StoreError(f"{uri}: there is no index yet", "run `anchord index` to make it")
         self._table = self._opened() if there else self._made(model)
+        names = self._table.schema.names
+        self._columns = [name for name in _ROW_COLUMNS if name in names]
+        self._summed = [name for name in (*_TEXT_COLUMNS, "row_hash") if name in names]
+        """What a row's checksum covers, besides its vector."""
 
     def _opened(self) -> Any:  # noqa: ANN401 - lancedb ships no types
         try:
@@ -130,8 +138,9 @@ class LanceStore:
 
     def _batch(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> pa.Table:
         columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in _TEXT_COLUMNS}
+        columns.update({name: [getattr(row, name) for row in rows] for name in _NUMBER_COLUMNS})
         columns["row_hash"] = [row_hash(row) for row in rows]
-        fields = zip(*(columns[name] for name in _SUMMED), strict=True)
+        fields = zip(*(columns[name] for name in self._summed), strict=True)
         sums = [row_checksum(texts, vectors[row.vector_key]) for texts, row in zip(fields, rows, strict=True)]
         numbers = b"".join(vectors[row.vector_key] for row in rows)
         values = pa.Array.from_buffers(pa.float32(), len(numbers) // 4, [None, pa.py_buffer(numbers)])
@@ -193,7 +202,7 @@ class LanceStore:
 
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest cosine similarity."""
-        numbers, columns = array("f", vector).tolist(), [*_TEXT_COLUMNS, "_distance"]
+        numbers, columns = array("f", vector).tolist(), [*self._columns, "_distance"]
 
         def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
             query = table.search(numbers, vector_column_name="vector", query_type="vector")
@@ -207,7 +216,7 @@ class LanceStore:
         """Return the rows with the highest BM25 score."""
         if not text.strip():
             return []
-        columns = [*_TEXT_COLUMNS, "_score"]
+        columns = [*self._columns, "_score"]
 
         def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
             query = table.search(text, query_type="fts", fts_columns="search_text")
@@ -218,7 +227,7 @@ class LanceStore:
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
-        found = (self._select(_among("id", some), list(_TEXT_COLUMNS)) for some in _slices(ids))
+        found = (self._select(_among("id", some), self._columns) for some in _slices(ids))
         return [_row(row) for table in found for row in table.to_pylist()]
 
     def ids(self) -> Sequence[str]:
@@ -227,24 +236,24 @@ class LanceStore:
 
     def hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row, repeats included."""
-        if self.form < SCHEMA:
+        if self.form < _HASHED:
             return [(chunk_id, "") for chunk_id in self.ids()]
         found = self._read(lambda table: table.search().select(["id", "row_hash"]).limit(None).to_arrow())
         return list(zip(found["id"].to_pylist(), found["row_hash"].to_pylist(), strict=True))
 
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, in no order, without holding the table in memory."""
-        for batch in self._scan(_TEXT_COLUMNS):
+        for batch in self._scan(self._columns):
             yield from map(_row, batch.to_pylist())
 
     def spoiled(self, ids: Sequence[str]) -> Iterator[str]:
         """Yield the ids of those rows whose bytes are not those that were written."""
-        if self.form < SCHEMA:
+        if self.form < _HASHED:
             return
-        columns = (*_SUMMED, "vector", "checksum")
+        columns = (*self._summed, "vector", "checksum")
         found = (self._select(_among("id", some), list(columns)).to_batches() for some in _slices(ids))
         for batch in (batch for batches in found for batch in batches):
-            texts = zip(*(batch[name].to_pylist() for name in _SUMMED), strict=True)
+            texts = zip(*(batch[name].to_pylist() for name in self._summed), strict=True)
             for fields, vector, wanted in zip(texts, self._numbers(batch), batch["checksum"].to_pylist(), strict=True):
                 if row_checksum(fields, vector) != wanted:
                     yield fields[0]
@@ -355,6 +364,11 @@ def _restricted(query: Any, filters: Filters) -> Any:  # noqa: ANN401 - lancedb 
         clauses.append(f"root = {_quoted(filters.root)}")
     if filters.kind:
         clauses.append(f"kind = {_quoted(filters.kind)}")
+    clauses += [f"{name} = {_quoted(wanted)}" for name in ("room", "session") if (wanted := getattr(filters, name))]
+    if filters.since:
+        clauses.append(f"until >= {_quoted(filters.since)}")
+    if filters.until:
+        clauses.append(f"at < {_quoted(filters.until)} AND at != ''")
     if filters.section:
         wanted = " > ".join(part.strip() for part in filters.section.split(">"))
         pattern = f"(?i)(^|> ){re.escape(wanted)}($| >)"
@@ -388,7 +402,7 @@ def _slices(values: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _row(columns: Mapping[str, Any]) -> Row:
-    return Row(**{name: columns[name] for name in _TEXT_COLUMNS})
+    return Row(**{name: columns[name] for name in _ROW_COLUMNS if name in columns})
 
 
 def _first_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from anchord.chunkers.code import lay_out_code
 from anchord.chunkers.cut import Piece, cut
 from anchord.chunkers.emit import emit
-from anchord.chunkers.exchange import cut_exchanges, cut_groups, is_transcript
+from anchord.chunkers.exchange import cut_exchanges, cut_groups, is_transcript, lay_out_exchange
 from anchord.chunkers.layout import LAST_RESORT, PART, Count, Layout, Sizing
 from anchord.chunkers.lines import lay_out_text
 from anchord.chunkers.markdown import lay_out_markdown
@@ -27,6 +27,8 @@ _LAYOUTS: dict[str, Callable[[Document, Sizing], Layout]] = {
     "markdown": lambda document, sizing: lay_out_markdown(document.text, sizing),
     "text": lambda document, sizing: lay_out_text(document.text, document.language, sizing),
     "code": lambda document, sizing: lay_out_code(document.text, document.language, sizing),
+    "exchange": lay_out_exchange,
+    "attachment": lay_out_exchange,
 }
 
 _SHRINK = 0.8
@@ -54,6 +56,8 @@ def _chunk(document: Document, plan: Plan, count: Count, key: str) -> list[Chunk
     layout = _with_parts(layout, document.parts)
     layout, pieces = _cut(document, layout, plan, sizing)
     chunks = emit(layout, pieces, sizing, key, document.kind)
+    if document.title:
+        chunks = [replace(piece, header_path=(document.title, *piece.header_path)) for piece in chunks]
     return [_in_file(piece, document.source_lines) for piece in chunks] if document.source_lines else chunks
 
 
@@ -75,6 +79,8 @@ def _in_file(piece: Chunk, lines: Sequence[int]) -> Chunk:
 
 def _cut(document: Document, layout: Layout, plan: Plan, sizing: Sizing) -> tuple[Layout, list[Piece]]:
     if plan.strategy == "anchored":
+        return layout, cut(layout, plan.limits)
+    if plan.strategy == "exchange" and document.kind in ("exchange", "attachment"):
         return layout, cut(layout, plan.limits)
     if plan.strategy == "exchange":
         if is_transcript(layout):

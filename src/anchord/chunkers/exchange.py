@@ -12,14 +12,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from anchord.chunkers.cut import Piece, cut
-from anchord.chunkers.layout import Heading, Layout, Limits
+from anchord.chunkers.layout import Heading, Layout, Limits, Sizing
+from anchord.chunkers.markdown import lay_out_markdown
 from anchord.chunkers.plan import Plan
+from anchord.model import Document
 
 _TURN = re.compile(r"\s{0,3}>")
 _RULE = re.compile(r"\s{0,3}-{3,}\s*$")
 _LEAST_TURNS = 3
 _LINES_FOR_GROUPS = 20
 _GROUP = 25
+_TITLE_CHARS = 300
+"""So much of a question stands in the header path, and before later parts of its answer (SEARCH.md)."""
+
+
+def lay_out_exchange(document: Document, sizing: Sizing) -> Layout:
+    """Lay out an exchange of a conversation: markdown, whose one section is the exchange and whose heading is the question."""
+    layout = lay_out_markdown(document.text, sizing)
+    said = " ".join(line.strip() for line in layout.lines[: document.question_lines])
+    title = " ".join(said[: 4 * _TITLE_CHARS].split())[:_TITLE_CHARS].rstrip()
+    return replace(layout, headings=[Heading(0, 1, title)] if title else [])
 
 
 def is_transcript(layout: Layout) -> bool:

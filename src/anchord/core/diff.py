@@ -10,7 +10,11 @@ from anchord.model import Diff, Placed, Row
 
 def row_hash(row: Row) -> str:
     """Hash everything of a row that can differ under one id."""
-    return fields_digest(row.path, row.root, row.kind, row.room, row.header_path, row.vector_key, row.text, row.search_text)
+    return fields_digest(
+        row.path, row.root, row.kind, row.room, row.header_path, row.vector_key, row.text, row.search_text,
+        row.source, row.session, row.exchange_id, row.at, row.until, row.project, row.model, row.tools, row.files, row.branch,
+        str(row.part_index), str(row.total_parts),
+    )  # fmt: skip
 
 
 def diff(known: Sequence[Placed], rows: Sequence[Row], placed: Sequence[Placed]) -> Diff:

@@ -42,15 +42,22 @@ class Recipe:
     """Asked when the digest is needed: hashing the weights takes a moment that a mere search can spare."""
     tokenizer: str
     """Identity of the tokenizer, of the grammars that code is cut by, and of the library that ends sentences."""
+    of_roots: Mapping[str, str] = field(default_factory=dict)
+    """Name of a root -> what its rows depend on besides: who reads its conversations."""
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def digest(self, root: str = "") -> str:
         """Return what a root's rows depend on as one short text; without a root, for those with nothing of their own."""
-        root = root if root in self.plans.roots else ""
+        root = root if root in self.plans.roots or root in self.of_roots else ""
         if root not in self._digests:
             plans = [f"{kind} {self.plans.of(root, kind)!r}" for kind in sorted(self.plans.general)]
-            self._digests[root] = fields_digest(VERSION, ROW_VERSION, self.model(), self.tokenizer, *plans)
+            self._digests[root] = fields_digest(
+                VERSION, ROW_VERSION, self.model(), self.tokenizer, *plans, *self._besides(root)
+            )
         return self._digests[root]
+
+    def _besides(self, root: str) -> tuple[str, ...]:
+        return (self.of_roots[root],) if root in self.of_roots else ()
 
 
 def plan_of(window: int, chosen: Mapping[str, Value]) -> Plan:

@@ -25,6 +25,7 @@ from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from anchord.model import Root, Verdict, printable
 from anchord.sources import kind_of
+from anchord.sources.conversations import HIDDEN, NOISE_FOLDERS, may_carry
 
 IGNORE_FILES = (".gitignore", ".ignore", ".anchordignore")
 """Later ones overrule earlier ones of the same folder."""
@@ -196,6 +197,8 @@ class Scope:
         included = self.includes.covers(path) if self.includes.lines else None
         if included and included[0]:
             return Verdict(included=True, reason=f"include of the configuration: {included[1]}", notable=not is_folder)
+        if self.root.kind == "conversations":
+            return _in_conversations(name, path, is_folder=is_folder)
         if "/." in f"/{path}" and not (is_folder and self._is_named(path)):
             return Verdict(included=False, reason="hidden; `include` may name it")
         if is_folder:
@@ -216,6 +219,17 @@ _BY_KIND: Mapping[str | None, Verdict] = {
     None: Verdict(included=False, reason="not a known text type; `include` may name it"),
     **{kind: Verdict(included=True, reason=f"a {kind} file", notable=True) for kind in ("markdown", "text", "code")},
 }
+
+
+def _in_conversations(name: str, path: str, *, is_folder: bool) -> Verdict:
+    """Say whether an entry of a root of conversations is worth a look; its content says what it is."""
+    if any(part.startswith(".") and part not in HIDDEN for part in path.rstrip("/").split("/")):
+        return Verdict(included=False, reason="hidden; `include` may name it")
+    if is_folder:
+        return _FOLDER if name not in NOISE_FOLDERS else Verdict(included=False, reason="beside conversations, and none itself")
+    if may_carry(name):
+        return Verdict(included=True, reason="may hold conversations", notable=True)
+    return Verdict(included=False, reason="holds no conversations; `include` may name it")
 
 
 def scope_of(root: Root, own_state: Sequence[str], forgotten: frozenset[str] = frozenset()) -> Scope:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from anchord.conversation import Event, Exchange, Head, Role, Superseded, Turn, Unknown
+from anchord.conversation import Earlier, Event, Exchange, Head, Role, Superseded, Turn, Unknown
 from anchord.sources.clean import clean
 
 PREAMBLE = "preamble"
 """The id of what was said before the first question."""
 
-Told = Head | Exchange | Superseded | Unknown
+Told = Head | Exchange | Superseded | Unknown | Earlier
 
 
 @dataclass(slots=True)

@@ -14,6 +14,31 @@ VERSION = "1"
 
 HEAD_BYTES = 65_536
 
+PROSE = (".md", ".markdown", ".txt", ".text", ".rst", ".org")
+"""Endings of texts that people write: what is no conversation among them is a document."""
+CARRIERS = (*PROSE, ".jsonl", ".json", ".jsonl.zst", ".zip", ".vscdb", ".db")
+"""Endings of what can hold conversations; Google's AI Studio gives its files none."""
+HIDDEN = (".aider.chat.history.md", ".specstory")
+"""Hidden files and folders that hold conversations."""
+NOISE = frozenset({"sessions-index.json", "session_index.jsonl", "history.jsonl", "logs.json", "chat.html", "settings.json",
+                   "installation_id", "google_accounts.json", "oauth_creds.json", "state.json"})  # fmt: skip
+NOISE_ENDINGS = (".meta.json", ".lock", ".tmp", ".bak", ".swp")
+NOISE_FOLDERS = frozenset({"tool-results", "file-history", "shell-snapshots", "todos", "statsig", "debug", "log"})
+"""What lies beside conversations and repeats them, or says nothing that was said."""
+
+
+def may_carry(name: str) -> bool:
+    """Whether a file of this name in a root of conversations is worth a look."""
+    lower = name.lower()
+    if lower in NOISE or lower.endswith(NOISE_ENDINGS):
+        return False
+    return lower.endswith(CARRIERS) or "." not in lower
+
+
+def is_prose(path: str) -> bool:
+    """Whether a file is a document where it is no conversation."""
+    return path.lower().endswith(PROSE)
+
 
 @dataclass(frozen=True, slots=True)
 class Family:
@@ -25,6 +50,8 @@ class Family:
     read: Callable[..., Iterator[Event]]
     resumes: bool
     """Whether it can be read on from where an exchange started: `read(carrier, start)`."""
+    unique: bool
+    """Whether the ids of its exchanges are unique among all sessions, and one in another session is a copy."""
     folder: Callable[[str], str]
     """The folder that is the carrier of a file with this path, where a session is spread over several files; "" for none."""
     claims: Callable[[Sequence[str]], bool]
@@ -32,8 +59,8 @@ class Family:
 
 
 def _family(module: ModuleType, *, resumes: bool = False) -> Family:
-    folder = getattr(module, "folder", lambda _: "")
-    return Family(module.SOURCE, module.recognises, module.read, resumes, folder, getattr(module, "claims", lambda _: False))
+    folder, claims = getattr(module, "folder", lambda _: ""), getattr(module, "claims", lambda _: False)
+    return Family(module.SOURCE, module.recognises, module.read, resumes, module is claude_code, folder, claims)
 
 
 FAMILIES = (
@@ -47,6 +74,11 @@ FAMILIES = (
 def recognise(head: bytes, path: str) -> Family | None:
     """Return the family of a carrier, None where none is known."""
     return next((family for family in FAMILIES if family.recognises(head, path)), None)
+
+
+def recognise_folder(names: Sequence[str]) -> Family | None:
+    """Return the family of a folder or archive that is one carrier, None where its files are carriers by themselves."""
+    return next((family for family in FAMILIES if family.claims(names)), None)
 
 
 def told(family: Family, carrier: Carrier, start: int = 0) -> Iterator[Event]:

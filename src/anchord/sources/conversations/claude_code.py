@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from anchord.conversation import Carrier, Event, Head, Role, Superseded, Turn, Unknown
+from anchord.conversation import Carrier, Earlier, Event, Head, Role, Superseded, Turn, Unknown
 from anchord.sources.conversations.noise import Noise
 from anchord.sources.conversations.records import (
     Record,
@@ -72,12 +72,13 @@ class _State:
     asked_by: dict[str, str] = field(default_factory=dict)
     """Message -> the question that it belongs to."""
     last: str = ""
+    resumed: bool = False
 
 
 def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
     """Tell of a session, from a byte on."""
     name = carrier.path.rpartition("/")[2].partition(".")[0]
-    state = _State(name)
+    state = _State(name, resumed=start > 0)
     yield Head(name)
     for found in records(carrier.lines(start)):
         if isinstance(found, Unknown):
@@ -94,12 +95,15 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
     parent = text(record.get("parentUuid")) or text(record.get("logicalParentUuid"))
     if uuid and uuid in state.seen:
         return
+    if state.resumed and state.seen and parent and parent not in state.seen and kind == "user":
+        yield Earlier()
     if uuid:
         state.seen.add(uuid)
         state.origin[uuid] = state.origin.get(parent, "")
     if kind in ("user", "assistant") and not record.get("isSidechain"):
-        yield from _heading(state, record)
         turn = (_question if kind == "user" else _answer)(state, offset, record)
+        if turn is not None and (turn.role is Role.QUESTION or not state.after):
+            yield from _heading(state, record)
         if turn is not None:
             yield turn
     elif kind == "summary":
@@ -111,10 +115,11 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
 
 
 def _heading(state: _State, record: Record) -> Iterator[Head]:
-    project = text(record.get("cwd"))
-    if project and not state.project:
-        state.project = project
-        yield Head(state.session, project=project)
+    """Tell of the session that a record names: a resumed one begins with copies of the one before."""
+    session, project = text(record.get("sessionId")) or state.session, text(record.get("cwd"))
+    if session != state.session or (project and not state.project):
+        state.session, state.project = session, project
+        yield Head(session, project=project)
 
 
 def _question(state: _State, offset: int, record: Record) -> Turn | None:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from anchord.conversation import Carrier, Event, Head, Role, Superseded, Turn, Unknown
+from anchord.conversation import Carrier, Earlier, Event, Head, Role, Superseded, Turn, Unknown
 from anchord.sources.conversations.noise import Noise
 from anchord.sources.conversations.records import (
     Record,
@@ -75,16 +75,20 @@ class _State:
     events: bool = False
     """Whether messages come as events; then those among the response items are the same again."""
     turn: str = ""
+    turn_offset: int = -1
+    """Where the present turn was announced, until its question comes."""
     model: str = ""
     asked: list[str] = field(default_factory=list)
     rolled_back: set[str] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
+    resumed: bool = False
 
 
 def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
     """Tell of a session, from a byte on."""
     name = carrier.path.rpartition("/")[2].removesuffix(".zst").removesuffix(".jsonl")
     state = _State(name[-36:] if name.startswith("rollout-") and len(name) > 44 else name)
+    state.resumed = start > 0
     state.events = _has_events(carrier, start)
     yield Head(state.session)
     for line in carrier.lines(start):
@@ -140,10 +144,12 @@ def _event(state: _State, offset: int, payload: Record, at: str) -> Iterator[Eve
     elif kind == "agent_message" and state.events:
         yield from _answer(state, offset, text(payload.get("message")), at)
     elif kind in ("task_started", "turn_started"):
-        state.turn = text(payload.get("turn_id")) or state.turn
+        state.turn, state.turn_offset = text(payload.get("turn_id")) or state.turn, offset
     elif kind == "thread_rolled_back":
         count = payload.get("num_turns")
         gone = state.asked[-count:] if isinstance(count, int) and count > 0 else []
+        if state.resumed and isinstance(count, int) and count > len(state.asked):
+            yield Earlier()
         state.rolled_back.update(gone)
         del state.asked[len(state.asked) - len(gone) :]
     elif kind == "thread_name_updated":
@@ -174,7 +180,9 @@ def _question(state: _State, offset: int, said: str, at: str) -> Iterator[Turn]:
     name = state.turn if state.turn and state.turn not in state.used else f"at-{offset}"
     state.used.add(name)
     state.asked.append(name)
-    yield Turn(name, Role.QUESTION, said, at=at, offset=offset)
+    begun = state.turn_offset if state.turn_offset >= 0 else offset
+    state.turn_offset = -1
+    yield Turn(name, Role.QUESTION, said, at=at, offset=begun)
 
 
 def _answer(state: _State, offset: int, said: str, at: str) -> Iterator[Turn]:

@@ -1,0 +1,282 @@
+"""Carriers -> the archive: what is new in a file of conversations, for the price of what is new.
+
+A file of lines is read on from where its last exchange started, as long as what stands before that place is what it was (its
+beginning and its end there are hashed); else it is read whole, and exchanges that it tells as before change nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from typing import BinaryIO
+
+from anchord.adapters.archive import Archive, Noted, Reading
+from anchord.adapters.carriers import HEAD_BYTES, FileCarrier, FolderCarrier, file_carrier, is_archive, members_of
+from anchord.adapters.files import FolderFiles
+from anchord.conversation import Carrier, Earlier, Exchange, Head, Superseded, Unknown
+from anchord.core.decide import RACY_NS
+from anchord.core.identity import digest
+from anchord.model import Absent, Fingerprint, Ingested, Origin, Problem, Root
+from anchord.sources.archived import is_archived
+from anchord.sources.conversations import FAMILIES, VERSION, Family, is_prose, recognise, recognise_folder, told
+from anchord.sources.exchanges import Told, exchanges
+from anchord.sources.redaction import Redactor
+
+_GUARD_BYTES = 4_096
+_UNKNOWN_FORMAT = Problem("no format of conversations that is known: not indexed")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where the last exchange of a file of lines started: from there it is read on."""
+
+    offset: int
+    number: int
+    head: str
+    """Digest of the first bytes before it."""
+    tail: str
+    """Digest of the last bytes before it."""
+    session: str
+
+
+def conversation_reader(*, redact: bool) -> str:
+    """Name what reads conversations, with its version: what it told can differ under another name."""
+    return f"{VERSION} {Redactor.version if redact else 'as written'}"
+
+
+class Conversations:
+    """Reads carriers into an archive. The writer's thread alone uses it."""
+
+    def __init__(
+        self,
+        files: FolderFiles,
+        archive: Archive,
+        clock: Callable[[], int],
+        redactor: Redactor | None,
+        roots: Mapping[str, Root],
+    ) -> None:
+        """Serve these roots. Without a redactor, secrets are kept as they were written."""
+        self._files, self._archive, self._clock, self._redactor = files, archive, clock, redactor
+        self._roots = roots
+        self.redacted: Counter[str] = Counter()
+        """Secrets that were taken out since the start, by kind."""
+        self._reader = conversation_reader(redact=redactor is not None)
+
+    def is_carrier(self, origin: Origin) -> bool:
+        """Whether a file is taken in: those of roots of conversations."""
+        return self._roots[origin.root].kind == "conversations" and not is_archived(origin.path)
+
+    def keeps(self, origin: Origin) -> bool:
+        """Whether what a file has told stays when it goes."""
+        return self.is_carrier(origin) and self._roots[origin.root].on_delete == "keep"
+
+    def take_in(self, origin: Origin) -> Ingested:
+        """Read what a carrier has to tell. Everything that changed is in the archive, durably, when it returns."""
+        seen = self._files.fingerprint(origin)
+        if isinstance(seen, Absent):
+            return self._leave(origin)
+        if isinstance(seen, Problem):
+            return Ingested(problem=seen)
+        noted = self._archive.carrier(origin)
+        read_ns = self._clock()
+        settled = noted and noted.fingerprint == seen and noted.reader == self._reader
+        if settled and max(seen.mtime_ns, seen.ctime_ns) < read_ns - RACY_NS:
+            return self._result(origin)
+        try:
+            return self._read(origin, seen, noted)
+        except (OSError, EOFError, zipfile.BadZipFile, ValueError, MemoryError) as error:
+            return Ingested(problem=Problem(f"cannot be read as conversations ({type(error).__name__}): not indexed"))
+
+    def done(self, origins: Sequence[Origin]) -> None:
+        """Note that changes were taken into the index."""
+        with self._archive.changing():
+            self._archive.done(origins)
+
+    def _leave(self, origin: Origin) -> Ingested:
+        with self._archive.changing():
+            again, gone = self._archive.leave(origin, keep=self.keeps(origin))
+        return self._result(origin, again, gone)
+
+    def _result(
+        self, origin: Origin, again: Sequence[Origin] = (), gone: Sequence[Origin] = (), problem: Problem | None = None
+    ) -> Ingested:
+        return Ingested((*self._archive.due(origin), *gone), tuple(again), problem)
+
+    def _read(self, origin: Origin, seen: Fingerprint, noted: Noted | None) -> Ingested:
+        def opener() -> BinaryIO:
+            return self._files.open(origin)
+
+        carrier = file_carrier(origin.path, opener, self._files.full_path(origin))
+        with carrier.open() as stream:
+            head = stream.read(HEAD_BYTES)
+        if is_archive(head):
+            return self._read_archive(origin, seen, noted)
+        family = recognise(head, carrier.path)
+        if family is None and noted and noted.source:
+            family = next((each for each in FAMILIES if each.source == noted.source), None)
+        if family is None:
+            return Ingested(ordinary=True) if is_prose(origin.path) else Ingested(problem=_UNKNOWN_FORMAT)
+        return self._take(origin, seen, noted, [(family, carrier)])
+
+    def _read_archive(self, origin: Origin, seen: Fingerprint, noted: Noted | None) -> Ingested:
+        with self._files.open(origin) as stream, zipfile.ZipFile(stream) as archive:
+            whole = members_of(origin.path, archive)
+            family = recognise_folder(whole.names())
+            carriers: Sequence[tuple[Family, Carrier]] = [(family, whole)] if family else list(_known_members(whole))
+            return self._take(origin, seen, noted, carriers) if carriers else Ingested(problem=_UNKNOWN_FORMAT)
+
+    def _take(
+        self, origin: Origin, seen: Fingerprint, noted: Noted | None, carriers: Sequence[tuple[Family, Carrier]]
+    ) -> Ingested:
+        family, carrier = carriers[0]
+        mark = self._mark(noted, seen, family, carrier) if len(carriers) == 1 else None
+        with self._archive.changing():
+            telling = _Telling(self._archive, origin, seen, self._reader, self._redacted)
+            if mark is None or not telling.read(family, carrier, mark):
+                for each in carriers:
+                    telling.read(*each, None)
+                telling.forget_the_rest()
+            telling.finish(self._new_mark(telling, family, carrier) if len(carriers) == 1 else "")
+        unknown = sum(telling.unknown.values())
+        problem = Problem(f"{unknown} records of unknown kinds were left out: {_listed(telling.unknown)}", partial=True)
+        return self._result(origin, telling.again, telling.gone, problem if unknown else None)
+
+    def _redacted(self, exchange: Exchange) -> Exchange:
+        if self._redactor is None:
+            return exchange
+        question, answer = self._redactor.redact(exchange.question), self._redactor.redact(exchange.answer)
+        tools = [self._redactor.redact(tool) for tool in exchange.tools]
+        for each in (question, answer, *tools):
+            self.redacted.update(each.kinds)
+        return replace(exchange, question=question.text, answer=answer.text, tools=tuple(tool.text for tool in tools))
+
+    def _mark(self, noted: Noted | None, seen: Fingerprint, family: Family, carrier: Carrier) -> Mark | None:
+        """Return where to read on, if nothing before that place has changed."""
+        if (
+            noted is None
+            or not noted.mark
+            or noted.reader != self._reader
+            or not family.resumes
+            or noted.source != family.source
+        ):
+            return None
+        mark = Mark(**json.loads(noted.mark))
+        if seen.size < noted.fingerprint.size or mark.offset == 0:
+            return None
+        return mark if _guards(carrier, mark.offset) == (mark.head, mark.tail) else None
+
+    def _new_mark(self, telling: _Telling, family: Family, carrier: Carrier) -> str:
+        if not family.resumes or telling.last is None:
+            return ""
+        last = telling.last
+        head, tail = _guards(carrier, last.offset)
+        return json.dumps(asdict(Mark(last.offset, last.number, head, tail, last.session)))
+
+
+class _Telling:
+    """One reading of a carrier: its exchanges go to the archive as they come."""
+
+    def __init__(
+        self, archive: Archive, origin: Origin, seen: Fingerprint, reader: str, redacted: Callable[[Exchange], Exchange]
+    ) -> None:
+        self._archive, self._origin, self._seen, self._reader, self._redacted = archive, origin, seen, reader, redacted
+        self.unknown: Counter[str] = Counter()
+        self.last: Exchange | None = None
+        self._source = ""
+        noted = archive.carrier(origin)
+        self._id = noted.id if noted else archive.note_carrier(origin, seen)
+        self._told: set[int] = set()
+        self.again: list[Origin] = []
+        """Other carriers, to be read again."""
+        self.gone: list[Origin] = []
+        """Exchanges that went."""
+
+    def read(self, family: Family, carrier: Carrier, mark: Mark | None) -> bool:
+        """Read a carrier whole, or on from a mark; say whether that was enough."""
+        self._source = family.source
+        head, session, first = Head(""), 0, ""
+        before = self._told_from(mark) if mark else set[int]()
+        for each in exchanges(told(family, carrier, mark.offset if mark else 0), mark.number if mark else 0):
+            if isinstance(each, Earlier) and mark:
+                return False
+            if isinstance(each, Head):
+                first = first or each.session
+                if mark and each.session not in (first, mark.session):
+                    return False
+                now = replace(each, session=mark.session) if mark else each
+                more = now.session == head.session
+                head = _joined(head, now) if more else now
+                session = self._session(head) if more and session else 0
+            elif isinstance(each, Exchange):
+                session = session or self._session(head)
+                self._take(replace(each, session=head.session), session, unique=family.unique)
+            else:
+                self._note(each, session)
+        if mark:
+            self._untell(before - self._told)
+        return True
+
+    def _session(self, head: Head) -> int:
+        return self._archive.session(self._origin.root, self._source, head)
+
+    def _told_from(self, mark: Mark) -> set[int]:
+        return self._archive.told_by(self._id, self._session(Head(mark.session)), mark.number)
+
+    def _take(self, exchange: Exchange, session: int, *, unique: bool) -> None:
+        owner, carrier = (self._origin.root, self._source), (self._id, self._seen.mtime_ns)
+        self._told.add(self._archive.tell(session, owner, self._redacted(exchange), carrier, unique=unique))
+        self.last = exchange
+
+    def _note(self, each: Told, session: int) -> None:
+        if isinstance(each, Superseded) and session:
+            self._archive.supersede(session, each.ids)
+        elif isinstance(each, Unknown):
+            self.unknown[each.kind] += 1
+
+    def forget_the_rest(self) -> None:
+        """Let go of what the carrier told before and tells no more."""
+        self._untell(self._archive.told_by(self._id) - self._told)
+
+    def _untell(self, exchanges: set[int]) -> None:
+        again, gone = self._archive.untell(self._id, sorted(exchanges), keep=False)
+        self.again += [origin for origin in again if origin != self._origin]
+        self.gone += gone
+
+    def finish(self, mark: str) -> None:
+        """Note what was read."""
+        unknown = json.dumps(dict(self.unknown.most_common(100)))
+        self._archive.note_carrier(self._origin, self._seen, self._source, Reading(self._reader, mark, unknown))
+
+
+def _known_members(whole: FolderCarrier) -> Iterator[tuple[Family, Carrier]]:
+    for name in whole.names():
+        path = f"{whole.path}!{name}"
+        with closing(whole.member(name)) as stream:
+            family = recognise(stream.read(HEAD_BYTES), path)
+        if family is not None:
+            yield family, FileCarrier(path, lambda name=name: whole.member(name))  # type: ignore[misc]
+
+
+def _guards(carrier: Carrier, offset: int) -> tuple[str, str]:
+    """Return the digests of the beginning of what is before an offset, and of its end."""
+    with carrier.open() as stream:
+        head = stream.read(min(_GUARD_BYTES, offset))
+        if not stream.seekable():
+            return "", ""
+        stream.seek(max(0, offset - _GUARD_BYTES))
+        tail = stream.read(min(_GUARD_BYTES, offset))
+    return digest(head), digest(tail)
+
+
+def _joined(before: Head, now: Head) -> Head:
+    return replace(
+        now, title=now.title or before.title, project=now.project or before.project, parent=now.parent or before.parent
+    )
+
+
+def _listed(unknown: Counter[str]) -> str:
+    return ", ".join(f"{kind} ({count})" for kind, count in unknown.most_common(5))

@@ -1,0 +1,158 @@
+"""A whole index over a folder of conversations: the real adapters, the embedder without a model."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fakes import plans
+from scenarios.conftest import COUNT, MODEL
+
+from anchord.adapters.archive import Archive
+from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.adapters.conversations import Conversations, conversation_reader
+from anchord.adapters.files import FolderFiles
+from anchord.adapters.hashing import HashEmbedder
+from anchord.adapters.joined_files import JoinedFiles
+from anchord.adapters.lance import LanceStore
+from anchord.adapters.vanished import VanishedVectors
+from anchord.core.recipe import Recipe
+from anchord.indexer import Indexer
+from anchord.model import Origin, Outcome, Root, Row
+from anchord.ports import World
+from anchord.rows import MAX_BYTES
+from anchord.sources.redaction import Redactor
+from anchord.verification import Verification, rebuild, verify
+
+ROOT = "talks"
+
+
+@dataclass
+class Talks:
+    """An index over `folder`; `sync` does what the daemon's barrier does."""
+
+    base: Path
+    on_delete: str = "keep"
+    folder: Path = field(init=False)
+    embedded: list[str] = field(default_factory=list)
+    ahead_ns: int = 0
+    """So far the clock runs ahead: nothing was written a moment ago then."""
+
+    def __post_init__(self) -> None:
+        """Open everything."""
+        self.folder = self.base / "talks"
+        self.folder.mkdir(exist_ok=True)
+        self.roots = {ROOT: Root(ROOT, str(self.folder), "conversations", on_delete=self.on_delete)}
+        self.open()
+
+    def open(self) -> None:
+        """Open the stores."""
+        self.folders = FolderFiles(self.roots, (), MAX_BYTES)
+        self.archive = Archive(self.base / "conversations.sqlite")
+        self.files = JoinedFiles(self.folders, self.roots, self.archive)
+        self.catalogue = SqliteCatalogue(self.base / "state.sqlite")
+        embedder = HashEmbedder()
+        self.store = LanceStore(str(self.base / "lance"), embedder.dimension, embedder.model)
+        self.vanished = VanishedVectors(self.base / "vectors.sqlite")
+        self.conversations = Conversations(self.folders, self.archive, self.clock, Redactor(), self.roots)
+        reader = {ROOT: conversation_reader(redact=True)}
+        self.recipe = Recipe(plans(MODEL.window), lambda: embedder.model, "tokenizer", reader)
+        world = World(self.files, self.catalogue, self.store, embedder, self.vanished, self.clock, self.conversations)
+        self.indexer = Indexer(world, COUNT, self.recipe)
+
+    def clock(self) -> int:
+        """Return the time."""
+        return time.time_ns() + self.ahead_ns
+
+    def close(self) -> None:
+        """Close the stores."""
+        self.archive.close()
+        self.catalogue.close()
+        self.vanished.close()
+
+    def write(self, path: str, data: bytes) -> Path:
+        """Write a file of the folder."""
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        return file
+
+    def sync(self) -> list[Outcome]:
+        """Walk and index; return what happened, without what was only looked at."""
+        found = self.indexer.reconcile(ROOT)
+        outcomes = self.indexer.index(found.due, gone=set(found.gone))
+        return [outcome for outcome in outcomes if outcome.action not in ("unchanged", "skipped")]
+
+    def cost(self) -> tuple[int, int, int]:
+        """Sync; return how many texts were embedded, rows written, rows deleted."""
+        done = self.sync()
+        return sum(o.embedded for o in done), sum(o.upserted for o in done), sum(o.deleted for o in done)
+
+    def rows(self) -> list[Row]:
+        """Return the rows, in order of their exchanges' times and parts."""
+        return sorted(self.store.all_rows(), key=lambda row: (row.at, row.path, row.part_index))
+
+    def ids(self) -> set[str]:
+        """Return the ids of all rows."""
+        return set(self.store.ids())
+
+    def said(self) -> str:
+        """Return all that is found."""
+        return "\n".join(row.text for row in self.rows())
+
+    def problems(self) -> dict[str, str]:
+        """Return the listed problems by path."""
+        return {failure.origin.path: failure.problem.reason for failure in self.catalogue.failures()}
+
+    def verify(self) -> Verification:
+        """Compare with a clean rebuild, every vector included."""
+        made = rebuild([ROOT], (self.files, self.catalogue), self.recipe, COUNT)
+        return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
+
+    def is_right(self) -> bool:
+        """Whether the index is what a clean rebuild gives, and what another index makes of the same files."""
+        found = self.verify()
+        assert found.differences == (), found.differences[:5]
+        return True
+
+    def take_in(self, path: str) -> Sequence[str]:
+        """Take a file in; return the paths of the exchanges that changed."""
+        return [origin.path for origin in self.conversations.take_in(Origin(ROOT, path)).changed]
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Iterator[Talks]:
+    """Give an empty index of conversations."""
+    made = Talks(tmp_path)
+    yield made
+    made.close()
+
+
+def claude(*turns: tuple[str, str], session: str = "s1", start: int = 0) -> bytes:
+    """Write a session of Claude Code: (question, answer) each; an empty answer is none."""
+    lines = []
+    for number, (question, answer) in enumerate(turns, start):
+        above = f"a{number - 1}-{session}" if number else None
+        common = {"sessionId": session, "cwd": "/home/me/app", "isSidechain": False}
+        at = f"2026-01-02T10:{number:02}"
+        asked = {"type": "user", "uuid": f"q{number}-{session}", "parentUuid": above, "timestamp": f"{at}:00Z",
+                 "message": {"role": "user", "content": question}, **common}  # fmt: skip
+        lines.append(asked)
+        if answer:
+            blocks = [{"type": "text", "text": answer}]
+            lines.append({"type": "assistant", "uuid": f"a{number}-{session}", "parentUuid": asked["uuid"],
+                          "timestamp": f"{at}:30Z",
+                          "message": {"id": f"m{number}-{session}", "model": "opus", "content": blocks}, **common})  # fmt: skip
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def answer(subject: str, paragraphs: int = 1) -> str:
+    """Return an answer of some length, with words of its own."""
+    return "\n\n".join(
+        f"Paragraph {n} of {subject}: " + " ".join(f"{subject}{n}word{m} holds" for m in range(40)) + "."
+        for n in range(paragraphs)
+    )

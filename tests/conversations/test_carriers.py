@@ -1,0 +1,255 @@
+"""Sessions in several files, exports of many, archives, files that go, secrets: what the index holds of them."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+from conversations.conftest import ROOT, Talks, answer, claude
+
+from anchord.model import Origin
+
+TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 1 + n % 3)) for n in range(6)]
+
+
+def export(*conversations: tuple[str, str, str], late: str = "") -> bytes:
+    """Write an export of Claude.ai: (uuid, question, answer) each; `late`: words added to the last answer."""
+    made = []
+    for number, (uuid, question, said) in enumerate(conversations):
+        later = late if number == len(conversations) - 1 else ""
+        words = said + later
+        messages = [
+            {"uuid": f"{uuid}-q", "sender": "human", "text": question, "created_at": "2026-01-02T10:00:00Z"},
+            {"uuid": f"{uuid}-a", "sender": "assistant", "text": words, "created_at": f"2026-01-02T10:0{bool(later):d}:30Z"},
+        ]
+        made.append({"uuid": uuid, "name": f"Talk {uuid}", "updated_at": "2026-01-02T11:00:00Z", "chat_messages": messages})
+    return json.dumps(made).encode()
+
+
+def zipped(**members: bytes) -> bytes:
+    """Make a zip."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return data.getvalue()
+
+
+MANY = [(f"c{n}", f"What of number {n}?", answer(f"number{n}")) for n in range(40)]
+
+
+def test_an_exchange_has_its_columns(talks: Talks) -> None:
+    talks.write("s1.jsonl", claude(("What of it?", answer("it", 6))))
+    talks.sync()
+    rows = talks.rows()
+    assert len(rows) > 1
+    assert [row.part_index for row in rows] == list(range(len(rows)))
+    first = rows[0]
+    assert (first.kind, first.source, first.session, first.exchange_id) == ("exchange", "claude-code", "s1", "q0-s1")
+    assert (first.at, first.until, first.project, first.model) == (
+        "2026-01-02T10:00:00.000Z", "2026-01-02T10:00:30.000Z", "/home/me/app", "opus",
+    )  # fmt: skip
+    assert {row.total_parts for row in rows} == {len(rows)}
+    assert {row.header_path for row in rows} == {"app > What of it?"}
+
+
+def test_nothing_of_a_long_answer_is_lost(talks: Talks) -> None:
+    said = answer("long", 30)
+    talks.write("s1.jsonl", claude(("What of it?", said)))
+    talks.sync()
+    assert " ".join(talks.said().split()) == " ".join(f"What of it? {said}".split())
+
+
+def test_a_short_exchange_is_kept(talks: Talks) -> None:
+    talks.write("s1.jsonl", claude(("ok?", "yes"), ("unanswered?", "")))
+    talks.sync()
+    assert [row.text for row in talks.rows()] == ["ok?\n\nyes", "unanswered?"]
+
+
+def test_a_new_export_touches_only_what_changed(talks: Talks) -> None:
+    talks.write("january.zip", zipped(**{"conversations.json": export(*MANY), "users.json": b"[]"}))
+    talks.sync()
+    before = talks.ids()
+    assert len({row.session for row in talks.rows()}) == 40
+    talks.write("february.zip", zipped(**{"conversations.json": export(*MANY, late=" And more of it.")}))
+    outcomes = [outcome for outcome in talks.sync() if outcome.origin.path.startswith("/")]
+    assert [outcome.origin.path for outcome in outcomes] == ["/claude-ai/c39/c39-q"]
+    assert len(before - talks.ids()) == 1
+    assert talks.is_right()
+
+
+def test_the_older_of_two_exports_does_not_undo_the_newer_one(talks: Talks) -> None:
+    talks.write("february.json", export(*MANY, late=" And more of it."))
+    talks.sync()
+    before = talks.ids()
+    talks.write("january.json", export(*MANY))
+    assert talks.cost() == (0, 0, 0)
+    (talks.folder / "february.json").unlink()
+    talks.sync()
+    assert "And more of it" not in talks.said()
+    assert before - talks.ids()
+    assert talks.is_right()
+
+
+def test_conversations_whose_file_is_deleted_are_kept_and_marked(talks: Talks) -> None:
+    file = talks.write("s1.jsonl", claude(*TURNS))
+    talks.sync()
+    before = talks.ids()
+    file.unlink()
+    assert talks.cost() == (0, 0, 0)
+    assert talks.ids() == before
+    assert talks.archive.counts()[ROOT] == {"sessions": 1, "exchanges": 6, "source_missing": 6, "superseded": 0}
+    assert talks.is_right()
+    talks.write("again.jsonl", claude(*TURNS))
+    assert talks.cost() == (0, 0, 0)
+    assert talks.archive.counts()[ROOT]["source_missing"] == 0
+
+
+def test_sixty_transcripts_that_go_at_once_are_kept_and_hold_nothing_up(talks: Talks) -> None:
+    for n in range(60):
+        talks.write(f"s{n}.jsonl", claude(TURNS[n % 6], session=f"s{n}"))
+    talks.sync()
+    before = talks.ids()
+    for n in range(60):
+        (talks.folder / f"s{n}.jsonl").unlink()
+    assert talks.indexer.reconcile(ROOT).held == 0
+    talks.sync()
+    assert talks.ids() == before
+
+
+def test_with_on_delete_they_go_with_their_file(tmp_path: Path) -> None:
+    talks = Talks(tmp_path, on_delete="delete")
+    file = talks.write("s1.jsonl", claude(*TURNS))
+    talks.write("s2.jsonl", claude(TURNS[0], session="s2"))
+    talks.sync()
+    file.unlink()
+    talks.sync()
+    assert {row.session for row in talks.rows()} == {"s2"}
+    assert talks.is_right()
+    talks.close()
+
+
+def test_a_resumed_session_that_copies_the_one_before_repeats_nothing(talks: Talks) -> None:
+    talks.write("s1.jsonl", claude(*TURNS[:3]))
+    talks.sync()
+    before = talks.ids()
+    copied = claude(*TURNS[:3]).replace(b'"sessionId": "s1"', b'"sessionId": "s2"')
+    talks.write("s2.jsonl", copied + claude(TURNS[3], session="s2", start=3))
+    talks.sync()
+    assert before < talks.ids()
+    assert [row.session for row in talks.rows() if row.part_index == 0] == ["s1", "s1", "s1", "s2"]
+    assert talks.is_right()
+
+
+def test_a_rewound_question_is_left_out_and_its_successor_found(talks: Talks) -> None:
+    first = claude(*TURNS[:3])
+    talks.write("s1.jsonl", first)
+    talks.sync()
+    lines = claude(TURNS[3], start=3).replace(
+        b'"a2-s1"', b'"a0-s1"'
+    )  # It follows the first answer, as the second question does.
+    with (talks.folder / "s1.jsonl").open("ab") as appending:
+        appending.write(lines)
+    talks.sync()
+    assert [row.exchange_id for row in talks.rows() if row.part_index == 0] == ["q0-s1", "q3-s1"]
+    assert talks.archive.counts()[ROOT]["superseded"] == 2
+    assert talks.is_right()
+
+
+def test_a_title_that_comes_late_renames_the_session_and_embeds_nothing(talks: Talks) -> None:
+    file = talks.write("s1.jsonl", claude(*TURNS[:3]))
+    talks.sync()
+    before = talks.ids()
+    with file.open("ab") as appending:
+        appending.write(json.dumps({"type": "ai-title", "aiTitle": "On questions", "sessionId": "s1"}).encode() + b"\n")
+    embedded, written, deleted = talks.cost()
+    assert (embedded, written, deleted) == (0, len(before), 0)
+    assert talks.ids() == before
+    assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"On questions"}
+    assert talks.is_right()
+
+
+def test_what_is_no_conversation_is_named_and_a_note_beside_them_is_a_document(talks: Talks) -> None:
+    talks.write("odd.json", b'{"some": "data"}')
+    talks.write("note.md", b"# Note\n\nRemember the milk.\n")
+    talks.sync()
+    assert talks.problems() == {"odd.json": "no format of conversations that is known: not indexed"}
+    assert [(row.path, row.kind) for row in talks.rows()] == [("note.md", "markdown")]
+    assert talks.is_right()
+
+
+def test_a_broken_line_loses_nothing_but_itself(talks: Talks) -> None:
+    lines = claude(*TURNS[:3]).splitlines(keepends=True)
+    talks.write("s1.jsonl", b"".join([*lines[:2], b"{broken\n", *lines[2:]]))
+    talks.sync()
+    assert len({row.exchange_id for row in talks.rows()}) == 3
+    assert talks.problems() == {"s1.jsonl": "1 records of unknown kinds were left out: broken line (1)"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        zipped(**{"../conversations.json": export(*MANY)}),
+        zipped(**{"/conversations.json": export(*MANY)}),
+        zipped(**{"conversations.json": b"[" + b" " * 60_000_000 + b"]"}),
+        b"PK\x03\x04 and then nothing",
+    ],
+    ids=["outside", "absolute", "bomb", "torn"],
+)
+def test_h2_a_hostile_archive_is_named_and_nothing_of_it_is_read(talks: Talks, data: bytes) -> None:
+    talks.write("hostile.zip", data)
+    talks.write("s1.jsonl", claude(*TURNS[:2]))
+    talks.sync()
+    assert list(talks.problems()) == ["hostile.zip"]
+    assert {row.session for row in talks.rows()} == {"s1"}
+
+
+SECRETS = {
+    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "anthropic": "sk-ant-api03-" + "Ab3dEf9hIj" * 5,
+    "github": "ghp_" + "a1B2c3D4e5" * 4,
+    "private-key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7\nq3Zx9\n-----END RSA PRIVATE KEY-----",
+    "password-in-url": "postgres://app:hunter2hunter2@db.internal/app",
+}
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_stands_in_no_file_of_the_index(talks: Talks, kind: str) -> None:
+    secret = SECRETS[kind]
+    talks.write("s1.jsonl", claude((f"Use {secret} for it, please.", f"I shall use {secret} then.")))
+    talks.sync()
+    assert f"[REDACTED:{kind}]" in talks.said()
+    assert talks.conversations.redacted == {kind: 2}
+    core = {"private-key": "MIIEowIBAAKCAQEA7", "password-in-url": "hunter2hunter2"}.get(kind, secret).encode()
+    talks.close()
+    own = [file for file in talks.base.rglob("*") if file.is_file() and talks.folder not in file.parents]
+    assert own
+    assert [file for file in own if core in file.read_bytes()] == []
+    talks.open()
+
+
+def test_a_kill_between_the_archive_and_the_index_loses_nothing(talks: Talks) -> None:
+    talks.write("s1.jsonl", claude(*TURNS))
+    assert len(talks.take_in("s1.jsonl")) == 6  # Taken in, and then killed.
+    talks.close()
+    talks.open()
+    talks.sync()
+    assert len({row.exchange_id for row in talks.rows()}) == 6
+    assert talks.is_right()
+
+
+def test_a_lost_archive_is_read_again_and_embeds_nothing(talks: Talks) -> None:
+    talks.write("s1.jsonl", claude(*TURNS))
+    talks.sync()
+    before = talks.ids()
+    talks.close()
+    for file in talks.base.glob("conversations.sqlite*"):
+        file.unlink()
+    talks.open()
+    talks.catalogue.doubt([Origin(ROOT, "s1.jsonl")])
+    assert talks.cost()[0] == 0
+    assert talks.ids() == before
+    assert talks.is_right()
