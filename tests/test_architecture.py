@@ -31,7 +31,7 @@ TIERS: tuple[tuple[str, ...], ...] = (
     ("means",),
     ("recovery",),
     ("ipc", "api", "workspace", "barrier", "watching", "tally"),
-    ("survey", "generation", "forgetting", "queries", "verifying"),
+    ("conversing", "discovery", "survey", "generation", "forgetting", "queries", "verifying"),
     ("upkeep",),
     ("pipeline",),
     ("oneshot", "status"),

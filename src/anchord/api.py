@@ -11,7 +11,7 @@ from typing import Any
 from anchord.adapters.models import find_model
 from anchord.adapters.tokenizer import TokenCounter
 from anchord.chunkers import chunk
-from anchord.chunkers.check import Figures, check
+from anchord.chunkers.check import Figures, check_all
 from anchord.chunkers.plan import Plan
 from anchord.config import KindConfig, chosen_values
 from anchord.core.identity import file_key
@@ -73,9 +73,9 @@ def chunk_document(document: Document, origin: Origin, plan: Plan, tokenizer: Pa
     return chunk(document, plan, _counter(tokenizer), file_key(origin.root, origin.path))
 
 
-def check_document(document: Document, pieces: Sequence[Chunk], plan: Plan, tokenizer: Path) -> Figures:
-    """Say whether the chunks of a document are what they promise to be."""
-    return check(document, pieces, plan, _counter(tokenizer))
+def check_documents(cut: Sequence[tuple[Document, Sequence[Chunk]]], plan: Plan, tokenizer: Path) -> Figures:
+    """Say whether the chunks of documents are what they promise to be."""
+    return check_all(cut, plan, _counter(tokenizer))
 
 
 def compare(before: Sequence[Described], now: Sequence[Described]) -> dict[str, Any]:

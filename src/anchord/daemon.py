@@ -40,13 +40,13 @@ _LOCK_TRIES = 20
 _LOCK_PAUSE_S = 0.5
 
 
-def run_daemon(places: Places, config: Config, paths: list[str]) -> None:
-    """Serve until told to stop. When only a new process can help, this one becomes it.
+def run_daemon(places: Places, config: Config, paths: list[str], kind: str = "project") -> None:
+    """Serve until told to stop; `kind` is that of the paths. When only a new process can help, this one becomes it.
 
     Raises:
         AlreadyRunningError, StoreError, UsageError: as `open_writer` says.
     """
-    writer = _opened(places, config, paths)
+    writer = _opened(places, config, paths, kind)
     try:
         restart = asyncio.run(_serve(writer, config))
     finally:
@@ -58,14 +58,14 @@ def run_daemon(places: Places, config: Config, paths: list[str]) -> None:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
 
 
-def _opened(places: Places, config: Config, paths: list[str]) -> Writer:
+def _opened(places: Places, config: Config, paths: list[str], kind: str) -> Writer:
     """Open the index; a process that took this one's place in a restart is waited for."""
     for _ in range(_LOCK_TRIES if _restarts() else 1):
         try:
-            return open_writer(places, config, paths)
+            return open_writer(places, config, paths, kind)
         except AlreadyRunningError:
             time.sleep(_LOCK_PAUSE_S)
-    return open_writer(places, config, paths)
+    return open_writer(places, config, paths, kind)
 
 
 def _restarts() -> int:

@@ -40,6 +40,7 @@ def forget(writer: Writer, path: str) -> Forgotten:
     writer.ask(writer.asked.with_path(absolute))  # First of all, so that no walk brings it back.
     root, inside = found[0].name, found[1]
     origins = [Origin(root, each) for each in writer.catalogue.overview(root, inside)]
+    origins += writer.archive.forget(origins)
     ids = list(dict.fromkeys(chunk_id for origin in origins for chunk_id in writer.store.ids_of(origin)))
     updates = [Update(origin, None, Diff((), (), tuple(ids), 0, 0), (), "forgotten by a command") for origin in origins]
     writer.vanished.drop(list(writer.store.vectors_of(ids)))
@@ -48,6 +49,7 @@ def forget(writer: Writer, path: str) -> Forgotten:
     writer.catalogue.apply(updates)
     writer.catalogue.flush()
     writer.vanished.flush()
+    writer.archive.flush()
     shutil.rmtree(writer.places.damaged, ignore_errors=True)
     local = is_local(store_uri(writer.places, writer.config))
     return Forgotten(absolute, len(origins), len(ids), lance_upkeep.purge(writer.store) if local else -1)

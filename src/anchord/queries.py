@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from anchord.adapters.archive import Archive, Talk
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.core.decide import decide
+from anchord.core.moments import moment
 from anchord.errors import UsageError
 from anchord.ipc.protocol import SearchParams, ShowParams
 from anchord.model import Filters, Fingerprint, Hit, Origin, Problem, Row, Spot, printable
@@ -16,6 +19,7 @@ from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
 from anchord.search import MODES, Question, grouped, search
 from anchord.sources import kind_of
+from anchord.sources.archived import is_archived
 from anchord.tally import Tally
 from anchord.workspace import Reader
 
@@ -33,13 +37,55 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
     paths = {root.name: root.path for root in reader.roots}
     if params.root and params.root not in paths:
         raise UsageError(f"no root `{params.root}`", f"there are: {', '.join(sorted(paths)) or 'none yet'}")
-    filters = Filters(params.root, params.path, params.kind, params.section)
+    now = datetime.now().astimezone()
+    filters = Filters(
+        params.root, params.path, params.kind, params.section, params.room, params.session,
+        moment(params.since, now), moment(params.until, now, end=True),
+    )  # fmt: skip
     hits = search(Question(params.query, params.mode, filters), reader.store, reader.means.embedder, catalogue)
-    groups = [[_hit(hit, paths) for hit in group] for group in grouped(hits, params.k)]
-    return {"query": params.query, "mode": params.mode, "groups": groups}
+    groups = grouped(hits, params.k)
+    with open_archive_of(reader) as archive:
+        told = [Origin(hit.row.root, hit.row.path) for group in groups for hit in group if is_archived(hit.row.path)]
+        carriers = archive.carriers_of(told) if archive and told else {}
+    return {"query": params.query, "mode": params.mode, "groups": [[_hit(hit, paths, carriers) for hit in g] for g in groups]}
 
 
-def _hit(hit: Hit, roots: dict[str, str]) -> dict[str, Any]:
+@contextmanager
+def open_archive_of(reader: Reader) -> Iterator[Archive | None]:
+    """Open the archive of conversations with a connection of its own; None where there is none."""
+    if not reader.places.conversations.exists():
+        yield None
+        return
+    with closing(Archive(reader.places.conversations, read_only=True)) as archive:
+        yield archive
+
+
+def _file(origin: Origin, roots: Mapping[str, str], carriers: Mapping[Origin, str]) -> str | None:
+    """Return the file that holds a row's text; None for an exchange whose last file is gone."""
+    path = carriers.get(origin) if is_archived(origin.path) else origin.path
+    return printable(os.path.join(roots.get(origin.root, ""), path)) if path else None
+
+
+def _said(row: Row) -> dict[str, Any]:
+    """Return what is told of an exchange besides its text."""
+    if not row.session:
+        return {}
+    return {
+        "source": row.source,
+        "session": row.session,
+        "exchange_id": row.exchange_id,
+        "at": row.at or None,
+        "until": row.until or None,
+        "project": row.project or None,
+        "model": row.model or None,
+        "tools": row.tools.split("\n") if row.tools else [],
+        "files": row.files.split("\n") if row.files else [],
+        "part_index": row.part_index,
+        "total_parts": row.total_parts,
+    }
+
+
+def _hit(hit: Hit, roots: Mapping[str, str], carriers: Mapping[Origin, str]) -> dict[str, Any]:
     row = hit.row
     return {
         "id": row.id,
@@ -48,12 +94,14 @@ def _hit(hit: Hit, roots: dict[str, str]) -> dict[str, Any]:
         "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
         "root": row.root,
         "path": row.path,
-        "file": printable(os.path.join(roots.get(row.root, ""), row.path)),
+        "file": _file(Origin(row.root, row.path), roots, carriers),
         "kind": row.kind,
+        "room": row.room or None,
         "header_path": row.header_path,
         "start_line": hit.start_line,
         "end_line": hit.end_line,
         "text": row.text,
+        **_said(row),
     }
 
 
@@ -72,7 +120,33 @@ def answer_show(reader: Reader, catalogue: SqliteCatalogue, params: ShowParams) 
     rows = {row.id: row for row in reader.store.rows(ids)}
     spots = catalogue.spots(ids)
     chunks = [_located(rows[chunk], spots[chunk]) for chunk in ids if chunk in rows and chunk in spots]
-    return {"id": found[0], "chunks": chunks}
+    told = {"id": found[0], "chunks": chunks}
+    row = rows.get(found[0])
+    if row is None or not row.session:
+        return told
+    with open_archive_of(reader) as archive:
+        talk = archive.conversation(Origin(row.root, row.path)) if archive else None
+    return {**told, "conversation": _conversation(talk, row.root, catalogue)} if talk else told
+
+
+def _conversation(talk: Talk, root: str, catalogue: SqliteCatalogue) -> dict[str, Any]:
+    """Return what an exchange is part of, and where to go on from it."""
+
+    def neighbour(path: str, question: str) -> dict[str, Any] | None:
+        known = catalogue.known(Origin(root, path)) if path else None
+        return {"id": known.chunks[0].chunk_id, "question": question} if known and known.chunks else None
+
+    return {
+        "source": talk.source,
+        "session": talk.session,
+        "title": talk.title or None,
+        "project": talk.project or None,
+        "number": talk.number + 1,
+        "exchanges": talk.exchanges,
+        "source_missing": talk.source_missing,
+        "previous": neighbour(*talk.previous),
+        "next": neighbour(*talk.next),
+    }
 
 
 def _located(row: Row, spot: Spot | None) -> dict[str, Any]:
@@ -87,6 +161,7 @@ def _located(row: Row, spot: Spot | None) -> dict[str, Any]:
         "content_hash": row.content_hash,
         "vector_key": row.vector_key,
         "text": row.text,
+        **_said(row),
     }
 
 

@@ -15,8 +15,12 @@ from anchord.model import Root, printable
 _REFUSED = ("/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sys", "/usr", "/var", "/Users")
 
 
-def gather_roots(config: Config, remembered: Sequence[Root], paths: Sequence[str], own: Sequence[str] = ()) -> list[Root]:
+def gather_roots(
+    config: Config, remembered: Sequence[Root], paths: Sequence[str], own: Sequence[str] = (), kind: str = "project"
+) -> list[Root]:
     """Return the effective roots; a path that a root covers already adds none. `own` are anchord's own folders.
+
+    `kind` is that of the paths.
 
     Raises:
         UsageError: a given path is no folder, is too wide, or overlaps a root. ConfigError: likewise in the configuration.
@@ -49,7 +53,7 @@ def gather_roots(config: Config, remembered: Sequence[Root], paths: Sequence[str
     for path in paths:
         folder = existing_folder(path, own)
         if not any(covers(root.path, folder) for root in roots):
-            _add(roots, Root(_free_name(folder, roots), folder, configured=False), UsageError)
+            _add(roots, Root(_free_name(folder, roots), folder, kind, configured=False), UsageError)
     return roots
 
 

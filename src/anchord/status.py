@@ -7,11 +7,13 @@ import os
 import statistics
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 import psutil
 
 from anchord import __version__
+from anchord.adapters.archive import Archive
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.means import LostModel
 from anchord.model import printable
@@ -20,6 +22,8 @@ from anchord.queries import answer_failures, answer_index, failure_of
 from anchord.tally import Tally
 from anchord.watching import RootState
 from anchord.workspace import Writer
+
+_TALKS_S = 2.0
 
 
 class Status:
@@ -35,6 +39,8 @@ class Status:
         """A handle of its own, once there is one: the writer's moves with its commits."""
         self._began = time.monotonic()
         self._process = psutil.Process()
+        self._counted_talks: dict[str, dict[str, Any]] = {}
+        self._talks_at = float("-inf")
 
     def report(self, catalogue: SqliteCatalogue) -> dict[str, Any]:
         """Return the whole status."""
@@ -146,6 +152,7 @@ class Status:
     def _root(self, name: str, counted: tuple[int, int]) -> Mapping[str, Any]:
         roots = self._pipeline.survey.roots
         state = roots.states[name]
+        talks = {"conversations": self._talks().get(name, {})} if state.root.kind == "conversations" else {}
         doing = "indexing" if self._pipeline.busy_with == name else "idle"
         return {
             "name": name,
@@ -159,7 +166,15 @@ class Status:
             "held": state.held,
             "watches": roots.watches(name),
             "polled_dirs": len(roots.polled(name)),
+            **talks,
         }
+
+    def _talks(self) -> dict[str, dict[str, Any]]:
+        """Count the archive, at most every few seconds."""
+        if time.monotonic() - self._talks_at > _TALKS_S:
+            with closing(Archive(self._writer.places.conversations, read_only=True)) as archive:
+                self._counted_talks, self._talks_at = archive.counts(), time.monotonic()
+        return self._counted_talks
 
 
 def _held(state: RootState) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 import structlog
 
+from anchord.adapters.files import LOG
 from anchord.config import WatchConfig
 from anchord.core.guard import LEAST_FILES, Leave, moves
 from anchord.core.rules import changes_rules
@@ -185,6 +186,7 @@ class Survey:
         What is gone, and did not only move, waits a moment if there is time: more may follow, and then the guard must know.
         So does what is empty now: most often its next words are being written.
         """
+        paths = {path.removesuffix(LOG): first for path, first in paths.items()}
         if "" in paths or any(map(changes_rules, paths)):
             self.reconcile(root)
             return

@@ -89,6 +89,9 @@ class Writer(Reader):
     def keep_root(self, root: Root) -> None:
         """Take in a root; one that no configuration names is remembered until it is removed."""
         self.by_name[root.name] = root
+        if root.kind == "conversations":
+            for means in (self.means, self.wanted):
+                means.recipe.of_roots[root.name] = self.conversations.reader
         self.roots[:] = [*(other for other in self.roots if other.name != root.name), root]
         self.ask(self.asked.without_root(root.name) if root.configured else self.asked.with_root(root))
 
@@ -118,10 +121,10 @@ def open_reader(places: Places, config: Config) -> Reader:
     return Reader(places, config, roots, means, catalogue, store, files)
 
 
-def open_writer(places: Places, config: Config, paths: Sequence[str]) -> Writer:
+def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str = "project") -> Writer:
     """Take the lock and open an index to write it; roots that left the configuration leave the index.
 
-    What a crash or a failing disk left behind is mended on the way, and told in `repairs`.
+    What a crash or a failing disk left behind is mended on the way, and told in `repairs`. `kind` is that of the `paths`.
 
     Raises:
         AlreadyRunningError: another process writes it. StoreError: it cannot be opened. UsageError: a path cannot be a root.
@@ -135,7 +138,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str]) -> Writer:
         asked = open_asked(places, repairs)
         catalogue = open_catalogue(places, repairs)
         undo.callback(catalogue.close)
-        roots = gather_roots(config, asked.roots, paths, places.own)
+        roots = gather_roots(config, asked.roots, paths, places.own, kind)
         wanted = find_means(config, roots)
         means = means_for(catalogue, wanted, config, roots) if is_local(uri) else wanted
         was_clean = catalogue.noted("clean") == "1"

@@ -14,7 +14,7 @@ _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
 ]  # fmt: skip
 _HIT = {
-    "id", "score", "cosine", "bm25", "root", "path", "file", "kind", "header_path", "start_line", "end_line", "text",
+    "id", "score", "cosine", "bm25", "root", "path", "file", "kind", "room", "header_path", "start_line", "end_line", "text",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",

@@ -11,19 +11,21 @@ carrier of an exchange is gone, it stays here and is marked as missing its sourc
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from anchord.conversation import Exchange, Head
 from anchord.core.identity import digest
 from anchord.errors import StoreDamagedError, StoreError
 from anchord.model import Absent, Content, Fingerprint, Found, Origin
-from anchord.sources.archived import dump, joined, path_of
+from anchord.sources.archived import dump, joined, path_of, question_of
 
 SCHEMA = 1
 _LEVEL = 6
@@ -39,7 +41,7 @@ CREATE TABLE sessions(
 CREATE TABLE exchanges(
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, root TEXT NOT NULL,
     path BLOB NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL, superseded INTEGER NOT NULL, until TEXT NOT NULL,
-    digest TEXT NOT NULL, content BLOB NOT NULL, version INTEGER NOT NULL, due INTEGER NOT NULL,
+    digest TEXT NOT NULL, redacted TEXT NOT NULL, content BLOB NOT NULL, version INTEGER NOT NULL, due INTEGER NOT NULL,
     carrier INTEGER REFERENCES carriers(id), told_ns INTEGER NOT NULL, UNIQUE(root, path));
 CREATE INDEX exchanges_by_session ON exchanges(session, number);
 CREATE INDEX exchanges_by_carrier ON exchanges(carrier);
@@ -74,6 +76,34 @@ class Reading:
 
 
 _UNREAD = Reading("", "", "{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """A carrier as it tells: by its number here, and the time when it was written."""
+
+    root: str
+    source: str
+    carrier: int
+    told_ns: int
+    unique: bool = False
+    """Whether an exchange of the same id in another session is the same one: it was copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """What an exchange is part of. `previous` and `next`: path and question of its neighbours, "" where there is none."""
+
+    source: str
+    session: str
+    title: str
+    project: str
+    number: int
+    """Its place among those that are found, from 0."""
+    exchanges: int
+    source_missing: bool
+    previous: tuple[str, str]
+    next: tuple[str, str]
 
 
 class Archive:
@@ -189,55 +219,54 @@ class Archive:
             self._db.execute("UPDATE exchanges SET version=?, due=1 WHERE session=?", (self._next_version(), number))
         return int(number)
 
-    def tell(
-        self, session: int, owner: tuple[str, str], exchange: Exchange, carrier: tuple[int, int], *, unique: bool = False
-    ) -> int:
-        """Keep an exchange as a carrier tells it; return its number here. `owner`: root and source; `carrier`: id and time.
+    def tell(self, by: Teller, session: int, exchange: Exchange, redacted: str = "") -> int:
+        """Keep an exchange as a carrier tells it; return its number here. `redacted`: JSON counts of its secrets, by kind.
 
-        With `unique`, one of that id in another session is the same one: it was copied. Of two carriers that tell it
-        differently, the one with the later last word counts, or else the one written later.
+        Of two carriers that tell it differently, the one with the later last word counts, or else the one written later.
         """
-        number, told_ns = carrier
         content = dump(exchange)
         summed = digest(content)
-        path = (self._copied(owner, exchange.id) if unique else "") or path_of(owner[1], exchange.session, exchange.id)
+        path = (self._copied(by, exchange.id) if by.unique else "") or path_of(by.source, exchange.session, exchange.id)
         row = self._db.execute(
             "SELECT id, digest, carrier, until, told_ns, superseded, number FROM exchanges WHERE root=? AND path=?",
-            (owner[0], path),
+            (by.root, path),
         ).fetchone()
         if row is None:
             made = self._db.execute(
-                "INSERT INTO exchanges(session, root, path, name, number, superseded, until, digest, content, version, due, "
-                "carrier, told_ns) VALUES(?,?,?,?,?,?,?,?,?,?,1,?,?)",
-                (session, owner[0], path, exchange.id, exchange.number, exchange.superseded, exchange.until, summed,
-                 zlib.compress(content, _LEVEL), self._next_version(), number, told_ns),
+                "INSERT INTO exchanges(session, root, path, name, number, superseded, until, digest, redacted, content, "
+                "version, due, carrier, told_ns) VALUES(?,?,?,?,?,?,?,?,?,?,?,1,?,?)",
+                (session, by.root, path, exchange.id, exchange.number, exchange.superseded, exchange.until, summed, redacted,
+                 zlib.compress(content, _LEVEL), self._next_version(), by.carrier, by.told_ns),
             )  # fmt: skip
             found = int(made.lastrowid or 0)
         else:
-            found, was, by, until, before_ns, superseded, place = row
-            mine = by in (None, number) or (exchange.until, told_ns) >= (until, before_ns)
-            if mine and (was != summed or superseded != exchange.superseded):
+            found, was, teller, until, before_ns, superseded, number = row
+            mine = teller in (None, by.carrier) or (exchange.until, by.told_ns) >= (until, before_ns)
+            differs = was != summed or superseded != exchange.superseded
+            if mine and differs:
                 self._db.execute(
-                    "UPDATE exchanges SET digest=?, content=?, superseded=?, until=?, version=?, due=1 WHERE id=?",
-                    (summed, zlib.compress(content, _LEVEL), exchange.superseded, exchange.until, self._next_version(), found),
-                )
-            if mine and (by, place) != (number, exchange.number) and (by is None or was != summed or place != exchange.number):
+                    "UPDATE exchanges SET digest=?, redacted=?, content=?, superseded=?, until=?, version=?, due=1 WHERE id=?",
+                    (summed, redacted, zlib.compress(content, _LEVEL), exchange.superseded, exchange.until,
+                     self._next_version(), found),
+                )  # fmt: skip
+            if mine and (differs or teller is None or (teller == by.carrier and number != exchange.number)):
                 self._db.execute(
-                    "UPDATE exchanges SET carrier=?, told_ns=?, number=? WHERE id=?", (number, told_ns, exchange.number, found)
+                    "UPDATE exchanges SET carrier=?, told_ns=?, number=? WHERE id=?",
+                    (by.carrier, by.told_ns, exchange.number, found),
                 )
         self._db.execute(
             "INSERT INTO tellings(carrier, exchange, digest) VALUES(?,?,?) ON CONFLICT(carrier, exchange) DO UPDATE SET "
             "digest=excluded.digest WHERE digest != excluded.digest",
-            (number, found, summed),
+            (by.carrier, found, summed),
         )
         return found
 
-    def _copied(self, owner: tuple[str, str], name: str) -> str:
+    def _copied(self, by: Teller, name: str) -> str:
         """Return the path of an exchange of this id in whichever session it stood first."""
         row = self._db.execute(
             "SELECT e.path FROM exchanges e JOIN sessions s ON s.id=e.session WHERE e.root=? AND e.name=? AND s.source=? "
             "ORDER BY e.id LIMIT 1",
-            (owner[0], name, owner[1]),
+            (by.root, name, by.source),
         ).fetchone()
         return str(row[0]) if row else ""
 
@@ -309,6 +338,27 @@ class Archive:
         paths = [(origin.root, origin.path) for origin in origins]
         self._db.executemany("UPDATE exchanges SET due=0 WHERE root=? AND path=?", paths)
 
+    def forget(self, carriers: Sequence[Origin]) -> list[Origin]:
+        """Drop files and all that they tell, whoever else tells it as well; return the exchanges that went."""
+        gone: list[Origin] = []
+        with self.changing():
+            for origin in carriers:
+                noted = self.carrier(origin)
+                if noted is None:
+                    continue
+                told = [(number,) for number in sorted(self.told_by(noted.id))]
+                for number in told:
+                    row = self._db.execute("SELECT root, path FROM exchanges WHERE id=?", number).fetchone()
+                    gone.append(Origin(*row))
+                self._db.executemany("DELETE FROM exchanges WHERE id=?", told)
+                self._db.execute("DELETE FROM carriers WHERE id=?", (noted.id,))
+            self._db.execute("DELETE FROM sessions WHERE id NOT IN (SELECT session FROM exchanges)")
+        return gone
+
+    def flush(self) -> None:
+        """Leave nothing of what was dropped in the files."""
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def drop_root(self, root: str) -> None:
         """Forget all conversations of a root."""
         with self.changing():
@@ -316,13 +366,54 @@ class Archive:
             self._db.execute("DELETE FROM sessions WHERE root=?", (root,))
             self._db.execute("DELETE FROM carriers WHERE root=?", (root,))
 
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Return, by root: sessions, exchanges, those without a source, and those on branches that were left."""
+    def carriers_of(self, exchanges: Sequence[Origin]) -> dict[Origin, str]:
+        """Return the path of the file that tells each; those whose last file is gone are left out."""
+        found = {}
+        for origin in exchanges:
+            row = self._db.execute(
+                "SELECT c.path FROM exchanges e JOIN carriers c ON c.id=e.carrier WHERE e.root=? AND e.path=?",
+                (origin.root, origin.path),
+            ).fetchone()
+            if row:
+                found[origin] = _decoded(row[0])
+        return found
+
+    def conversation(self, origin: Origin) -> Talk | None:
+        """Return what an exchange is part of."""
+        row = self._db.execute(
+            "SELECT s.id, s.source, s.name, s.title, s.project, e.carrier IS NULL FROM exchanges e "
+            "JOIN sessions s ON s.id=e.session WHERE e.root=? AND e.path=?",
+            (origin.root, origin.path),
+        ).fetchone()
+        if row is None:
+            return None
+        session, source, name, title, project, missing = row
+        paths = [path for (path,) in self._db.execute(
+            "SELECT path FROM exchanges WHERE session=? AND NOT superseded ORDER BY number, id", (session,)
+        )]  # fmt: skip
+        at = paths.index(origin.path) if origin.path in paths else 0
+        before, after = (paths[at - 1] if at else ""), (paths[at + 1] if at + 1 < len(paths) else "")
+        around = ((before, self._question(origin.root, before)), (after, self._question(origin.root, after)))
+        return Talk(source, name, title, project, at, len(paths), bool(missing), *around)
+
+    def _question(self, root: str, path: str) -> str:
+        content = self.read(Origin(root, path)) if path else None
+        return question_of(content.data) if isinstance(content, Content) else ""
+
+    def counts(self) -> dict[str, dict[str, Any]]:
+        """Return, by root: sessions, exchanges, those without a source, those on branches that were left, secrets by kind."""
         rows = self._db.execute(
             "SELECT root, count(DISTINCT session), count(*), sum(carrier IS NULL), sum(superseded) FROM exchanges GROUP BY root"
         )
         names = ("sessions", "exchanges", "source_missing", "superseded")
-        return {root: dict(zip(names, figures, strict=True)) for root, *figures in rows}
+        counted: dict[str, dict[str, Any]] = {root: dict(zip(names, figures, strict=True)) for root, *figures in rows}
+        for figures in counted.values():
+            figures["redacted"] = {}
+        for root, kinds in self._db.execute("SELECT root, redacted FROM exchanges WHERE redacted != ''"):
+            kept = counted[root]["redacted"]
+            for kind, times in json.loads(kinds).items():
+                kept[kind] = kept.get(kind, 0) + times
+        return counted
 
     def note(self, key: str, value: str) -> None:
         """Keep a small fact."""

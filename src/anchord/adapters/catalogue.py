@@ -202,9 +202,13 @@ class SqliteCatalogue:
             yield chunk, row_hash, _origin(root, path)
 
     def counts(self) -> Mapping[str, tuple[int, int]]:
-        """Return (files with chunks or with nothing to chunk, chunks wanted) by root; unusable files are not counted."""
+        """Return (files with chunks or with nothing to chunk, chunks wanted) by root.
+
+        Unusable files are not counted, and exchanges not among the files.
+        """
         rows = self._db.execute(
-            "SELECT root, sum(digest != ''), sum((SELECT count(*) FROM chunks WHERE file=id AND generation=wanted)) "
+            "SELECT root, sum(digest != '' AND substr(path, 1, 1) != x'2f'), "
+            "sum((SELECT count(*) FROM chunks WHERE file=id AND generation=wanted)) "
             "FROM files GROUP BY root"
         )
         return {root: (files, chunks) for root, files, chunks in rows}

@@ -14,9 +14,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import BinaryIO
 
-from anchord.adapters.archive import Archive, Noted, Reading
+from anchord.adapters.archive import Archive, Noted, Reading, Teller
 from anchord.adapters.carriers import HEAD_BYTES, FileCarrier, FolderCarrier, file_carrier, is_archive, members_of
-from anchord.adapters.files import FolderFiles
+from anchord.adapters.files import DATABASES, FolderFiles
 from anchord.conversation import Carrier, Earlier, Exchange, Head, Superseded, Unknown
 from anchord.core.decide import RACY_NS
 from anchord.core.identity import digest
@@ -48,6 +48,9 @@ def conversation_reader(*, redact: bool) -> str:
     return f"{VERSION} {Redactor.version if redact else 'as written'}"
 
 
+Redacting = Callable[[Exchange], tuple[Exchange, Counter[str]]]
+
+
 class Conversations:
     """Reads carriers into an archive. The writer's thread alone uses it."""
 
@@ -62,9 +65,8 @@ class Conversations:
         """Serve these roots. Without a redactor, secrets are kept as they were written."""
         self._files, self._archive, self._clock, self._redactor = files, archive, clock, redactor
         self._roots = roots
-        self.redacted: Counter[str] = Counter()
-        """Secrets that were taken out since the start, by kind."""
-        self._reader = conversation_reader(redact=redactor is not None)
+        self.reader = conversation_reader(redact=redactor is not None)
+        """Who reads, with the version: what is told can differ under another."""
 
     def is_carrier(self, origin: Origin) -> bool:
         """Whether a file is taken in: those of roots of conversations."""
@@ -76,6 +78,10 @@ class Conversations:
 
     def take_in(self, origin: Origin) -> Ingested:
         """Read what a carrier has to tell. Everything that changed is in the archive, durably, when it returns."""
+        for family in FAMILIES:
+            folder = family.folder(origin.path)
+            if folder and (taken := self._take_folder(Origin(origin.root, folder), family)):
+                return taken
         seen = self._files.fingerprint(origin)
         if isinstance(seen, Absent):
             return self._leave(origin)
@@ -83,7 +89,7 @@ class Conversations:
             return Ingested(problem=seen)
         noted = self._archive.carrier(origin)
         read_ns = self._clock()
-        settled = noted and noted.fingerprint == seen and noted.reader == self._reader
+        settled = noted and noted.fingerprint == seen and noted.reader == self.reader
         if settled and max(seen.mtime_ns, seen.ctime_ns) < read_ns - RACY_NS:
             return self._result(origin)
         try:
@@ -95,6 +101,24 @@ class Conversations:
         """Note that changes were taken into the index."""
         with self._archive.changing():
             self._archive.done(origins)
+
+    def _take_folder(self, folder: Origin, family: Family) -> Ingested | None:
+        """Take a folder in that is a carrier as a whole; None where it is none."""
+        listed = self._files.listing(folder)
+        noted = self._archive.carrier(folder)
+        if not listed and noted:
+            return self._leave(folder)
+        names = [name for name, _ in listed]
+        if not family.claims(names):
+            return None
+        times = max(seen.mtime_ns for _, seen in listed), max(seen.ctime_ns for _, seen in listed)
+        mixed = int(digest(repr(listed).encode())[:12], 16)
+        seen = Fingerprint(sum(each.size for _, each in listed), *times, mixed, 0)
+        settled = noted and noted.fingerprint == seen and noted.reader == self.reader
+        if settled and max(times) < self._clock() - RACY_NS:
+            return self._result(folder)
+        whole = FolderCarrier(folder.path, names, lambda name: self._files.open(Origin(folder.root, f"{folder.path}/{name}")))
+        return self._take(folder, seen, noted, [(family, whole)])
 
     def _leave(self, origin: Origin) -> Ingested:
         with self._archive.changing():
@@ -118,6 +142,8 @@ class Conversations:
         family = recognise(head, carrier.path)
         if family is None and noted and noted.source:
             family = next((each for each in FAMILIES if each.source == noted.source), None)
+        if family is None and origin.path.endswith(DATABASES):
+            return Ingested()  # Editors keep many, most of them without a conversation.
         if family is None:
             return Ingested(ordinary=True) if is_prose(origin.path) else Ingested(problem=_UNKNOWN_FORMAT)
         return self._take(origin, seen, noted, [(family, carrier)])
@@ -135,7 +161,7 @@ class Conversations:
         family, carrier = carriers[0]
         mark = self._mark(noted, seen, family, carrier) if len(carriers) == 1 else None
         with self._archive.changing():
-            telling = _Telling(self._archive, origin, seen, self._reader, self._redacted)
+            telling = _Telling(self._archive, origin, seen, self.reader, self._redacted)
             if mark is None or not telling.read(family, carrier, mark):
                 for each in carriers:
                     telling.read(*each, None)
@@ -145,21 +171,23 @@ class Conversations:
         problem = Problem(f"{unknown} records of unknown kinds were left out: {_listed(telling.unknown)}", partial=True)
         return self._result(origin, telling.again, telling.gone, problem if unknown else None)
 
-    def _redacted(self, exchange: Exchange) -> Exchange:
+    def _redacted(self, exchange: Exchange) -> tuple[Exchange, Counter[str]]:
+        kinds: Counter[str] = Counter()
         if self._redactor is None:
-            return exchange
+            return exchange, kinds
         question, answer = self._redactor.redact(exchange.question), self._redactor.redact(exchange.answer)
         tools = [self._redactor.redact(tool) for tool in exchange.tools]
         for each in (question, answer, *tools):
-            self.redacted.update(each.kinds)
-        return replace(exchange, question=question.text, answer=answer.text, tools=tuple(tool.text for tool in tools))
+            kinds += each.kinds
+        tools_told = tuple(tool.text for tool in tools)
+        return replace(exchange, question=question.text, answer=answer.text, tools=tools_told), kinds
 
     def _mark(self, noted: Noted | None, seen: Fingerprint, family: Family, carrier: Carrier) -> Mark | None:
         """Return where to read on, if nothing before that place has changed."""
         if (
             noted is None
             or not noted.mark
-            or noted.reader != self._reader
+            or noted.reader != self.reader
             or not family.resumes
             or noted.source != family.source
         ):
@@ -180,9 +208,7 @@ class Conversations:
 class _Telling:
     """One reading of a carrier: its exchanges go to the archive as they come."""
 
-    def __init__(
-        self, archive: Archive, origin: Origin, seen: Fingerprint, reader: str, redacted: Callable[[Exchange], Exchange]
-    ) -> None:
+    def __init__(self, archive: Archive, origin: Origin, seen: Fingerprint, reader: str, redacted: Redacting) -> None:
         self._archive, self._origin, self._seen, self._reader, self._redacted = archive, origin, seen, reader, redacted
         self.unknown: Counter[str] = Counter()
         self.last: Exchange | None = None
@@ -227,8 +253,9 @@ class _Telling:
         return self._archive.told_by(self._id, self._session(Head(mark.session)), mark.number)
 
     def _take(self, exchange: Exchange, session: int, *, unique: bool) -> None:
-        owner, carrier = (self._origin.root, self._source), (self._id, self._seen.mtime_ns)
-        self._told.add(self._archive.tell(session, owner, self._redacted(exchange), carrier, unique=unique))
+        by = Teller(self._origin.root, self._source, self._id, self._seen.mtime_ns, unique)
+        clean, kinds = self._redacted(exchange)
+        self._told.add(self._archive.tell(by, session, clean, json.dumps(dict(kinds)) if kinds else ""))
         self.last = exchange
 
     def _note(self, each: Told, session: int) -> None:

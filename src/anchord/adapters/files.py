@@ -12,7 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +24,9 @@ from anchord.ports import Entering, Judge, unheard
 _READS = 4
 _PAUSE_S = 0.01
 _MAX_IGNORE_BYTES = 1_000_000
+LOG = "-wal"
+"""What SQLite adds to the name of a database for its log."""
+DATABASES = (".vscdb", ".db")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
@@ -69,13 +72,30 @@ class FolderFiles:
         return above.enter(name, self._ignore_files(above.root, f"{folder.path}/")) if verdict.included else verdict
 
     def fingerprint(self, origin: Origin) -> Fingerprint | Absent | Problem:
-        """Look at a path without reading it."""
+        """Look at a path without reading it; at a program's database with what was not yet moved into it."""
         try:
             with self._parent(origin) as (folder, name):
-                seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                return _classify(seen, self._full(origin))
+                seen = _classify(os.stat(name, dir_fd=folder, follow_symlinks=False), self._full(origin))
+                if isinstance(seen, Fingerprint) and name.endswith(DATABASES):
+                    with suppress(OSError):
+                        seen = _with_log(seen, os.stat(name + LOG, dir_fd=folder, follow_symlinks=False))
+                return seen
         except OSError as error:
             return _trouble(error)
+
+    def listing(self, origin: Origin) -> list[tuple[str, Fingerprint]]:
+        """Return the files below a folder by their paths in it, for sessions that are spread over several files."""
+        found, folders = list[tuple[str, Fingerprint]](), [""]
+        while folders:
+            inside = folders.pop()
+            below = Origin(origin.root, f"{origin.path}/{inside}.")
+            with suppress(OSError), self._parent(below) as (folder, _), os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{inside}{entry.name}/")
+                    elif entry.is_file(follow_symlinks=False):
+                        found.append((inside + entry.name, _fingerprint(entry.stat(follow_symlinks=False))))
+        return sorted(found)
 
     def read(self, origin: Origin) -> Content | Absent | Problem | Unstable:
         """Read a file between two equal fingerprints; one that only grows is taken as it was at the first."""
@@ -184,6 +204,12 @@ class FolderFiles:
         if after.size > before.size == len(data):
             return Content(data, before)  # A log that never rests: its next look finds it changed, as it is.
         return Unstable()
+
+
+def _with_log(seen: Fingerprint, log: os.stat_result) -> Fingerprint:
+    """Join a database with its write-ahead log: what a program wrote last stands in there."""
+    times = max(seen.mtime_ns, log.st_mtime_ns), max(seen.ctime_ns, log.st_ctime_ns)
+    return Fingerprint(seen.size + log.st_size, *times, seen.inode, seen.device)
 
 
 class _Walker:

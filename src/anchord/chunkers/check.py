@@ -45,10 +45,10 @@ def check(document: Document, chunks: Sequence[Chunk], plan: Plan, count: Count)
     covered = {line for piece in chunks for line in range(piece.start_line, piece.end_line + 1)}
     lines = document.text.split("\n")
     numbers = document.source_lines or range(1, len(lines) + 1)
-    found = fences(document.text) if document.kind == "markdown" else []
+    found = fences(document.text) if document.kind in _MARKDOWN else []
     fitting = [one for one in found if sum(sizing.weigh(lines[slice(*one)])[0]) <= limits.body]
     split = sum(_is_split(first, last, lines, chunks, numbers) for first, last in fitting)
-    closed = document.kind == "markdown" and not has_open_fence(document.text)
+    closed = document.kind in _MARKDOWN and not has_open_fence(document.text)
     tokens = [piece.tokens for piece in chunks] or [0]
     return Figures(
         chunks=len(chunks),
@@ -66,7 +66,29 @@ def check(document: Document, chunks: Sequence[Chunk], plan: Plan, count: Count)
     )
 
 
+def check_all(cut: Sequence[tuple[Document, Sequence[Chunk]]], plan: Plan, count: Count) -> Figures:
+    """Count over several documents, as a file of conversations holds them."""
+    each = [check(document, chunks, plan, count) for document, chunks in cut]
+    pieces = [piece for _, chunks in cut for piece in chunks]
+    tokens = [piece.tokens for piece in pieces] or [0]
+    return Figures(
+        chunks=len(pieces),
+        repeated_ids=len(pieces) - len({piece.chunk_id for piece in pieces}),
+        lines_not_covered=sum(figures.lines_not_covered for figures in each),
+        out_of_order=sum(figures.out_of_order for figures in each),
+        over_window=sum(figures.over_window for figures in each),
+        unbalanced_fences=sum(figures.unbalanced_fences for figures in each),
+        split_fences=sum(figures.split_fences for figures in each),
+        integrity=min((figures.integrity for figures in each), default=1.0),
+        tokens_min=min(tokens),
+        tokens_median=statistics.median(tokens),
+        tokens_max=max(tokens),
+        under_64_tokens=sum(figures.under_64_tokens for figures in each),
+    )
+
+
 _SMALL = 64
+_MARKDOWN = ("markdown", "exchange", "attachment")
 
 
 def _unbalances(piece: Chunk, found: Sequence[tuple[int, int]], numbers: Sequence[int]) -> bool:

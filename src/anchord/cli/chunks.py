@@ -34,19 +34,18 @@ def chunk(
     json: AsJson = False,
 ) -> None:
     """Chunk one file, with the ids it has in the index when it lies in a root; needs no daemon and no index."""
-    from anchord.api import check_document, chunk_document, read_document
+    from anchord.api import check_documents, chunk_document
     from anchord.description import describe
 
     check_strategy(strategy)
-    data = sys.stdin.buffer.read() if file == "-" else _read(file)
     of = places()
     config = configuration(of)
     origin, own = (Origin("", path), "") if path or file == "-" else _origin(of, config, file)
-    document = read_document(data, origin, origin.path if file == "-" else file)
-    plan, tokenizer = _plan(config, document, strategy or own)
-    pieces = chunk_document(document, origin, plan, tokenizer)
+    documents = _documents(file, origin)
+    plan, tokenizer = _plan(config, documents[0][1], strategy or own)
+    cut = [(where, document, chunk_document(document, where, plan, tokenizer)) for where, document in documents]
     if check:
-        figures = check_document(document, pieces, plan, tokenizer)
+        figures = check_documents([(document, pieces) for _, document, pieces in cut], plan, tokenizer)
         broken = figures.breaks(plan)
         if json:
             print_json({"ok": not broken, **asdict(figures)})
@@ -54,14 +53,29 @@ def chunk(
             _say_figures(asdict(figures))
         raise typer.Exit(1 if broken else 0)
     if json:
-        print_json(describe(pieces, document, origin, plan.strategy, keywords=True))
+        told = [describe(pieces, document, where, plan.strategy, keywords=True) for where, document, pieces in cut]
+        print_json([each for described in told for each in described])
         return
-    for piece in pieces:
+    for piece in (piece for _, _, pieces in cut for piece in pieces):
         section = escape(" > ".join(piece.header_path))
         place = f"[bold cyan]{piece.start_line}-{piece.end_line}[/]"
         say(f"{place}  [green]{section}[/]  [dim]{piece.tokens} tokens  {piece.chunk_id[:12]}[/]", markup=True)
         for line in piece.content.split("\n"):
             say(f"    {line}")
+
+
+def _documents(file: str, origin: Origin) -> list[tuple[Origin, Document]]:
+    """Read a file as a document, or a file of conversations as its exchanges."""
+    from anchord.api import read_document
+    from anchord.conversing import exchanges_of, holds_conversations
+
+    data = sys.stdin.buffer.read() if file == "-" else _read(file)
+    if file != "-" and holds_conversations(file):
+        documents = exchanges_of(file, origin.root)
+        if not documents:
+            raise UsageError(f"{file} holds no exchange", "give a file in which something was said")
+        return documents
+    return [(origin, read_document(data, origin, origin.path if file == "-" else file))]
 
 
 def _say_figures(figures: dict[str, float]) -> None:

@@ -23,7 +23,7 @@ _STOP_S = 60.0
 _LOG_BYTES = 10_000_000
 
 Paths = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Folders besides the configured roots.")]
-Kind = Annotated[str, typer.Option("--kind", help="Kind of these folders: project.")]
+Kind = Annotated[str, typer.Option("--kind", help="Kind of these folders: project or conversations.")]
 
 
 @app.command()
@@ -35,7 +35,7 @@ def run(paths: Paths = None, kind: Kind = "project") -> None:
     log_to_stderr()
     from anchord.daemon import run_daemon
 
-    run_daemon(of, config, folders)
+    run_daemon(of, config, folders, kind)
 
 
 @app.command()
@@ -52,7 +52,7 @@ def start(paths: Paths = None, kind: Kind = "project") -> None:
     begin = of.log_file.stat().st_size if of.log_file.exists() else 0
     with of.log_file.open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "anchord", "run", *folders],
+            [sys.executable, "-m", "anchord", "run", "--kind", kind, *folders],
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
     deadline = time.monotonic() + _START_S

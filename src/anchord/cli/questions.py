@@ -58,15 +58,21 @@ def search(  # noqa: PLR0917 - one parameter an option
     mode: Annotated[str, typer.Option("--mode", help="hybrid, vector or text")] = "hybrid",
     root: Annotated[str, typer.Option("--root", help="Only this root.")] = "",
     path: Annotated[str, typer.Option("--path", metavar="GLOB", help="Only paths like this.")] = "",
-    kind: Annotated[str, typer.Option("--kind", help="Only this kind: markdown, text or code.")] = "",
+    kind: Annotated[str, typer.Option("--kind", help="Only this kind: markdown, text, code, exchange, ...")] = "",
     section: Annotated[str, typer.Option("--section", metavar='"A > B"', help="Only below these headings.")] = "",
+    room: Annotated[str, typer.Option("--room", help="Only this room or topic.")] = "",
+    session: Annotated[str, typer.Option("--session", help="Only this conversation.")] = "",
+    since: Annotated[str, typer.Option("--since", metavar="D", help="Only what was said since: 2026-01-31, 7d, 3h.")] = "",
+    until: Annotated[str, typer.Option("--until", metavar="D", help="Only what was said until then.")] = "",
     show_chunks: Annotated[bool, typer.Option("--show-chunks", help="A flat list of chunks.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Sync first.")] = False,
     json: AsJson = False,
 ) -> None:
     """Find chunks by meaning and by words; grouped by file, the best first."""
-    wanted = {"query": query, "k": k, "mode": mode, "root": root, "path": path, "kind": kind, "section": section}
-    _require_text(query, root, path, kind, section)
+    words = {"query": query, "mode": mode, "root": root, "path": path, "kind": kind, "section": section}
+    words |= {"room": room, "session": session, "since": since, "until": until}
+    _require_text(*words.values())
+    wanted: dict[str, Any] = {**words, "k": k}
     of = places()
     client = needed_daemon(of) if fresh else daemon(of)
     if client is not None:
@@ -76,7 +82,7 @@ def search(  # noqa: PLR0917 - one parameter an option
         from anchord.queries import answer_search
 
         with open_index(of) as reader:
-            found = answer_search(reader, reader.catalogue, SearchParams(**wanted))  # type: ignore[arg-type]
+            found = answer_search(reader, reader.catalogue, SearchParams(**wanted))
         warn("anchord is not running: results are as of the last `anchord index`")
     if show_chunks:
         hits = sorted((hit for group in found["groups"] for hit in group), key=lambda hit: -hit["score"])[:k]
@@ -116,6 +122,9 @@ def show(
         return
     for chunk in found["chunks"]:
         for line in render.chunk_lines(chunk):
+            say(line, markup=True)
+    if whole and "conversation" in found:
+        for line in render.conversation_lines(found["conversation"]):
             say(line, markup=True)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from rich.markup import escape
@@ -34,16 +35,27 @@ def search_lines(groups: Sequence[Sequence[dict[str, Any]]], folder: str) -> Ite
             span = f"{hit['start_line']}-{hit['end_line']}"
             yield f"  [dim]also {span:<9} {_section(hit)}  {hit['score']:.2f} {hit['id'][:8]}[/]"
         if others[3:]:
-            yield f"  [dim]and {len(others) - 3} more chunks of this file[/]"
+            yield f"  [dim]and {len(others) - 3} more chunks of this {'exchange' if 'session' in best else 'file'}[/]"
 
 
 def chunk_lines(chunk: dict[str, Any]) -> Iterator[str]:
     """Yield a chunk with its place above it."""
     span = f"{chunk['start_line']}-{chunk['end_line']}"
-    place = escape(f"{chunk['root']}:{chunk['path']}:{span}")
+    place = _said(chunk) if "session" in chunk else escape(f"{chunk['root']}:{chunk['path']}:{span}")
     yield f"[bold cyan]{place}[/]  [green]{_section(chunk)}[/]  [dim]{chunk['id']}[/]"
     for line in chunk["text"].split("\n"):
         yield escape(line)
+
+
+def conversation_lines(talk: dict[str, Any]) -> Iterator[str]:
+    """Yield what an exchange is part of, and how to go on from it."""
+    gone = ", whose file is gone" if talk["source_missing"] else ""
+    name = escape(str(talk["title"] or talk["project"] or talk["source"]))
+    yield ""
+    yield f"[dim]exchange {talk['number']} of {talk['exchanges']} in[/] [green]{name}[/] [dim]({talk['session']}{gone})[/]"
+    for way in ("previous", "next"):
+        if talk[way]:
+            yield f"  [dim]{way + ':':<9} anchord show {talk[way]['id'][:12]} --whole[/]  {escape(_cut(talk[way]['question']))}"
 
 
 def status_lines(report: dict[str, Any]) -> Iterator[str]:
@@ -65,6 +77,8 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         if root["watching"] and root["polled_dirs"]:
             watch += f", {root['polled_dirs']} folders polled"
         counts = f"{root['files']} files, {root['chunks']} chunks, {root['skipped']} left out, {watch}"
+        if talks := root.get("conversations"):
+            counts = f"{talks['sessions']} conversations, {talks['exchanges']} exchanges in {counts}"
         yield f"  {escape(root['name']):<{width}}  {root['state']}  {counts}  [dim]{escape(root['path'])}[/]"
     yield f"  pending {report['pending']}, failed {len(report['failed'])}, embedded {report['embedded_total']}, " + (
         f"reused {report['reused_total']}, commits {report['commits_total']}"
@@ -88,13 +102,25 @@ _AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"
 
 
 def _place(hit: dict[str, Any], folder: str) -> str:
+    if "session" in hit:
+        return _said(hit)
     file = str(hit["file"])
     shown = os.path.relpath(file, folder) if file.startswith(folder.rstrip("/") + "/") else file
     return escape(f"{shown}:{hit['start_line']}")
 
 
+def _said(hit: dict[str, Any]) -> str:
+    """Where and when something was said, in the reader's own time."""
+    at = datetime.fromisoformat(hit["at"]).astimezone().strftime(" %Y-%m-%d %H:%M") if hit["at"] else ""
+    return escape(f"{hit['source']}{at}")
+
+
 def _section(hit: dict[str, Any]) -> str:
-    return escape(str(hit["header_path"]))
+    return escape(_cut(str(hit["header_path"])))
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
 def _excerpt(text: str) -> list[str]:

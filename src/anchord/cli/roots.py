@@ -21,7 +21,7 @@ from anchord.settings import ALIASES
 @app.command()
 def add(
     path: Annotated[str, typer.Argument(metavar="PATH")],
-    kind: Annotated[str, typer.Option("--kind", help="project")] = "project",
+    kind: Annotated[str, typer.Option("--kind", help="project or conversations")] = "project",
     name: Annotated[str, typer.Option("--name", help="Default: the folder's name.")] = "",
     json: AsJson = False,
 ) -> None:

@@ -42,7 +42,7 @@ class Recipe:
     """Asked when the digest is needed: hashing the weights takes a moment that a mere search can spare."""
     tokenizer: str
     """Identity of the tokenizer, of the grammars that code is cut by, and of the library that ends sentences."""
-    of_roots: Mapping[str, str] = field(default_factory=dict)
+    of_roots: dict[str, str] = field(default_factory=dict)
     """Name of a root -> what its rows depend on besides: who reads its conversations."""
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 

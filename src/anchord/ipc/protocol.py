@@ -48,6 +48,10 @@ class SearchParams(Params, frozen=True, kw_only=True):
     path: str = ""
     kind: str = ""
     section: str = ""
+    room: str = ""
+    session: str = ""
+    since: str = ""
+    until: str = ""
     fresh: bool = False
 
 

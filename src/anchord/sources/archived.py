@@ -70,6 +70,11 @@ def load(data: bytes) -> Document | Problem:
     return Document(text, told["kind"], title=told["title"] or _named(told["project"]), question_lines=lines, about=about)
 
 
+def question_of(data: bytes) -> str:
+    """Return the question of an exchange in one line."""
+    return " ".join(str(json.loads(data)["question"]).split())
+
+
 def _lines(values: Sequence[str]) -> str:
     return "\n".join(values)
 

@@ -7,7 +7,27 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from anchord.conversation import Carrier, Event
-from anchord.sources.conversations import chatgpt, claude_ai, claude_code, codex
+from anchord.sources.conversations import (
+    ai_studio,
+    aider,
+    chatgpt,
+    claude_ai,
+    claude_code,
+    cline,
+    codex,
+    continue_dev,
+    copilot_cli,
+    cursor,
+    gemini_cli,
+    lm_studio,
+    open_webui,
+    opencode,
+    pi,
+    slack,
+    specstory,
+    transcript,
+    vscode_copilot,
+)
 
 VERSION = "1"
 """Raise it with any change that gives other exchanges for the same carrier: all are read again."""
@@ -68,7 +88,23 @@ FAMILIES = (
     _family(codex, resumes=True),
     _family(chatgpt),
     _family(claude_ai),
+    _family(gemini_cli),
+    _family(vscode_copilot),
+    _family(copilot_cli, resumes=True),
+    _family(cursor),
+    _family(opencode),
+    _family(pi),
+    _family(cline),
+    _family(open_webui),
+    _family(lm_studio),
+    _family(continue_dev),
+    _family(ai_studio),
+    _family(slack),
+    _family(aider, resumes=True),
+    _family(specstory),
+    _family(transcript),
 )
+"""The first that recognises a carrier reads it: the narrow ones come first, plain transcripts last."""
 
 
 def recognise(head: bytes, path: str) -> Family | None:
