@@ -72,7 +72,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pathspec": ("core.rules",),
     "markdown_it": ("chunkers.markdown",),
     "sentencex": ("chunkers.sentences",),
-    "ijson": ("sources.conversations.exported",),
     "detect_secrets": ("sources.redaction",),
     "zstandard": ("adapters.carriers",),
     "tree_sitter": ("chunkers.symbols",),

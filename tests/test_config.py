@@ -291,10 +291,10 @@ def test_the_defaults_have_no_key_without_effect() -> None:
 
 
 def test_keys_that_nothing_heeds_are_named_when_they_are_set() -> None:
-    set_ones = "overlap_tokens = 0\nextract = 'x'\nmin_chunk_size = 9\n"
+    set_ones = "overlap_tokens = 0\nextract = 'general'\nmin_chunk_size = 9\n"
     text = f"[chunking]\n{set_ones}max_chunk_tokens = 100\nmax_chars = 900\n[privacy]\nredact = false\n"
     named = without_effect(parse_config(text, "config.toml"))
-    assert sorted(named) == ["chunking.extract", "chunking.min_chunk_size", "chunking.overlap_tokens", "privacy.redact"]
+    assert sorted(named) == ["chunking.min_chunk_size", "chunking.overlap_tokens"]
 
 
 def test_a_key_that_the_strategy_of_one_root_heeds_has_an_effect() -> None:

@@ -61,7 +61,7 @@ class ChunkingConfig(KindConfig, frozen=True, kw_only=True):
 
     enabled: bool = True
     strategy: str = "anchored"
-    extract: str | None = None
+    extract: Literal["exchange", "general"] | None = None
 
 
 class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from anchord.adapters.archive import Archive
+from anchord.adapters.archive_writer import ArchiveWriter
 from anchord.adapters.conversations import Conversations
 from anchord.adapters.files import FolderFiles
 from anchord.errors import UsageError
@@ -34,7 +34,7 @@ def exchanges_of(file: str, root: str) -> list[tuple[Origin, Document]]:
     """
     folder, name = os.path.split(os.path.realpath(file))
     roots = {root: Root(root, folder, "conversations")}
-    with tempfile.TemporaryDirectory() as kept, closing(Archive(Path(kept) / "archive.sqlite")) as archive:
+    with tempfile.TemporaryDirectory() as kept, closing(ArchiveWriter(Path(kept) / "archive.sqlite")) as archive:
         conversations = Conversations(FolderFiles(roots, (), MAX_BYTES), archive, time.time_ns, Redactor(), roots)
         taken = conversations.take_in(Origin(root, name))
         if taken.problem and not taken.problem.partial:

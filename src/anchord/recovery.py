@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from anchord.adapters import lance_upkeep
-from anchord.adapters.archive import Archive
+from anchord.adapters.archive_writer import ArchiveWriter
 from anchord.adapters.asked import Asked, load_asked
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.lance import TABLE, LanceStore
@@ -46,10 +46,10 @@ def open_catalogue(places: Places, repairs: list[str]) -> SqliteCatalogue:
     return _remade(places, repairs, "pages of it are damaged")
 
 
-def open_archive(places: Places, repairs: list[str]) -> Archive:
+def open_archive(places: Places, repairs: list[str]) -> ArchiveWriter:
     """Open the archive of conversations; a damaged one is read anew from what is still there."""
     try:
-        return Archive(places.conversations)
+        return ArchiveWriter(places.conversations)
     except StoreDamagedError as error:
         kept = _kept(places)
         for suffix in _SUFFIXES:
@@ -57,7 +57,7 @@ def open_archive(places: Places, repairs: list[str]) -> Archive:
             if file.exists():
                 shutil.move(file, kept / file.name)
         repairs.append(f"the archive of conversations was damaged and is read anew: {error.message} (kept in {kept})")
-        return Archive(places.conversations)
+        return ArchiveWriter(places.conversations)
 
 
 def open_table(places: Places, uri: str, means: Means, repairs: list[str], *, was_clean: bool) -> LanceStore:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from anchord.chunkers import chunk
@@ -12,6 +13,7 @@ from anchord.description import doc_id
 from anchord.model import About, Chunk, Document, Origin, Problem, Row, printable
 from anchord.sources import parse
 from anchord.sources.archived import is_archived, load
+from anchord.sources.rooms import memory_of, room_of_file, topic_of
 
 MAX_BYTES = 2_000_000
 """Larger files are named in status and not read: what a person wrote is smaller."""
@@ -32,8 +34,10 @@ def make_rows(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tupl
     try:
         document = load(data) if is_archived(origin.path) else parse(data, origin.path)
         if isinstance(document, Document):
-            chunks = chunk(document, recipe.plans.of(origin.root, document.kind), count, file_key(origin.root, origin.path))
-            made = [_make(origin, piece, recipe.model()) for piece in chunks]
+            plan = recipe.plans.of(origin.root, document.kind)
+            chunks = chunk(document, plan, count, file_key(origin.root, origin.path))
+            rooms = _rooms(origin, document, chunks, plan.extract)
+            made = [_make(origin, piece, recipe.model(), room) for piece, room in zip(chunks, rooms, strict=True)]
             if document.about.session:
                 made = [_said(each, document.about, number, len(made)) for number, each in enumerate(made)]
             return tuple(made), document.problem
@@ -42,7 +46,15 @@ def make_rows(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tupl
     return (), document
 
 
-def _make(origin: Origin, piece: Chunk, model: str) -> Made:
+def _rooms(origin: Origin, document: Document, chunks: Sequence[Chunk], extract: str) -> list[str]:
+    """Return the room of each chunk."""
+    if not document.about.session:
+        return [room_of_file(printable(origin.path), document.text)] * len(chunks)
+    topic = topic_of(document.text)
+    return [(memory_of(piece.content) if extract == "general" else "") or topic for piece in chunks]
+
+
+def _make(origin: Origin, piece: Chunk, model: str, room: str) -> Made:
     path, section = printable(origin.path), " > ".join(piece.header_path)
     row = Row(
         id=piece.chunk_id,
@@ -55,6 +67,7 @@ def _make(origin: Origin, piece: Chunk, model: str) -> Made:
         vector_key=vector_key(model, piece.embed_text),
         text=piece.content,
         search_text=f"{path}\n{section}\n{section}\n{piece.content}",
+        room=room,
     )
     return Made(row, piece.start_line, piece.end_line, piece.embed_text)
 

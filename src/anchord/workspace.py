@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from anchord.adapters.archive import Archive
+from anchord.adapters.archive_writer import ArchiveWriter
 from anchord.adapters.asked import Asked, load_asked, save_asked
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.conversations import Conversations
@@ -57,7 +58,7 @@ class Writer(Reader):
     """What the configuration says now; where it differs, a generation is to be built by it."""
     indexer: Indexer
     vanished: VanishedVectors
-    archive: Archive
+    archive: ArchiveWriter
     conversations: Conversations
     lock: WriterLock
     by_name: dict[str, Root]

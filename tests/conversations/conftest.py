@@ -12,7 +12,7 @@ import pytest
 from fakes import plans
 from scenarios.conftest import COUNT, MODEL
 
-from anchord.adapters.archive import Archive
+from anchord.adapters.archive_writer import ArchiveWriter
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.conversations import Conversations, conversation_reader
 from anchord.adapters.files import FolderFiles
@@ -52,7 +52,7 @@ class Talks:
     def open(self) -> None:
         """Open the stores."""
         self.folders = FolderFiles(self.roots, (), MAX_BYTES)
-        self.archive = Archive(self.base / "conversations.sqlite")
+        self.archive = ArchiveWriter(self.base / "conversations.sqlite")
         self.files = JoinedFiles(self.folders, self.roots, self.archive)
         self.catalogue = SqliteCatalogue(self.base / "state.sqlite")
         embedder = HashEmbedder()

@@ -207,7 +207,8 @@ class SqliteCatalogue:
         Unusable files are not counted, and exchanges not among the files.
         """
         rows = self._db.execute(
-            "SELECT root, sum(digest != '' AND substr(path, 1, 1) != x'2f'), "
+            "SELECT root, "
+            "sum(digest != '' AND (problem IS NULL OR partial) AND substr(path, 1, 1) != x'2f'), "
             "sum((SELECT count(*) FROM chunks WHERE file=id AND generation=wanted)) "
             "FROM files GROUP BY root"
         )

@@ -14,7 +14,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import BinaryIO
 
-from anchord.adapters.archive import Archive, Noted, Reading, Teller
+from anchord.adapters.archive import Noted
+from anchord.adapters.archive_writer import ArchiveWriter, Reading, Teller
 from anchord.adapters.carriers import HEAD_BYTES, FileCarrier, FolderCarrier, file_carrier, is_archive, members_of
 from anchord.adapters.files import DATABASES, FolderFiles
 from anchord.conversation import Carrier, Earlier, Exchange, Head, Superseded, Unknown
@@ -57,7 +58,7 @@ class Conversations:
     def __init__(
         self,
         files: FolderFiles,
-        archive: Archive,
+        archive: ArchiveWriter,
         clock: Callable[[], int],
         redactor: Redactor | None,
         roots: Mapping[str, Root],
@@ -208,7 +209,7 @@ class Conversations:
 class _Telling:
     """One reading of a carrier: its exchanges go to the archive as they come."""
 
-    def __init__(self, archive: Archive, origin: Origin, seen: Fingerprint, reader: str, redacted: Redacting) -> None:
+    def __init__(self, archive: ArchiveWriter, origin: Origin, seen: Fingerprint, reader: str, redacted: Redacting) -> None:
         self._archive, self._origin, self._seen, self._reader, self._redacted = archive, origin, seen, reader, redacted
         self.unknown: Counter[str] = Counter()
         self.last: Exchange | None = None

@@ -21,6 +21,9 @@ class Plan:
     rule_ends_exchange: bool = True
     """Whether `---` ends an exchange; what follows it is a chunk of its own."""
 
+    extract: str = "exchange"
+    """"general": a chunk of a conversation that is a memory of some type is in the room of that type."""
+
     @property
     def overlaps(self) -> bool:
         """Whether a chunk may repeat the end of the one before."""

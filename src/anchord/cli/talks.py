@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +15,6 @@ from rich.markup import escape
 
 from anchord.cli.frame import AsJson, app, configuration, daemon, places, print_json, say, warn
 from anchord.config import root_config
-from anchord.errors import AnchordError, UsageError
 from anchord.model import printable
 from anchord.places import Places
 from anchord.roots import add_to_config, gather_roots
@@ -42,9 +43,10 @@ def discover(
     for each in found:
         say(_line(each, width), markup=True)
     if add:
+        names = {root.name for root in gather_roots(configuration(of), (), (), of.own)}
         for each in found:
             if not each.root and (yes or typer.confirm(f"index {printable(each.path)}?")):
-                _add(of, each)
+                names.add(_add(of, each, names))
     elif any(not each.root for each in found):
         say("`anchord discover --add` offers them as roots")
 
@@ -56,16 +58,15 @@ def _line(each: Discovered, width: int) -> str:
     return f"{each.program:<{width}}  {state}  {figures}  [dim]{escape(printable(each.path))}[/]"
 
 
-def _add(of: Places, each: Discovered) -> None:
-    name = f"{each.program} {Path(each.path).name}".lower().replace(" ", "-")
-    try:
-        client = daemon(of)
-        if client is None:
-            added = add_to_config(of.config, (), root_config(each.path, "conversations", name), of.own).name
-        else:
-            with client:
-                added = client.call("roots.add", path=each.path, kind="conversations", name=name)["name"]
-    except (AnchordError, UsageError) as error:
-        warn(f"{printable(each.path)}: {error.message}")
+def _add(of: Places, each: Discovered, taken: Collection[str]) -> str:
+    """Make a folder a root; return its name."""
+    first = f"{each.program} {Path(each.path).name}".lower().replace(" ", "-")
+    name = next(name for name in chain([first], (f"{first}-{n}" for n in count(2))) if name not in taken)
+    client = daemon(of)
+    if client is None:
+        added = add_to_config(of.config, (), root_config(each.path, "conversations", name), of.own).name
     else:
-        say(f"added {added}")
+        with client:
+            added = client.call("roots.add", path=each.path, kind="conversations", name=name)["name"]
+    say(f"added {added}")
+    return str(added)

@@ -11,7 +11,7 @@ from anchord.chunkers.plan import Plan
 from anchord.core.identity import fields_digest
 from anchord.settings import Value
 
-ROW_VERSION = "1"
+ROW_VERSION = "2"
 """Raise it with any change to what `Row` holds for the same chunk."""
 
 _AROUND = 32
@@ -70,7 +70,8 @@ def plan_of(window: int, chosen: Mapping[str, Value]) -> Plan:
     limits = replace(limits, whole_fences=chosen.get("keep_code_blocks_intact") is not False)
     strategy = str(chosen["strategy"])
     if strategy == "anchored":
-        return Plan("anchored", replace(limits, max_chars=size("max_chars"), min_chars=size("min_chars")))
+        limits = replace(limits, max_chars=size("max_chars"), min_chars=size("min_chars"))
+        return Plan("anchored", limits, extract=str(chosen.get("extract") or "exchange"))
     return Plan(
         strategy,
         limits,
@@ -80,6 +81,7 @@ def plan_of(window: int, chosen: Mapping[str, Value]) -> Plan:
         min_tokens=size("min_chunk_tokens"),
         overlap_tokens=min(size("overlap_tokens"), limits.body // 2),
         rule_ends_exchange=chosen.get("rule_ends_exchange") is not False,
+        extract=str(chosen.get("extract") or "exchange"),
     )
 
 

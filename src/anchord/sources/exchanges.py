@@ -35,11 +35,14 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
     current: _Open | None = None
     for event in events:
         if isinstance(event, Head):
-            if session and event.session != session:
+            head = Head(*(clean(each) for each in (event.session, event.title, event.project, event.parent, event.updated)))
+            if session and head.session != session:
                 yield from _closed(session, current)
                 current, number = None, 0
-            session = event.session
-            yield event
+            session = head.session
+            yield head
+        elif isinstance(event, Superseded):
+            yield Superseded(frozenset(map(clean, event.ids)))
         elif not isinstance(event, Turn):
             yield event
         elif event.role is Role.QUESTION or current is None:
@@ -69,22 +72,22 @@ def _closed(session: str, current: _Open | None) -> Iterator[Exchange]:
     if question.strip() or answer.strip():
         yield Exchange(
             session,
-            first.id if first else PREAMBLE,
+            clean(first.id) if first else PREAMBLE,
             current.number,
             question,
             answer,
             at=times[0] if times else "",
             until=times[-1] if times else "",
-            model=next((turn.model for turn in reversed(turns) if turn.model), ""),
-            tools=tuple(dict.fromkeys(tool for turn in turns for tool in turn.tools)),
-            files=tuple(dict.fromkeys(file for turn in turns for file in turn.files)),
+            model=clean(next((turn.model for turn in reversed(turns) if turn.model), "")),
+            tools=tuple(dict.fromkeys(clean(tool) for turn in turns for tool in turn.tools)),
+            files=tuple(dict.fromkeys(clean(file) for turn in turns for file in turn.files)),
             superseded=bool(first and first.superseded),
             offset=current.offset,
         )
     for place, turn in enumerate(current.attachments, 1):
         name, _, text = clean(turn.text).partition("\n")
         if text.strip():
-            key = f"{first.id if first else PREAMBLE}+{place}"
+            key = f"{clean(first.id) if first else PREAMBLE}+{place}"
             yield Exchange(session, key, current.number, name, text, kind="attachment", at=turn.at, offset=current.offset)
 
 

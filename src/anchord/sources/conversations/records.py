@@ -76,8 +76,8 @@ def time_of(value: object) -> str:
     if isinstance(value, bool) or value is None:
         return ""
     if isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\d{9,14}(\.\d+)?", value)):
-        number = float(value)
         try:
+            number = float(value)
             moment = datetime.fromtimestamp(number / 1000 if number > _MILLISECONDS else number, UTC)
         except (ValueError, OverflowError, OSError):
             return ""

@@ -1,0 +1,154 @@
+"""Conversations from the shell: added, found by session and time, shown with their neighbours, discovered, checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.conftest import Shell
+from conversations.conftest import answer, claude
+
+TURNS = [
+    ("How do anchors keep their ids?", answer("anchor")),
+    ("And what of the kittens?", "They sleep on the sofa."),
+    ("Which day was it?", "A Friday."),
+]
+
+
+@pytest.fixture
+def talking(shell: Shell) -> Shell:
+    shell.configure("[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"', 'name = "talks"')
+    shell.write("s1.jsonl", claude(*TURNS))
+    shell.write(
+        "s2.jsonl", claude(("What of the kittens in May?", "They grew."), session="s2").replace(b"2026-01-02", b"2026-05-02")
+    )
+    assert shell("index").code == 0
+    return shell
+
+
+def test_an_exchange_is_one_group_with_what_is_told_of_it(talking: Shell) -> None:
+    groups = talking("search", "kittens", "--json").json["groups"]
+    assert [group[0]["session"] for group in groups[:2]] == ["s1", "s2"] or [g[0]["session"] for g in groups[:2]] == [
+        "s2",
+        "s1",
+    ]
+    (best,) = next(group for group in groups if group[0]["exchange_id"] == "q1-s1")
+    assert best["text"] == "And what of the kittens?\n\nThey sleep on the sofa."
+    assert (best["source"], best["project"], best["model"]) == ("claude-code", "/home/me/app", "opus")
+    assert (best["at"], best["until"]) == ("2026-01-02T10:01:00.000Z", "2026-01-02T10:01:30.000Z")
+    assert (best["part_index"], best["total_parts"]) == (0, 1)
+    assert best["file"] == str(talking.notes / "s1.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("options", "sessions"),
+    [
+        ((), {"s1", "s2"}),
+        (("--session", "s2"), {"s2"}),
+        (("--since", "2026-03-01"), {"s2"}),
+        (("--until", "2026-03-01"), {"s1"}),
+        (("--since", "2026-01-02T10:01", "--until", "2026-01-02T10:01:59"), {"s1"}),
+        (("--kind", "exchange"), {"s1", "s2"}),
+        (("--kind", "markdown"), set()),
+        (("--room", "general", "--session", "s1"), {"s1"}),
+        (("--room", "planning"), set()),
+    ],
+)
+@pytest.mark.parametrize("mode", ["hybrid", "text"])
+def test_a_search_is_kept_to_a_session_a_time_a_kind_or_a_room(
+    talking: Shell, options: tuple[str, ...], sessions: set[str], mode: str
+) -> None:
+    found = talking("search", "kittens", "--mode", mode, "--json", "-k", "50", *options).json["groups"]
+    assert {hit["session"] for group in found for hit in group if "kittens" in hit["text"]} == sessions
+
+
+def test_a_time_that_is_none_is_refused(talking: Shell) -> None:
+    talking("search", "kittens", "--since", "yesterday").is_refused(2, "`yesterday` is no time", "2026-01-31")
+
+
+def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: Shell) -> None:
+    (first, *_), *_ = talking("search", "anchors keep ids", "--json", "-k", "1").json["groups"]
+    shown = talking("show", first["id"], "--whole", "--json").json
+    assert len(shown["chunks"]) == first["total_parts"]
+    talk = shown["conversation"]
+    assert (talk["session"], talk["number"], talk["exchanges"], talk["previous"]) == ("s1", 1, 3, None)
+    assert talk["next"]["question"] == "And what of the kittens?"
+    onward = talking("show", talk["next"]["id"], "--whole")
+    assert "They sleep on the sofa." in onward.out
+    assert "exchange 2 of 3" in onward.out
+    assert "previous: anchord show" in onward.out
+
+
+def test_status_of_the_roots_and_errors_name_what_cannot_be_read(talking: Shell) -> None:
+    talking.write("odd.json", '{"a": 1}')
+    talking("index")
+    (root,) = talking("roots", "--json").json
+    assert (root["kind"], root["files"]) == ("conversations", 2)
+    (failure,) = talking("errors", "--json").json
+    assert failure["reason"] == "no format of conversations that is known: not indexed"
+
+
+def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) -> None:
+    with talking.daemon():
+        file = talking.notes / "s1.jsonl"
+        with file.open("ab") as appending:
+            appending.write(claude(("Where do the penguins live?", "In the south."), start=3))
+        (best, *_), *_ = talking("search", "penguins", "--fresh", "--mode", "text", "--json").json["groups"]
+        assert best["text"] == "Where do the penguins live?\n\nIn the south."
+        file.unlink()
+        assert talking("sync").code == 0
+        assert talking("search", "penguins", "--mode", "text", "--json").json["groups"]
+        (root,) = talking("status", "--json").json["roots"]
+        told = root["conversations"]
+        assert (told["sessions"], told["exchanges"], told["redacted"]) == (2, 5, {})
+        assert talking("verify").code == 0
+
+
+def test_forget_takes_a_session_out_of_every_file(talking: Shell) -> None:
+    assert talking("forget", str(talking.notes / "s1.jsonl")).code == 0
+    assert {hit["session"] for group in talking("search", "sofa", "--json").json["groups"] for hit in group} == {"s2"}
+    data = b"".join(file.read_bytes() for file in (talking.home / "data").rglob("*") if file.is_file())
+    assert b"sleep on the sofa" not in data
+    assert talking("index").code == 0
+    assert {hit["session"] for group in talking("search", "sofa", "--json").json["groups"] for hit in group} == {"s2"}
+
+
+def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
+    checked = talking("chunk", str(talking.notes / "s1.jsonl"), "--check", "--json").json
+    assert (checked["ok"], checked["lines_not_covered"]) == (True, 0)
+    chunks = talking("chunk", str(talking.notes / "s1.jsonl"), "--json").json
+    assert {chunk["chunk_id"] for chunk in chunks} == {
+        hit["id"] for group in talking("search", "s", "--session", "s1", "-k", "50", "--json").json["groups"] for hit in group
+    }
+
+
+def test_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
+    for name, session in ((".claude/projects/-home-me-app", "s1"), (".config/claude/projects/x", "s2")):
+        folder = shell.base / name
+        folder.mkdir(parents=True)
+        (folder / f"{session}.jsonl").write_bytes(claude(*TURNS, session=session))
+    (shell.base / ".codex" / "sessions").mkdir(parents=True)
+    shell.configure()
+    listed = shell("discover", "--json").json
+    assert [(each["program"], each["files"], each["root"]) for each in listed] == [
+        ("Claude Code", 1, ""),
+        ("Claude Code", 1, ""),
+    ]
+    assert listed[0]["path"] == str(shell.base / ".claude" / "projects")
+    assert "[[root]]" not in shell.config.read_text()
+    assert shell("discover", "--add", "--yes").code == 0
+    assert all(each["root"] for each in shell("discover", "--json").json)
+    assert shell("index").code == 0
+    assert {hit["session"] for group in shell("search", "kittens", "--json").json["groups"] for hit in group} == {"s1", "s2"}
+
+
+def test_run_takes_a_folder_of_conversations(shell: Shell) -> None:
+    shell.write("s1.jsonl", claude(*TURNS))
+    try:
+        assert shell.process("start", "--kind", "conversations", str(shell.notes)).code == 0
+        assert shell("sync").code == 0
+        (root,) = shell("roots", "--json").json
+        assert (root["kind"], root["files"]) == ("conversations", 1)
+    finally:
+        assert shell.process("stop").code == 0
+    assert Path(shell.home / "data" / "conversations.sqlite").exists()
