@@ -117,7 +117,7 @@ class Carrier(Protocol):
         """In its root, with "/"; for a member of an archive the archive's path, "!" and the member's."""
 
     def lines(self, start: int = 0) -> Iterator[Line]:
-        """Yield the whole lines from a byte on; a last line without an end is left for later. Very long lines are cut."""
+        """Yield the whole lines from a byte on; a last line that was torn is left for later. Very long lines are cut."""
 
     def open(self) -> BinaryIO:
         """Return all of it as a stream."""

@@ -81,10 +81,9 @@ def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: She
 
 def test_status_of_the_roots_and_errors_name_what_cannot_be_read(talking: Shell) -> None:
     talking.write("odd.json", '{"a": 1}')
-    talking("index")
+    (failure,) = talking("index", "--json").json["problems"]
     (root,) = talking("roots", "--json").json
     assert (root["kind"], root["files"]) == ("conversations", 2)
-    (failure,) = talking("errors", "--json").json
     assert failure["reason"] == "no format of conversations that is known: not indexed"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -114,10 +115,22 @@ class Talks:
         return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
 
     def is_right(self) -> bool:
-        """Whether the index is what a clean rebuild gives, and what another index makes of the same files."""
+        """Whether the index is what a clean rebuild gives, and what another index makes of the same files; none may be gone."""
         found = self.verify()
         assert found.differences == (), found.differences[:5]
+        with tempfile.TemporaryDirectory() as base:
+            other = Talks(Path(base), self.on_delete)
+            other.folder.rmdir()
+            other.folder.symlink_to(self.folder)
+            other.sync()
+            theirs, ours = other.contents(), self.contents()
+            other.close()
+        assert ours == theirs, sorted(ours ^ theirs)[:3]
         return True
+
+    def contents(self) -> set[tuple[str, ...]]:
+        """Return all that is found, with what is told of it."""
+        return {(row.id, row.path, row.header_path, row.text, row.at, row.until, row.tools, row.files) for row in self.rows()}
 
     def take_in(self, path: str) -> Sequence[str]:
         """Take a file in; return the paths of the exchanges that changed."""

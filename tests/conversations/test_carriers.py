@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -102,7 +104,7 @@ def test_conversations_whose_file_is_deleted_are_kept_and_marked(talks: Talks) -
     assert talks.cost() == (0, 0, 0)
     assert talks.ids() == before
     assert talks.archive.counts()[ROOT] == {"sessions": 1, "exchanges": 6, "source_missing": 6, "superseded": 0, "redacted": {}}
-    assert talks.is_right()
+    assert talks.verify().differences == ()
     talks.write("again.jsonl", claude(*TURNS))
     assert talks.cost() == (0, 0, 0)
     assert talks.archive.counts()[ROOT]["source_missing"] == 0
@@ -252,4 +254,41 @@ def test_a_lost_archive_is_read_again_and_embeds_nothing(talks: Talks) -> None:
     talks.catalogue.doubt([Origin(ROOT, "s1.jsonl")])
     assert talks.cost()[0] == 0
     assert talks.ids() == before
+    assert talks.is_right()
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["january", "february", "march"])), ids="-".join)
+def test_whichever_export_is_read_first_the_one_with_the_last_word_counts(talks: Talks, order: tuple[str, ...]) -> None:
+    made = {"january": export(*MANY[:3]), "february": export(*MANY[:3], late=" The last word."), "march": export(*MANY[:2])}
+    for name in order:
+        file = talks.write(f"{name}.json", made[name])
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        talks.sync()
+    assert "The last word." in talks.said()
+    assert talks.is_right()
+    talks.write("february.json", made["january"])
+    os.utime(talks.folder / "february.json", (1_700_000_001, 1_700_000_001))
+    talks.sync()
+    assert "The last word." not in talks.said()
+    assert talks.is_right()
+
+
+def test_what_nobody_tells_any_more_gives_way_to_nothing_shorter(talks: Talks) -> None:
+    whole = claude(*TURNS[:2])
+    file = talks.write("s1.jsonl", whole)
+    talks.sync()
+    file.unlink()
+    talks.sync()
+    cut = whole.splitlines(keepends=True)
+    talks.write("s1.jsonl", b"".join(cut[:3]))  # The last question, without its answer.
+    talks.sync()
+    assert answer("subject1", 2)[:40] in talks.said()
+
+
+def test_preambles_of_two_sessions_are_two(talks: Talks) -> None:
+    for name in ("s1", "s2"):
+        lines = claude(TURNS[0], session=name).splitlines(keepends=True)
+        talks.write(f"{name}.jsonl", lines[1].replace(b"subject0", name.encode()))
+    talks.sync()
+    assert [row.session for row in talks.rows()] == ["s1", "s2"]
     assert talks.is_right()

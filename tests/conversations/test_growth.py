@@ -154,3 +154,17 @@ def test_a_real_session_in_three_states_keeps_every_chunk_before_its_last_exchan
         assert embedded <= len(after.keys() - kept.keys())
         assert talks.is_right()
     assert len({row.exchange_id for row in talks.rows()}) == 30
+
+
+def test_a_last_line_without_an_end_counts_once_it_is_whole(talks: Talks) -> None:
+    whole = claude(*TURNS[:2])
+    file = talks.write("s1.jsonl", whole[:-1])
+    talks.sync()
+    assert answer("subject1", 2)[-30:] in talks.said()
+    file.write_bytes(whole)
+    assert talks.cost() == (0, 0, 0)
+    with file.open("ab") as appending:
+        appending.write(claude(TURNS[2], start=2))
+    talks.sync()
+    assert len({row.exchange_id for row in talks.rows()}) == 3
+    assert talks.is_right()

@@ -3,7 +3,8 @@
     carriers   root, path, fingerprint, mark    what was read of a file, and where an append can be read on
     sessions   source, name, title, project     what is known of a conversation
     exchanges  session, name, content, version  the words, compressed; read like files, at the path of `sources.archived`
-    tellings   carrier, exchange, digest        who tells it: the same session can be in an export, and in last month's as well
+    tellings   carrier, exchange, digest        who tells it: the same session can be in an export, and in last month's as well;
+                                                whose last word is the latest counts, whichever was read first
 
 An exchange belongs to its session, not to a file: renamed, compressed or exported again it stays what it was. When the last
 carrier of an exchange is gone, it stays here and is marked as missing its source: assistants delete their transcripts.
@@ -38,15 +39,14 @@ CREATE TABLE exchanges(
     id INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, root TEXT NOT NULL,
     path BLOB NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL, superseded INTEGER NOT NULL, until TEXT NOT NULL,
     digest TEXT NOT NULL, redacted TEXT NOT NULL, content BLOB NOT NULL, version INTEGER NOT NULL, due INTEGER NOT NULL,
-    carrier INTEGER REFERENCES carriers(id), told_ns INTEGER NOT NULL, UNIQUE(root, path));
+    carrier INTEGER REFERENCES carriers(id), UNIQUE(root, path));
 CREATE INDEX exchanges_by_session ON exchanges(session, number);
 CREATE INDEX exchanges_by_carrier ON exchanges(carrier);
-CREATE INDEX exchanges_by_name ON exchanges(root, name);
 CREATE INDEX exchanges_due ON exchanges(root) WHERE due;
 CREATE TABLE tellings(
     carrier INTEGER NOT NULL REFERENCES carriers(id) ON DELETE CASCADE,
     exchange INTEGER NOT NULL REFERENCES exchanges(id) ON DELETE CASCADE, digest TEXT NOT NULL,
-    PRIMARY KEY(carrier, exchange)) WITHOUT ROWID;
+    until TEXT NOT NULL, PRIMARY KEY(carrier, exchange)) WITHOUT ROWID;
 CREATE INDEX tellings_by_exchange ON tellings(exchange);
 """
 

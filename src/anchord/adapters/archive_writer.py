@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from anchord.adapters.archive import Archive, decoded, key_of
 from anchord.conversation import Exchange, Head
@@ -37,16 +38,25 @@ class Teller:
     carrier: int
     told_ns: int
     unique: bool = False
-    """Whether an exchange of the same id in another session is the same one: it was copied."""
+    """Whether an exchange of the same id in another session is the same one: it was copied. Its path names no session then."""
 
 
 class ArchiveWriter(Archive):
     """The archive in the hands of the writer's thread, which alone changes it."""
 
+    def __init__(self, file: Path) -> None:
+        """Open or create the file."""
+        super().__init__(file)
+        self.again: dict[Origin, None] = {}
+        """Carriers that are to be read again, since `changing` began."""
+        self.gone: dict[Origin, None] = {}
+        """Exchanges that went since then."""
+
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Make all changes inside at once, or none."""
         self._db.execute("BEGIN IMMEDIATE")
+        self.again, self.gone = {}, {}
         try:
             yield
         except BaseException:
@@ -89,53 +99,76 @@ class ArchiveWriter(Archive):
     def tell(self, by: Teller, session: int, exchange: Exchange, redacted: str = "") -> int:
         """Keep an exchange as a carrier tells it; return its number here. `redacted`: JSON counts of its secrets, by kind.
 
-        Of two carriers that tell it differently, the one with the later last word counts, or else the one written later.
+        What is kept does not depend on the order in which carriers are read: of several forms the one with the latest last word
+        counts, of those the one written last; and one that nobody tells any more only gives way to a later one.
         """
         content = dump(exchange)
         summed = digest(content)
-        path = (self._copied(by, exchange.id) if by.unique else "") or path_of(by.source, exchange.session, exchange.id)
+        path = path_of(by.source, "" if by.unique else exchange.session, exchange.id)
         row = self._db.execute(
-            "SELECT id, digest, carrier, until, told_ns, superseded, number FROM exchanges WHERE root=? AND path=?",
+            "SELECT id, session, digest, carrier, until, superseded, number FROM exchanges WHERE root=? AND path=?",
             (by.root, path),
         ).fetchone()
         if row is None:
             made = self._db.execute(
                 "INSERT INTO exchanges(session, root, path, name, number, superseded, until, digest, redacted, content, "
-                "version, due, carrier, told_ns) VALUES(?,?,?,?,?,?,?,?,?,?,?,1,?,?)",
+                "version, due, carrier) VALUES(?,?,?,?,?,?,?,?,?,?,?,1,?)",
                 (session, by.root, path, exchange.id, exchange.number, exchange.superseded, exchange.until, summed, redacted,
-                 zlib.compress(content, _LEVEL), self._next_version(), by.carrier, by.told_ns),
+                 zlib.compress(content, _LEVEL), self._next_version(), by.carrier),
             )  # fmt: skip
             found = int(made.lastrowid or 0)
-        else:
-            found, was, teller, until, before_ns, superseded, number = row
-            mine = teller in (None, by.carrier) or (exchange.until, by.told_ns) >= (until, before_ns)
-            differs = was != summed or superseded != exchange.superseded
-            if mine and differs:
+            self._note_telling(by, found, summed, exchange.until)
+            return found
+        of, was, teller, until, superseded, number = row[1:]
+        found = int(row[0])
+        self._note_telling(by, found, summed, exchange.until)
+        best = self._best(found, by)
+        if best is None or best[0] == by.carrier or was not in (best[1], summed):
+            mine = teller is not None or exchange.until >= until
+            if mine and (was != summed or superseded != exchange.superseded):
                 self._db.execute(
                     "UPDATE exchanges SET digest=?, redacted=?, content=?, superseded=?, until=?, version=?, due=1 WHERE id=?",
                     (summed, redacted, zlib.compress(content, _LEVEL), exchange.superseded, exchange.until,
                      self._next_version(), found),
                 )  # fmt: skip
-            if mine and (differs or teller is None or (teller == by.carrier and number != exchange.number)):
-                self._db.execute(
-                    "UPDATE exchanges SET carrier=?, told_ns=?, number=? WHERE id=?",
-                    (by.carrier, by.told_ns, exchange.number, found),
-                )
-        self._db.execute(
-            "INSERT INTO tellings(carrier, exchange, digest) VALUES(?,?,?) ON CONFLICT(carrier, exchange) DO UPDATE SET "
-            "digest=excluded.digest WHERE digest != excluded.digest",
-            (by.carrier, found, summed),
-        )
+            if mine and (teller != by.carrier or number != exchange.number):
+                self._db.execute("UPDATE exchanges SET carrier=?, number=? WHERE id=?", (by.carrier, exchange.number, found))
+        if best is not None and best[0] != by.carrier and was != best[1]:
+            self._read_again(best[0])
+        if of != session and by.unique:
+            self._move(found, of, session)
         return found
 
-    def _copied(self, by: Teller, name: str) -> str:
-        """Return the path of an exchange of this id in whichever session it stood first."""
-        row = self._db.execute(
-            "SELECT e.path FROM exchanges e JOIN sessions s ON s.id=e.session WHERE e.root=? AND e.name=? AND s.source=? "
-            "ORDER BY e.id LIMIT 1",
-            (by.root, name, by.source),
-        ).fetchone()
-        return str(row[0]) if row else ""
+    def _note_telling(self, by: Teller, exchange: int, summed: str, until: str) -> None:
+        self._db.execute(
+            "INSERT INTO tellings(carrier, exchange, digest, until) VALUES(?,?,?,?) ON CONFLICT(carrier, exchange) DO UPDATE "
+            "SET digest=excluded.digest, until=excluded.until WHERE digest != excluded.digest",
+            (by.carrier, exchange, summed, until),
+        )
+
+    def _best(self, exchange: int, by: Teller | None = None) -> tuple[int, str] | None:
+        """Return the carrier whose form of an exchange counts, and its digest; `by` is being read, with a time of its own."""
+        rows = self._db.execute(
+            "SELECT t.until, c.mtime_ns, t.digest, c.id FROM tellings t JOIN carriers c ON c.id=t.carrier WHERE t.exchange=?",
+            (exchange,),
+        )
+        forms = [
+            (until, by.told_ns if by and carrier == by.carrier else at, summed, carrier) for until, at, summed, carrier in rows
+        ]
+        return (max(forms)[3], max(forms)[2]) if forms else None
+
+    def _read_again(self, carrier: int) -> None:
+        """Have a carrier read whole, for what it tells counts and is not what is kept."""
+        self._db.execute("UPDATE carriers SET reader='' WHERE id=?", (carrier,))
+        root, path = self._db.execute("SELECT root, path FROM carriers WHERE id=?", (carrier,)).fetchone()
+        self.again[Origin(root, decoded(path))] = None
+
+    def _move(self, exchange: int, of: int, session: int) -> None:
+        """Give a copied exchange to the session whose name comes first, whichever was read first."""
+        names = [self._db.execute("SELECT name FROM sessions WHERE id=?", (each,)).fetchone()[0] for each in (of, session)]
+        if names[1] < names[0]:
+            values = (session, self._next_version(), exchange)
+            self._db.execute("UPDATE exchanges SET session=?, version=?, due=1 WHERE id=?", values)
 
     def supersede(self, session: int, names: frozenset[str]) -> None:
         """Leave these exchanges of a session out of the index: they are on a branch that was left."""
@@ -153,43 +186,30 @@ class ArchiveWriter(Archive):
             values += [session, since]
         return {exchange for (exchange,) in self._db.execute(f"SELECT exchange FROM tellings WHERE {where}", values)}
 
-    def untell(self, carrier: int, exchanges: Sequence[int], *, keep: bool) -> tuple[list[Origin], list[Origin]]:
-        """Note that a carrier tells these no more; one that nobody tells goes, or with `keep` stays without a source.
-
-        Returns the carriers to be read again, as they tell another form of it, and the exchanges that went.
-        """
-        again, gone = list[Origin](), list[Origin]()
+    def untell(self, carrier: int, exchanges: Sequence[int], *, keep: bool) -> None:
+        """Note that a carrier tells these no more; one that nobody tells goes, or with `keep` stays without a source."""
         for exchange in exchanges:
             self._db.execute("DELETE FROM tellings WHERE carrier=? AND exchange=?", (carrier, exchange))
-            row = self._db.execute("SELECT carrier, digest FROM exchanges WHERE id=?", (exchange,)).fetchone()
+            row = self._db.execute("SELECT carrier, digest, root, path FROM exchanges WHERE id=?", (exchange,)).fetchone()
             if row is None or row[0] != carrier:
                 continue
-            others = self._db.execute(
-                "SELECT c.id, c.root, c.path, t.digest, c.mtime_ns FROM tellings t JOIN carriers c ON c.id=t.carrier "
-                "WHERE t.exchange=? ORDER BY t.digest != ?, c.mtime_ns DESC",
-                (exchange, row[1]),
-            ).fetchone()
-            if others is not None:
-                self._db.execute("UPDATE exchanges SET carrier=?, told_ns=? WHERE id=?", (others[0], others[4], exchange))
-                if others[3] != row[1]:
-                    self._db.execute("UPDATE carriers SET reader='' WHERE id=?", (others[0],))
-                    again.append(Origin(others[1], decoded(others[2])))
+            best = self._best(exchange)
+            if best is not None:
+                self._db.execute("UPDATE exchanges SET carrier=? WHERE id=?", (best[0], exchange))
+                if best[1] != row[1]:
+                    self._read_again(best[0])
             elif keep:
                 self._db.execute("UPDATE exchanges SET carrier=NULL WHERE id=?", (exchange,))
             else:
-                path = self._db.execute("SELECT root, path FROM exchanges WHERE id=?", (exchange,)).fetchone()
                 self._db.execute("DELETE FROM exchanges WHERE id=?", (exchange,))
-                gone.append(Origin(*path))
-        return again, gone
+                self.gone[Origin(row[2], row[3])] = None
 
-    def leave(self, origin: Origin, *, keep: bool) -> tuple[list[Origin], list[Origin]]:
-        """Note that a carrier is gone. Returns what `untell` does."""
+    def leave(self, origin: Origin, *, keep: bool) -> None:
+        """Note that a carrier is gone, as `untell` does for all that it told."""
         noted = self.carrier(origin)
-        if noted is None:
-            return [], []
-        told = self.untell(noted.id, sorted(self.told_by(noted.id)), keep=keep)
-        self._db.execute("DELETE FROM carriers WHERE id=?", (noted.id,))
-        return told
+        if noted is not None:
+            self.untell(noted.id, sorted(self.told_by(noted.id)), keep=keep)
+            self._db.execute("DELETE FROM carriers WHERE id=?", (noted.id,))
 
     def due(self, origin: Origin) -> list[Origin]:
         """Return the exchanges that a carrier tells and that changed since they were last called done."""

@@ -7,6 +7,7 @@ it comes, whatever its headers say: a bomb is a broken carrier.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sqlite3
 import stat
@@ -76,7 +77,10 @@ class FileCarrier:
     """Its absolute path, for a database."""
 
     def lines(self, start: int = 0) -> Iterator[Line]:
-        """Yield whole lines; a line that is longer than is read of one comes cut, and its rest is passed over."""
+        """Yield whole lines; a line that is longer than is read of one comes cut, and its rest is passed over.
+
+        A last line without an end is whole if it is a JSON object: half of one is none.
+        """
         at = start
         with self.open() as stream:
             _skip(stream, start)
@@ -86,7 +90,7 @@ class FileCarrier:
                     size += len(rest)
                     if rest.endswith(b"\n"):
                         data += b"\n"
-                if not data.endswith(b"\n"):
+                if not data.endswith(b"\n") and not _is_whole(data):
                     return
                 yield Line(at, data.rstrip(b"\r\n"))
                 at += size
@@ -188,6 +192,13 @@ def _is_safe(info: zipfile.ZipInfo) -> bool:
     parts = name.split("/")
     is_link = stat.S_ISLNK(info.external_attr >> 16)
     return not (info.is_dir() or is_link or name.startswith("/") or ".." in parts or ":" in parts[0] or info.flag_bits & 1)
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        return isinstance(json.loads(data), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _skip(stream: BinaryIO, count: int) -> None:

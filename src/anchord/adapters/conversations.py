@@ -24,7 +24,7 @@ from anchord.core.identity import digest
 from anchord.model import Absent, Fingerprint, Ingested, Origin, Problem, Root
 from anchord.sources.archived import is_archived
 from anchord.sources.conversations import FAMILIES, VERSION, Family, is_prose, recognise, recognise_folder, told
-from anchord.sources.exchanges import Told, exchanges
+from anchord.sources.exchanges import PREAMBLE, Told, exchanges
 from anchord.sources.redaction import Redactor
 
 _GUARD_BYTES = 4_096
@@ -92,7 +92,7 @@ class Conversations:
         read_ns = self._clock()
         settled = noted and noted.fingerprint == seen and noted.reader == self.reader
         if settled and max(seen.mtime_ns, seen.ctime_ns) < read_ns - RACY_NS:
-            return self._result(origin)
+            return Ingested(tuple(self._archive.due(origin)))
         try:
             return self._read(origin, seen, noted)
         except (OSError, EOFError, zipfile.BadZipFile, ValueError, MemoryError) as error:
@@ -117,19 +117,19 @@ class Conversations:
         seen = Fingerprint(sum(each.size for _, each in listed), *times, mixed, 0)
         settled = noted and noted.fingerprint == seen and noted.reader == self.reader
         if settled and max(times) < self._clock() - RACY_NS:
-            return self._result(folder)
+            return Ingested(tuple(self._archive.due(folder)))
         whole = FolderCarrier(folder.path, names, lambda name: self._files.open(Origin(folder.root, f"{folder.path}/{name}")))
         return self._take(folder, seen, noted, [(family, whole)])
 
     def _leave(self, origin: Origin) -> Ingested:
         with self._archive.changing():
-            again, gone = self._archive.leave(origin, keep=self.keeps(origin))
-        return self._result(origin, again, gone)
+            self._archive.leave(origin, keep=self.keeps(origin))
+        return self._changed(origin)
 
-    def _result(
-        self, origin: Origin, again: Sequence[Origin] = (), gone: Sequence[Origin] = (), problem: Problem | None = None
-    ) -> Ingested:
-        return Ingested((*self._archive.due(origin), *gone), tuple(again), problem)
+    def _changed(self, origin: Origin, problem: Problem | None = None) -> Ingested:
+        """Return what has just been changed."""
+        again = tuple(other for other in self._archive.again if other != origin)
+        return Ingested((*self._archive.due(origin), *self._archive.gone), again, problem)
 
     def _read(self, origin: Origin, seen: Fingerprint, noted: Noted | None) -> Ingested:
         def opener() -> BinaryIO:
@@ -170,7 +170,7 @@ class Conversations:
             telling.finish(self._new_mark(telling, family, carrier) if len(carriers) == 1 else "")
         unknown = sum(telling.unknown.values())
         problem = Problem(f"{unknown} records of unknown kinds were left out: {_listed(telling.unknown)}", partial=True)
-        return self._result(origin, telling.again, telling.gone, problem if unknown else None)
+        return self._changed(origin, problem if unknown else None)
 
     def _redacted(self, exchange: Exchange) -> tuple[Exchange, Counter[str]]:
         kinds: Counter[str] = Counter()
@@ -217,10 +217,6 @@ class _Telling:
         noted = archive.carrier(origin)
         self._id = noted.id if noted else archive.note_carrier(origin, seen)
         self._told: set[int] = set()
-        self.again: list[Origin] = []
-        """Other carriers, to be read again."""
-        self.gone: list[Origin] = []
-        """Exchanges that went."""
 
     def read(self, family: Family, carrier: Carrier, mark: Mark | None) -> bool:
         """Read a carrier whole, or on from a mark; say whether that was enough."""
@@ -254,7 +250,8 @@ class _Telling:
         return self._archive.told_by(self._id, self._session(Head(mark.session)), mark.number)
 
     def _take(self, exchange: Exchange, session: int, *, unique: bool) -> None:
-        by = Teller(self._origin.root, self._source, self._id, self._seen.mtime_ns, unique)
+        named = not exchange.id.startswith((PREAMBLE, "at-"))  # Else it is named by its place.
+        by = Teller(self._origin.root, self._source, self._id, self._seen.mtime_ns, unique and named)
         clean, kinds = self._redacted(exchange)
         self._told.add(self._archive.tell(by, session, clean, json.dumps(dict(kinds)) if kinds else ""))
         self.last = exchange
@@ -270,9 +267,7 @@ class _Telling:
         self._untell(self._archive.told_by(self._id) - self._told)
 
     def _untell(self, exchanges: set[int]) -> None:
-        again, gone = self._archive.untell(self._id, sorted(exchanges), keep=False)
-        self.again += [origin for origin in again if origin != self._origin]
-        self.gone += gone
+        self._archive.untell(self._id, sorted(exchanges), keep=False)
 
     def finish(self, mark: str) -> None:
         """Note what was read."""
