@@ -7,6 +7,8 @@ Everything is done by the real archive, catalogue, table and indexer in this pro
 session     a session of Claude Code of some MB, most of it results of tools, as real ones are: CPU of its first taking in and
             indexing, the largest memory of the process, and CPU of taking in and indexing one appended exchange (half of 20)
 export      an export of so many conversations, and a second one in which one of them has changed
+peer        with --peer, a Python that has mempalace (`pip install mempalace` in an environment of its own): texts that each
+            embeds of a session, and after one more exchange was appended to it; and how much of the prose is in no stored text
 samples     with --samples: every file below a folder: exchanges, characters, records that were not understood, CPU
 """
 
@@ -16,10 +18,12 @@ import argparse
 import json
 import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,11 +36,12 @@ from figures import table
 from anchord.adapters.carriers import HEAD_BYTES, file_carrier, is_archive
 from anchord.conversation import Exchange, Unknown
 from anchord.model import Origin
-from anchord.sources.conversations import recognise, told
+from anchord.sources.conversations import claude_code, recognise, told
 from anchord.sources.exchanges import exchanges
 
 _APPENDS = 20
 _NOISE_BYTES = 60_000
+_LEAST_PIECE = 8
 
 
 def main() -> int:
@@ -44,14 +49,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--megabytes", default="4,500", help="sizes of sessions, with commas")
     parser.add_argument("--exports", type=int, default=10_000, help="conversations of an export")
+    parser.add_argument("--peer", default="", metavar="PYTHON", help="a Python that has mempalace")
+    parser.add_argument("--session", default="", help="for --peer: a real session of Claude Code instead of an invented one")
     parser.add_argument("--samples", default="", help="a folder of real files")
     given = parser.parse_args()
     rows = [_session(int(size)) for size in given.megabytes.split(",")]
-    sys.stdout.write(
+    print(
         table(("session", "exchanges", "first, CPU s", "appended, CPU ms", "of it taken in, ms", "memory MB"), rows)
     )
     if given.exports:
         print(table(("export", "MB", "CPU s", "exchanges touched", "texts embedded"), _export(given.exports)))
+    if given.peer:
+        of_peers = ("of one session", "texts embedded", "after one more exchange", "characters of prose", "lost")
+        print(table(of_peers, _peers(given.peer, given.session)))
     if given.samples:
         head = ("sample", "format", "exchanges", "asked, characters", "answered", "left out", "not understood", "CPU s")
         print(table(head, list(_samples(Path(given.samples)))))
@@ -123,6 +133,56 @@ def _write_export(file: Path, count: int, late: str) -> None:
             conversation = {"uuid": f"c{n}", "name": f"Talk {n}", "chat_messages": messages}
             stream.write(("," if n else "") + json.dumps(conversation))
         stream.write("]")
+
+
+def _peers(python: str, session: str) -> Iterator[tuple[str, ...]]:
+    """Have both take a session in, and then its last exchange."""
+    data = (
+        Path(session).read_bytes()
+        if session
+        else claude(*((f"How does {n} go?", answer(f"it{n}", 1 + n % 5)) for n in range(30)))
+    )
+    with tempfile.TemporaryDirectory(prefix="anchord-bench-") as base:
+        whole = Path(base) / "whole.jsonl"
+        whole.write_bytes(data)
+        carrier = file_carrier("s1.jsonl", lambda: whole.open("rb"), str(whole))
+        made = [each for each in exchanges(claude_code.read(carrier)) if isinstance(each, Exchange)]
+        said = [part for each in made for part in (each.question, each.answer)]
+        early, late = data[: made[-1].offset], data[made[-1].offset :]
+        (Path(base) / "late").write_bytes(late)
+        (Path(base) / "theirs").mkdir()
+        file = Path(base) / "theirs" / "s1.jsonl"
+        file.write_bytes(early)
+        command = [python, str(Path(__file__).with_name("peer_mempalace.py")), str(file.parent), f"{base}/late", str(file)]
+        told = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout)
+        yield ("MemPalace", f"{told['first']:,}", f"{told['appended']:,}", *_lost(said, told["documents"]))
+    with _talks() as talks:
+        mine = talks.write("s1.jsonl", early)
+        first = talks.cost()[0]
+        with mine.open("ab") as appending:
+            appending.write(late)
+        appended = talks.cost()[0]
+        yield ("anchord", f"{first:,}", f"{appended:,}", *_lost(said, [row.text for row in talks.rows()]))
+
+
+def _lost(said: Sequence[str], documents: Sequence[str]) -> tuple[str, str]:
+    """Return the characters of prose, and how many of them are in no document, blanks aside; a line may be cut into pieces."""
+    kept = " ".join(" ".join(documents).split())
+    lines = [" ".join(line.split()) for part in said for line in part.split("\n") if line.strip()]
+    return f"{sum(map(len, lines)):,}", f"{sum(_uncovered(line, kept) for line in lines):,}"
+
+
+def _uncovered(line: str, kept: str) -> int:
+    """Count the characters of a line that no piece of it covers: a piece is its rest, or 8 characters and more."""
+    lost = at = 0
+    while at < len(line):
+        sizes = range(1, len(line) - at + 1)
+        longest = bisect_left(sizes, True, key=lambda size, at=at: line[at : at + size] not in kept)  # type: ignore[misc]
+        if longest >= _LEAST_PIECE or longest == len(sizes):
+            at += max(longest, 1)
+        else:
+            lost, at = lost + 1, at + 1
+    return lost
 
 
 def _samples(folder: Path) -> Iterator[tuple[str, ...]]:

@@ -77,6 +77,10 @@ SAID = [("How long does rye rise?", "Two hours."), ("And wheat?", "One hour.")]
 ALL = tuple(TALK)
 
 
+def test_the_source_has_its_name() -> None:
+    assert cursor.SOURCE == "cursor"
+
+
 def test_a_database_with_cursors_table_is_cursors() -> None:
     assert recognised(cursor, MemoryCarrier("x.db", MAGIC + b"... CREATE TABLE cursorDiskKV (key TEXT, value BLOB)"))
     assert recognised(cursor, MemoryCarrier("Library/Cursor/User/globalStorage/state.vscdb", MAGIC))
@@ -286,6 +290,7 @@ def test_a_transcript_is_known_by_its_lines() -> None:
         ("a.jsonl", jsonl({"type": "user", "uuid": "u", "message": {"role": "user", "content": "hi"}})),
         ("a.jsonl", jsonl({"type": "message", "id": "x", "message": {"role": "user", "content": []}})),
         ("a.jsonl", jsonl({"role": "user", "content": "hi"})),
+        ("a.jsonl", jsonl({"type": "item", "role": "user", "message": {"content": "hi"}})),
         ("notes.txt", b"user:\nhi\nassistant:\nho\n"),
         (PLAIN, b"nothing of the kind\n"),
         ("a.md", jsonl(*SPOKEN)),
@@ -350,6 +355,51 @@ def test_wrappers_are_not_typed_and_all_else_is(said: str, typed: str) -> None:
 def test_a_stamp_among_the_contexts_is_the_time_of_the_question(stamp: str, at: str) -> None:
     told = transcript(line("user", query("Rye?", before=f"<timestamp>{stamp}</timestamp>\n")))
     assert (told.said, told.exchanges[0].at) == ([("Rye?", "")], at)
+
+
+def test_every_month_is_known() -> None:
+    names = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+    stamps = [f"<timestamp>{name} 1, 2026, 1:05 AM (UTC)</timestamp>" for name in names]
+    told = transcript(*(line("user", query("Rye?", before=stamp)) for stamp in stamps))
+    assert [exchange.at for exchange in told.exchanges] == [f"2026-{month:02}-01T01:05:00.000Z" for month in range(1, 13)]
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        *("timestamp", "user_info", "attached_files", "open_and_recently_viewed_files", "additional_data", "project_context"),
+        *("project_layout", "git_status", "system_reminder", "system-reminder", "system_notification", "task_notification"),
+        *("agent_skills", "agent_transcripts", "manually_attached_skills", "user_rules", "always_applied_workspace_rules"),
+        *("hooks_context", "mcp_file_system", "plugin_info", "image_files", "dynamic_tools"),
+    ],
+)
+def test_every_context_is_known(tag: str) -> None:
+    assert transcript(line("user", query("Rye?", before=f"<{tag}>\nsecret\n</{tag}>\n\n"))).said == [("Rye?", "")]
+
+
+@pytest.mark.parametrize(
+    "key", ["path", "file_path", "filePath", "target_file", "targetFile", "relativeWorkspacePath", "target_notebook"]
+)
+def test_a_changed_file_has_had_many_names(key: str) -> None:
+    told = transcript(line("user", query("Go")), line("assistant", use("Write", contents="x", **{key: "a.md"})))
+    assert told.exchanges[0].files == ("a.md",)
+
+
+@pytest.mark.parametrize(
+    ("tool", "changes"),
+    [
+        *((name, True) for name in ("Edit", "MultiEdit", "Write", "StrReplace", "Delete", "EditNotebook", "ApplyPatch")),
+        *((name, True) for name in ("edit_file", "edit_file_v2", "search_replace", "write", "delete_file", "apply_patch")),
+        *((name, False) for name in ("Read", "Shell", "read_file", "list_dir", "TodoWrite", "overwrite_memory")),
+    ],
+)
+def test_some_tools_change_files(tool: str, *, changes: bool) -> None:
+    told = transcript(line("user", query("Go")), line("assistant", use(tool, path="a.md")))
+    assert told.exchanges[0].files == (("a.md",) if changes else ())
+
+
+def test_an_image_in_a_transcript_comes_along_with_the_question() -> None:
+    assert transcript(line("user", query("Done?"), {"type": "image"})).said == [("Done?\n\n[image]", "")]
 
 
 def test_calls_in_a_transcript_are_lines_and_changed_files_are_named() -> None:

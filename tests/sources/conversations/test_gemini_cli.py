@@ -61,6 +61,10 @@ TALK = [
 SAID = [("How long does rye rise?", "Two hours."), ("And wheat?", "One hour.")]
 
 
+def test_the_source_has_its_name() -> None:
+    assert gemini_cli.SOURCE == "gemini-cli"
+
+
 def test_a_log_that_begins_with_a_projects_hash_is_a_session() -> None:
     assert recognised(gemini_cli, MemoryCarrier("any.jsonl", jsonl(HEADER, *TALK)))
 

@@ -118,6 +118,10 @@ def superseded(told: Told) -> list[tuple[str, str]]:
     return [(exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded]
 
 
+def test_the_source_has_its_name() -> None:
+    assert opencode.SOURCE == "opencode"
+
+
 def test_a_database_with_the_three_tables_is_opencodes() -> None:
     head = MAGIC + b"..CREATE TABLE `part` (..CREATE TABLE `message` (..CREATE TABLE `session` (.."
     assert recognised(opencode, MemoryCarrier("copy.sqlite", head))
@@ -235,6 +239,12 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named(form: Any) -> None
     assert told.said == [("Go", "Done.")]
     assert told.exchanges[0].tools == ("[bash] ls -l", "[edit] /w/oven.py", "[read] /w/x.py")
     assert told.exchanges[0].files == ("/w/oven.py", "/w/a.py")
+
+
+@FORMS
+def test_an_unanswered_question_keeps_what_was_done_for_it(form: Any) -> None:  # noqa: ANN401
+    told = conversation(form, {"msg_1": asked(text("Go")), "msg_2": answered(tool("bash", command="ls"))})
+    assert (told.said, told.exchanges[0].tools) == ([("Go", "")], ("[bash] ls",))
 
 
 @FORMS

@@ -72,6 +72,10 @@ WHEAT = request("r2", "And wheat?", prose("One "), prose("hour."))
 SAID = [("How long does rye rise?", "Two hours."), ("And wheat?", "One hour.")]
 
 
+def test_the_source_has_its_name() -> None:
+    assert vscode_copilot.SOURCE == "vscode-copilot"
+
+
 @pytest.mark.parametrize("key", ["responderUsername", "requesterUsername", "initialLocation", "creationDate"])
 def test_a_document_with_requests_is_a_session(key: str) -> None:
     assert recognised(vscode_copilot, MemoryCarrier("any.json", json.dumps({key: 1, "requests": [RYE]}).encode()))

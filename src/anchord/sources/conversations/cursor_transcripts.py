@@ -169,7 +169,7 @@ class _Block:
             self.in_step = True
             name, _, given = step[2].partition(" ")
             self.tools += [tool_line(name, given)] if step[1] == "Tool call" else []
-        elif not self.in_step or (line.strip() and not line[0].isspace()):
+        elif not self.in_step or not line[0].isspace():
             self.in_step = False
             self.lines.append(line)
             self.is_fenced = (self.is_fenced != line.lstrip().startswith("```")) and "</user_query>" not in line

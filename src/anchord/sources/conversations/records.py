@@ -104,5 +104,8 @@ def tool_line(name: str, given: object) -> str:
     chosen = next((value for value in named if value), None)
     if chosen is None:
         chosen = next((value for value in values.values() if isinstance(value, str)), given if isinstance(given, str) else "")
-    said = " ".join(map(str, chosen)) if isinstance(chosen, list) else str(chosen)
+    try:
+        said = " ".join(map(str, chosen)) if isinstance(chosen, list) else str(chosen)
+    except RecursionError:
+        said = "..."
     return f"[{name}] {' '.join(said.split())}"[:_TOOL_CHARS].rstrip()
