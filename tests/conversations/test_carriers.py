@@ -209,6 +209,66 @@ def test_h2_a_hostile_archive_is_named_and_nothing_of_it_is_read(talks: Talks, d
     assert {row.session for row in talks.rows()} == {"s1"}
 
 
+@pytest.mark.parametrize(("limit", "value"), [("MOST_MEMBERS", 3), ("MOST_TOTAL_BYTES", 1_000), ("MOST_MEMBER_BYTES", 1_000)])
+def test_h2_an_archive_beyond_a_limit_is_named(talks: Talks, monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
+    monkeypatch.setattr(f"anchord.adapters.carriers.{limit}", value)
+    members = {f"m{n}.txt": b"x" for n in range(4)}
+    talks.write("large.zip", zipped(**{"conversations.json": export(*MANY), **members}))
+    talks.sync()
+    assert list(talks.problems()) == ["large.zip"]
+    assert talks.rows() == []
+
+
+def test_h2_a_link_in_an_archive_is_passed_over_and_the_rest_is_read(talks: Talks) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        link = zipfile.ZipInfo("conversations-001.json")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+        archive.writestr("conversations-002.json", export(*MANY[:2]))
+    talks.write("linked.zip", data.getvalue())
+    talks.sync()
+    assert {row.session for row in talks.rows()} == {"c0", "c1"}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_h2_of_two_members_of_one_name_the_last_is_read(talks: Talks) -> None:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("conversations.json", export(*MANY[:1]))
+        archive.writestr("conversations.json", export(*MANY[1:2]))
+    talks.write("twice.zip", data.getvalue())
+    talks.sync()
+    assert {row.session for row in talks.rows()} == {"c1"}
+
+
+HOSTILE = {
+    "nested without end": b'[{"uuid": "c", "chat_messages": ' + b"[" * 200_000,
+    "torn": export(*MANY)[:-700],
+    "huge numbers": export(*MANY[:2]).replace(b'"2026-01-02T10:00:00Z"', b"9" * 5_000),
+    "lone surrogates": export(*MANY[:2]).replace(b"Talk c0", b"Talk \\ud800").replace(b"number 1", b"number \\udfff 1"),
+    "other types": export(*MANY[:2]).replace(b'"Talk c0"', b"[1]").replace(b'"human"', b"{}"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_h3_a_hostile_export_is_survived_and_the_others_are_read(talks: Talks, name: str) -> None:
+    talks.write("hostile.json", HOSTILE[name])
+    talks.write("s1.jsonl", claude(*TURNS[:2]))
+    talks.sync()
+    assert "s1" in {row.session for row in talks.rows()}
+    assert talks.is_right()
+
+
+def test_h3_a_line_of_80_mb_is_passed_over_and_the_next_is_read(talks: Talks) -> None:
+    lines = claude(*TURNS[:2]).splitlines(keepends=True)
+    huge = b'{"type": "user", "uuid": "huge", "message": {"content": "' + b"x" * 80_000_000 + b'"}}\n'
+    talks.write("s1.jsonl", b"".join([*lines[:2], huge, *lines[2:]]))
+    talks.sync()
+    assert [row.exchange_id for row in talks.rows() if row.part_index == 0] == ["q0-s1", "q1-s1"]
+    assert "broken line (1)" in talks.problems()["s1.jsonl"]
+
+
 SECRETS = {
     "aws": "AKIAIOSFODNN7EXAMPLE",
     "anthropic": "sk-ant-api03-" + "Ab3dEf9hIj" * 5,
