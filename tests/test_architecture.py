@@ -77,7 +77,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tree_sitter": ("chunkers.symbols",),
     "tokenizers": ("adapters.tokenizer",),
     "watchdog": ("adapters.watch", "adapters.inotify"),
-    "sqlite3": ("adapters.catalogue", "adapters.vanished", "adapters.archive", "adapters.carriers"),
+    "sqlite3": ("adapters.catalogue", "adapters.vanished", "adapters.archive", "adapters.archive_writer", "adapters.carriers"),
     "lancedb": ("adapters.lance", "adapters.lance_upkeep"),
     "lance": ("adapters.lance_upkeep",),
     "pyarrow": ("adapters.lance",),

@@ -163,10 +163,10 @@ class Indexer:
         looks: list[_Look] = []
         texts = 0
         for plan in self._plans(list(dict.fromkeys(origins)), enough, gone):
-            if isinstance(plan, Update) and any(plan.origin == update.origin for update in updates):
-                yield from self._finish(updates, looks)  # Two files told the same exchange, one after the other.
+            if plan is None:
+                yield from self._finish(updates, looks)
                 updates, looks, texts = [], [], 0
-            if isinstance(plan, Outcome):
+            elif isinstance(plan, Outcome):
                 yield plan
             elif isinstance(plan, _Look):
                 looks.append(plan)
@@ -180,9 +180,13 @@ class Indexer:
 
     def _plans(
         self, origins: Sequence[Origin], enough: Callable[[], bool], gone: Collection[Origin] | None
-    ) -> Iterator[Outcome | _Look | Update]:
-        """Plan for each file. What a file of conversations tells comes before it: it is done once they are."""
+    ) -> Iterator[Outcome | _Look | Update | None]:
+        """Plan for each file; None asks for what was planned to be done first.
+
+        What a file of conversations tells comes before it: it is done once they are. Several may tell the same exchange.
+        """
         judge, waiting = self._files.judge(), deque(origins)
+        told: dict[Origin, Fingerprint | Absent | Problem] = {}
         while waiting:
             if enough():
                 return
@@ -193,11 +197,17 @@ class Indexer:
                 for each in ingested.changed:
                     if enough():
                         return
-                    told = self._plan(each, judge, None)
-                    if isinstance(told, Outcome):
+                    seen = self._files.fingerprint(each)
+                    if told.get(each) == seen:
+                        continue
+                    if each in told:
+                        yield None
+                    told[each] = seen
+                    exchange = self._plan(each, judge, None)
+                    if isinstance(exchange, Outcome):
                         self._conversations.done([each])
-                    if not isinstance(told, _TakeIn):  # It never is: an exchange is no carrier.
-                        yield told
+                    if not isinstance(exchange, _TakeIn):  # It never is: an exchange is no carrier.
+                        yield exchange
                 self._catalogue.doubt(ingested.again)
                 waiting.extend(ingested.again)
                 plan = self._taken_in(origin, plan, ingested)

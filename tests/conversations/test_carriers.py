@@ -10,8 +10,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import zstandard
 from conversations.conftest import ROOT, Talks, answer, claude
 
+from anchord.errors import StoreError
 from anchord.model import Origin
 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 1 + n % 3)) for n in range(6)]
@@ -351,4 +353,31 @@ def test_preambles_of_two_sessions_are_two(talks: Talks) -> None:
         talks.write(f"{name}.jsonl", lines[1].replace(b"subject0", name.encode()))
     talks.sync()
     assert [row.session for row in talks.rows()] == ["s1", "s2"]
+    assert talks.is_right()
+
+
+@pytest.mark.parametrize("name", ["broken.jsonl.zst", "broken.vscdb", "broken.zip"])
+def test_a_damaged_carrier_is_named_and_the_others_are_read(talks: Talks, name: str) -> None:
+    whole = claude(*TURNS)
+    data = {
+        "broken.jsonl.zst": zstandard.compress(whole)[:-20],
+        "broken.vscdb": b"SQLite format 3\0" + b"cursorDiskKV" * 400,
+        "broken.zip": zipped(**{"conversations.json": export(*MANY)})[:300],
+    }
+    talks.write(name, data[name])
+    talks.write("s1.jsonl", claude(*TURNS[:2]))
+    talks.sync()
+    assert list(talks.problems()) == [name]
+    assert "s1" in {row.session for row in talks.rows()}
+
+
+def test_a_full_disk_is_trouble_with_the_store_and_no_problem_of_the_file(talks: Talks) -> None:
+    talks.write("s1.jsonl", claude(*((f"What of {n}?", answer(f"thing{n}", 9)) for n in range(30))))
+    (pages,) = talks.archive._db.execute("PRAGMA page_count").fetchone()
+    talks.archive._db.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(StoreError):
+        talks.sync()
+    talks.archive._db.execute("PRAGMA max_page_count=100000")
+    talks.sync()
+    assert not talks.problems()
     assert talks.is_right()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from anchord.adapters.archive import Archive, decoded, key_of
 from anchord.conversation import Exchange, Head
 from anchord.core.identity import digest
+from anchord.errors import StoreError
 from anchord.model import Fingerprint, Origin
 from anchord.sources.archived import dump, path_of
 
@@ -54,15 +56,26 @@ class ArchiveWriter(Archive):
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Make all changes inside at once, or none."""
+        """Make all changes inside at once, or none.
+
+        Raises:
+            StoreError: they cannot be written.
+        """
         self._db.execute("BEGIN IMMEDIATE")
         self.again, self.gone = {}, {}
         try:
             yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._roll_back()
+            raise StoreError(f"the archive of conversations cannot be written: {error}", "see the free space") from error
         except BaseException:
-            self._db.execute("ROLLBACK")
+            self._roll_back()
             raise
-        self._db.execute("COMMIT")
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:  # SQLite does so by itself when the disk is full.
+            self._db.execute("ROLLBACK")
 
     # Telling
 

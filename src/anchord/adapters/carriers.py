@@ -12,6 +12,7 @@ import os
 import sqlite3
 import stat
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -40,6 +41,10 @@ class TooLargeError(OSError):
     """More came out of an archive than is read of one."""
 
 
+class BrokenError(OSError):
+    """What was compressed, or a program's database, is damaged."""
+
+
 class _Counting(io.RawIOBase):
     """A stream that refuses to give more than so many bytes, in all and for each byte that it was made from."""
 
@@ -50,7 +55,10 @@ class _Counting(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the base says "WriteableBuffer"
-        data = self._inner.read(min(len(buffer), _COUNTED))
+        try:
+            data = self._inner.read(min(len(buffer), _COUNTED))
+        except (zlib.error, zipfile.BadZipFile, zstandard.ZstdError) as error:
+            raise BrokenError(str(error)) from error
         self._given += len(data)
         swollen = self._given > _RATIO_FROM and self._given > MOST_RATIO * self._packed
         if swollen or self._given > MOST_MEMBER_BYTES:
@@ -110,13 +118,13 @@ class FileCarrier:
     def query(self, sql: str, *values: str | int) -> Iterator[tuple[str | int | float | bytes | None, ...]]:
         """Ask the database, beside the program that owns it. A table that is not there has no rows."""
         uri = f"file:{quote(self.database)}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_S)) as connection:
-            connection.text_factory = lambda data: data.decode("utf-8", "replace")
-            try:
+        try:
+            with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_S)) as connection:
+                connection.text_factory = lambda data: data.decode("utf-8", "replace")
                 yield from connection.execute(sql, values)
-            except sqlite3.OperationalError as error:
-                if "no such" not in str(error):
-                    raise
+        except sqlite3.Error as error:
+            if "no such" not in str(error):
+                raise BrokenError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ from anchord.sources.exchanges import PREAMBLE, Told, exchanges
 from anchord.sources.redaction import Redactor
 
 _GUARD_BYTES = 4_096
+_TROUBLE = (OSError, EOFError, ValueError, MemoryError, zipfile.BadZipFile)
+"""What a broken carrier raises; trouble with the archive is a StoreError."""
+_DATABASE = b"SQLite format 3\0"
 _UNKNOWN_FORMAT = Problem("no format of conversations that is known: not indexed")
 
 
@@ -95,7 +98,7 @@ class Conversations:
             return Ingested(tuple(self._archive.due(origin)))
         try:
             return self._read(origin, seen, noted)
-        except (OSError, EOFError, zipfile.BadZipFile, ValueError, MemoryError) as error:
+        except _TROUBLE as error:
             return Ingested(problem=Problem(f"cannot be read as conversations ({type(error).__name__}): not indexed"))
 
     def done(self, origins: Sequence[Origin]) -> None:
@@ -140,6 +143,8 @@ class Conversations:
             head = stream.read(HEAD_BYTES)
         if is_archive(head):
             return self._read_archive(origin, seen, noted)
+        if head.startswith(_DATABASE):  # What was created last stands in its log alone.
+            head += "\n".join(str(sql) for (sql,) in carrier.query("SELECT sql FROM sqlite_master")).encode("utf-8", "replace")
         family = recognise(head, carrier.path)
         if family is None and noted and noted.source:
             family = next((each for each in FAMILIES if each.source == noted.source), None)

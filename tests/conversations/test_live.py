@@ -1,0 +1,93 @@
+"""The running service over folders of conversations: the real watcher finds what assistants write while they write it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from conversations.conftest import answer, claude
+from faults.service import SETTINGS, Service, until
+
+TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 2)) for n in range(4)]
+
+
+@pytest.fixture
+def talking(tmp_path: Path) -> Iterator[Service]:
+    folder = tmp_path / "docs"
+    root = f'[[root]]\npath = "{folder}"\nkind = "conversations"\n'
+    made = Service(tmp_path, f"{SETTINGS}{root}")
+    yield made
+    made.stop()
+
+
+def said(service: Service) -> str:
+    rows = service.pipeline.call(lambda: list(service.writer.store.all_rows())).result()
+    return "\n".join(row.text for row in rows)
+
+
+def test_what_is_appended_is_found_without_being_asked_for(talking: Service) -> None:
+    file = talking.folder / "s1.jsonl"
+    file.write_bytes(claude(*TURNS[:2]))
+    talking.start().sync()
+    before = talking.embedded()
+    with file.open("ab") as appending:
+        for line in claude(TURNS[2], start=2).splitlines(keepends=True):
+            appending.write(line)
+            appending.flush()
+    until(lambda: "Paragraph 1 of subject2" in said(talking))
+    assert talking.is_right()
+    assert talking.embedded() - before <= 4  # Its three parts, and the question while it had no answer yet.
+    assert talking.status()["roots"][0]["conversations"]["exchanges"] == 3
+
+
+def test_a_session_that_is_renamed_and_deleted_while_watched_stays(talking: Service) -> None:
+    file = talking.folder / "s1.jsonl"
+    file.write_bytes(claude(*TURNS))
+    talking.start().sync()
+    before, embedded = said(talking), talking.embedded()
+    moved = file.rename(talking.folder / "other.jsonl")
+    talking.sync()
+    moved.unlink()
+    until(lambda: talking.status()["roots"][0]["conversations"]["source_missing"] == len(TURNS))
+    talking.sync()
+    assert (said(talking), talking.embedded()) == (before, embedded)
+
+
+def test_what_a_program_writes_to_its_open_database_is_found(talking: Service) -> None:
+    file = talking.folder / "globalStorage" / "state.vscdb"
+    file.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE cursorDiskKV(key TEXT UNIQUE, value BLOB)")
+        talking.start().sync()
+        bubbles = [{"bubbleId": "b1", "type": 1}, {"bubbleId": "b2", "type": 2}]
+        rows = {
+            "composerData:c1": {"composerId": "c1", "name": "Ponds", "fullConversationHeadersOnly": bubbles},
+            "bubbleId:c1:b1": {"bubbleId": "b1", "type": 1, "text": "Where do the herons stand?"},
+            "bubbleId:c1:b2": {"bubbleId": "b2", "type": 2, "text": "In the pond."},
+        }
+        with database:
+            database.executemany("INSERT INTO cursorDiskKV VALUES(?,?)", [(key, json.dumps(row)) for key, row in rows.items()])
+        until(lambda: "Where do the herons stand?\n\nIn the pond." in said(talking))
+        assert file.stat().st_size <= 8192  # It stands in the log alone.
+        assert talking.is_right()
+
+
+def test_a_folder_of_slack_is_one_carrier_and_a_late_reply_joins_its_thread(talking: Service) -> None:
+    export = talking.folder / "export"
+    (export / "general").mkdir(parents=True)
+    (export / "users.json").write_text(json.dumps([{"id": "U1", "name": "ada"}, {"id": "U2", "name": "bob"}]))
+    (export / "channels.json").write_text(json.dumps([{"id": "C1", "name": "general"}]))
+    thread = {"type": "message", "thread_ts": "1452837318.000002"}
+    first = {**thread, "user": "U1", "ts": "1452837318.000002", "text": "Who has it?"}
+    (export / "general" / "2016-01-15.json").write_text(json.dumps([first]))
+    talking.start().sync()
+    assert said(talking) == "ada: Who has it?"
+    late = {**thread, "user": "U2", "ts": "1452923718.000002", "text": "I have."}
+    (export / "general" / "2016-01-16.json").write_text(json.dumps([late]))
+    until(lambda: said(talking) == "ada: Who has it?\n\nbob: I have.")
+    assert talking.is_right()
