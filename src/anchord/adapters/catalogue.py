@@ -208,7 +208,7 @@ class SqliteCatalogue:
         """
         rows = self._db.execute(
             "SELECT root, "
-            "sum(digest != '' AND (problem IS NULL OR partial) AND substr(path, 1, 1) != x'2f'), "
+            "sum(digest != '' AND (digest != 'told' OR problem IS NULL OR partial) AND substr(path, 1, 1) != x'2f'), "
             "sum((SELECT count(*) FROM chunks WHERE file=id AND generation=wanted)) "
             "FROM files GROUP BY root"
         )
