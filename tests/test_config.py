@@ -309,6 +309,7 @@ def test_003_12_a_kind_of_document_has_settings_of_its_own() -> None:
     chosen = chunking_by_kind(parse_config(text, "config.toml"))
     assert {kind: keys["strategy"] for kind, keys in chosen.items()} == {
         "markdown": "anchored", "text": "whole", "code": "window", "exchange": "anchored", "attachment": "anchored",
+        "summary": "anchored",
     }  # fmt: skip
     assert (chosen["code"]["max_chars"], chosen["code"]["max_chunk_tokens"], chosen["code"]["overlap_chars"]) == (500, 200, 100)
     assert chosen["markdown"]["max_chars"] is None

@@ -62,6 +62,8 @@ class ChunkingConfig(KindConfig, frozen=True, kw_only=True):
     enabled: bool = True
     strategy: str = "anchored"
     extract: Literal["exchange", "general"] | None = None
+    summaries: bool | None = None
+    """Whether what programs wrote of conversations by themselves is indexed too."""
 
 
 class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +74,7 @@ class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
     code: KindConfig = KindConfig()
     exchange: KindConfig = KindConfig()
     attachment: KindConfig = KindConfig()
+    summary: KindConfig = KindConfig()
 
 
 KINDS = KindsConfig.__struct_fields__

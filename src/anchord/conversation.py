@@ -23,6 +23,8 @@ class Role(StrEnum):
     """It belongs to the open exchange."""
     ATTACHMENT = "attachment"
     """A text that came along with the open exchange: its first line is its name."""
+    SUMMARY = "summary"
+    """What a program wrote of the conversation by itself; it belongs to no exchange."""
 
 
 @dataclass(frozen=True, slots=True)

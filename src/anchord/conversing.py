@@ -9,14 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 from anchord.adapters.archive_writer import ArchiveWriter
-from anchord.adapters.conversations import Conversations
+from anchord.adapters.conversations import Conversations, Wanted
 from anchord.adapters.files import FolderFiles
 from anchord.errors import UsageError
 from anchord.model import Content, Document, Origin, Problem, Root
 from anchord.rows import MAX_BYTES
 from anchord.sources.archived import load
 from anchord.sources.conversations import HEAD_BYTES, is_prose, recognise
-from anchord.sources.redaction import Redactor
 
 
 def holds_conversations(file: str) -> bool:
@@ -35,7 +34,7 @@ def exchanges_of(file: str, root: str) -> list[tuple[Origin, Document]]:
     folder, name = os.path.split(os.path.realpath(file))
     roots = {root: Root(root, folder, "conversations")}
     with tempfile.TemporaryDirectory() as kept, closing(ArchiveWriter(Path(kept) / "archive.sqlite")) as archive:
-        conversations = Conversations(FolderFiles(roots, (), MAX_BYTES), archive, time.time_ns, Redactor(), roots)
+        conversations = Conversations(FolderFiles(roots, (), MAX_BYTES), archive, time.time_ns, roots, Wanted())
         taken = conversations.take_in(Origin(root, name))
         if taken.problem and not taken.problem.partial:
             raise UsageError(f"{file}: {taken.problem.reason}", "`anchord discover` lists what is read")

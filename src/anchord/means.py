@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.conversations import conversation_reader
+from anchord.adapters.conversations import Wanted
 from anchord.adapters.embedder import WorkerEmbedder
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.models import ModelFiles, find_model
@@ -89,6 +89,11 @@ class HeldRecipe(Recipe):
         return self.held.get(root) or super().digest(root)
 
 
+def wanted_of(config: Config) -> Wanted:
+    """Return what a configuration keeps of conversations."""
+    return Wanted(config.privacy.redact, bool(config.chunking.summaries))
+
+
 def find_means(config: Config, roots: Sequence[Root]) -> Means:
     """Return what the configuration says.
 
@@ -139,7 +144,7 @@ def _means(config: Config, roots: Sequence[Root], provider: str, name: str) -> M
     else:
         embedder = WorkerEmbedder(model, config.embedding.threads, config.embedding.idle_unload_s)
     tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
-    reader = conversation_reader(redact=config.privacy.redact)
+    reader = wanted_of(config).reader
     readers = {root.name: reader for root in roots if root.kind == "conversations"}
     recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer, readers)
     return Means(provider, model, embedder, recipe)

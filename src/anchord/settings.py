@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 Value = int | bool | str | None
 
-_ALL: Mapping[str, Value] = {"max_chunk_tokens": None, "max_heading_level_for_path": 6, "extract": None}
+_ALL: Mapping[str, Value] = {"max_chunk_tokens": None, "max_heading_level_for_path": 6, "extract": None, "summaries": None}
 """What every strategy heeds. No chunk is over the model's window, whatever is set."""
 
 STRATEGIES: Mapping[str, Mapping[str, Value]] = {

@@ -19,14 +19,13 @@ from anchord.adapters.lock import WriterLock
 from anchord.adapters.vanished import VanishedVectors
 from anchord.config import Config
 from anchord.indexer import Indexer
-from anchord.means import Means, find_means, held_means, means_for
+from anchord.means import Means, find_means, held_means, means_for, wanted_of
 from anchord.model import Root
 from anchord.places import Places
 from anchord.ports import World
 from anchord.recovery import finish_promotion, open_archive, open_asked, open_catalogue, open_table
 from anchord.roots import gather_roots
 from anchord.rows import MAX_BYTES
-from anchord.sources.redaction import Redactor
 
 
 @dataclass(slots=True)
@@ -153,8 +152,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         folders = FolderFiles(by_name, places.own, MAX_BYTES)
         files = JoinedFiles(folders, by_name, archive)
         files.forget(asked.paths)
-        redactor = Redactor() if config.privacy.redact else None
-        conversations = Conversations(folders, archive, time.time_ns, redactor, by_name)
+        conversations = Conversations(folders, archive, time.time_ns, by_name, wanted_of(config))
         world = World(files, catalogue, store, means.embedder, vanished, time.time_ns, conversations)
         writer = Writer(
             places, config, list(roots), means, catalogue, store, files, wanted, Indexer(world, means.count, means.recipe),

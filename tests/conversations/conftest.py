@@ -15,7 +15,7 @@ from scenarios.conftest import COUNT, MODEL
 
 from anchord.adapters.archive_writer import ArchiveWriter
 from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.conversations import Conversations, conversation_reader
+from anchord.adapters.conversations import Conversations, Wanted
 from anchord.adapters.files import FolderFiles
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.joined_files import JoinedFiles
@@ -26,7 +26,6 @@ from anchord.indexer import Indexer
 from anchord.model import Origin, Outcome, Root, Row
 from anchord.ports import World
 from anchord.rows import MAX_BYTES
-from anchord.sources.redaction import Redactor
 from anchord.verification import Verification, rebuild, verify
 
 ROOT = "talks"
@@ -38,6 +37,7 @@ class Talks:
 
     base: Path
     on_delete: str = "keep"
+    summaries: bool = False
     folder: Path = field(init=False)
     embedded: list[str] = field(default_factory=list)
     ahead_ns: int = 0
@@ -59,8 +59,9 @@ class Talks:
         embedder = HashEmbedder()
         self.store = LanceStore(str(self.base / "lance"), embedder.dimension, embedder.model)
         self.vanished = VanishedVectors(self.base / "vectors.sqlite")
-        self.conversations = Conversations(self.folders, self.archive, self.clock, Redactor(), self.roots)
-        reader = {ROOT: conversation_reader(redact=True)}
+        wanted = Wanted(summaries=self.summaries)
+        self.conversations = Conversations(self.folders, self.archive, self.clock, self.roots, wanted)
+        reader = {ROOT: wanted.reader}
         self.recipe = Recipe(plans(MODEL.window), lambda: embedder.model, "tokenizer", reader)
         world = World(self.files, self.catalogue, self.store, embedder, self.vanished, self.clock, self.conversations)
         self.indexer = Indexer(world, COUNT, self.recipe)
@@ -119,7 +120,7 @@ class Talks:
         found = self.verify()
         assert found.differences == (), found.differences[:5]
         with tempfile.TemporaryDirectory() as base:
-            other = Talks(Path(base), self.on_delete)
+            other = Talks(Path(base), self.on_delete, self.summaries)
             other.folder.rmdir()
             other.folder.symlink_to(self.folder)
             other.sync()

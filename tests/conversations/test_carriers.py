@@ -381,3 +381,20 @@ def test_a_full_disk_is_trouble_with_the_store_and_no_problem_of_the_file(talks:
     talks.sync()
     assert not talks.problems()
     assert talks.is_right()
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_004_14_summaries_are_indexed_when_they_are_asked_for(tmp_path: Path, wanted: bool) -> None:  # noqa: FBT001 - a parameter
+    talks = Talks(tmp_path, summaries=wanted)
+    compacted = {"type": "user", "uuid": "u9", "isCompactSummary": True, "sessionId": "s1",
+                 "message": {"role": "user", "content": "This session is being continued: they spoke of anchors."}}  # fmt: skip
+    talks.write("s1.jsonl", claude(*TURNS[:2]) + json.dumps(compacted).encode() + b"\n")
+    made = json.loads(export(*MANY[:1]))
+    made[0]["summary"] = "They spoke of number 0."
+    talks.write("export.json", json.dumps(made).encode())
+    talks.sync()
+    summaries = [(row.kind, row.session, row.text) for row in talks.rows() if row.kind == "summary"]
+    spoken = [("summary", "s1", compacted["message"]["content"]), ("summary", "c0", "They spoke of number 0.")]  # type: ignore[index]
+    assert sorted(summaries) == (sorted(spoken) if wanted else [])
+    assert talks.is_right()
+    talks.close()

@@ -47,29 +47,35 @@ class Mark:
     session: str
 
 
-def conversation_reader(*, redact: bool) -> str:
-    """Name what reads conversations, with its version: what it told can differ under another name."""
-    return f"{VERSION} {Redactor.version if redact else 'as written'}"
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is kept of what carriers tell."""
+
+    redact: bool = True
+    """Without their secrets."""
+    summaries: bool = False
+    """And what programs wrote of conversations by themselves."""
+
+    @property
+    def reader(self) -> str:
+        """Name what reads conversations, with its version: what it told can differ under another name."""
+        return f"{VERSION} {Redactor.version if self.redact else 'as written'}{', summaries' if self.summaries else ''}"
 
 
-Redacting = Callable[[Exchange], tuple[Exchange, Counter[str]]]
+Keeping = Callable[[Exchange], tuple[Exchange, Counter[str]] | None]
 
 
 class Conversations:
     """Reads carriers into an archive. The writer's thread alone uses it."""
 
     def __init__(
-        self,
-        files: FolderFiles,
-        archive: ArchiveWriter,
-        clock: Callable[[], int],
-        redactor: Redactor | None,
-        roots: Mapping[str, Root],
+        self, files: FolderFiles, archive: ArchiveWriter, clock: Callable[[], int], roots: Mapping[str, Root], wanted: Wanted
     ) -> None:
-        """Serve these roots. Without a redactor, secrets are kept as they were written."""
-        self._files, self._archive, self._clock, self._redactor = files, archive, clock, redactor
-        self._roots = roots
-        self.reader = conversation_reader(redact=redactor is not None)
+        """Serve these roots."""
+        self._files, self._archive, self._clock, self._roots = files, archive, clock, roots
+        self._redactor = Redactor() if wanted.redact else None
+        self._summaries = wanted.summaries
+        self.reader = wanted.reader
         """Who reads, with the version: what is told can differ under another."""
 
     def is_carrier(self, origin: Origin) -> bool:
@@ -167,7 +173,7 @@ class Conversations:
         family, carrier = carriers[0]
         mark = self._mark(noted, seen, family, carrier) if len(carriers) == 1 else None
         with self._archive.changing():
-            telling = _Telling(self._archive, origin, seen, self.reader, self._redacted)
+            telling = _Telling(self._archive, origin, seen, self.reader, self._kept)
             if mark is None or not telling.read(family, carrier, mark):
                 for each in carriers:
                     telling.read(*each, None)
@@ -177,8 +183,11 @@ class Conversations:
         problem = Problem(f"{unknown} records of unknown kinds were left out: {_listed(telling.unknown)}", partial=True)
         return self._changed(origin, problem if unknown else None)
 
-    def _redacted(self, exchange: Exchange) -> tuple[Exchange, Counter[str]]:
+    def _kept(self, exchange: Exchange) -> tuple[Exchange, Counter[str]] | None:
+        """Return an exchange as it is kept, with its secrets counted by kind; None for one that is not."""
         kinds: Counter[str] = Counter()
+        if exchange.kind == "summary" and not self._summaries:
+            return None
         if self._redactor is None:
             return exchange, kinds
         question, answer = self._redactor.redact(exchange.question), self._redactor.redact(exchange.answer)
@@ -214,8 +223,8 @@ class Conversations:
 class _Telling:
     """One reading of a carrier: its exchanges go to the archive as they come."""
 
-    def __init__(self, archive: ArchiveWriter, origin: Origin, seen: Fingerprint, reader: str, redacted: Redacting) -> None:
-        self._archive, self._origin, self._seen, self._reader, self._redacted = archive, origin, seen, reader, redacted
+    def __init__(self, archive: ArchiveWriter, origin: Origin, seen: Fingerprint, reader: str, keep: Keeping) -> None:
+        self._archive, self._origin, self._seen, self._reader, self._keep = archive, origin, seen, reader, keep
         self.unknown: Counter[str] = Counter()
         self.last: Exchange | None = None
         self._source = ""
@@ -255,9 +264,12 @@ class _Telling:
         return self._archive.told_by(self._id, self._session(Head(mark.session)), mark.number)
 
     def _take(self, exchange: Exchange, session: int, *, unique: bool) -> None:
+        kept = self._keep(exchange)
+        if kept is None:
+            return
+        clean, kinds = kept
         named = not exchange.id.startswith((PREAMBLE, "at-"))  # Else it is named by its place.
         by = Teller(self._origin.root, self._source, self._id, self._seen.mtime_ns, unique and named)
-        clean, kinds = self._redacted(exchange)
         self._told.add(self._archive.tell(by, session, clean, json.dumps(dict(kinds)) if kinds else ""))
         self.last = exchange
 

@@ -29,7 +29,11 @@ _LAYOUTS: dict[str, Callable[[Document, Sizing], Layout]] = {
     "code": lambda document, sizing: lay_out_code(document.text, document.language, sizing),
     "exchange": lay_out_exchange,
     "attachment": lay_out_exchange,
+    "summary": lay_out_exchange,
 }
+
+SAID = ("exchange", "attachment", "summary")
+"""The kinds of what was said in a conversation."""
 
 _SHRINK = 0.8
 _SMALLEST_BODY = 16
@@ -80,7 +84,7 @@ def _in_file(piece: Chunk, lines: Sequence[int]) -> Chunk:
 def _cut(document: Document, layout: Layout, plan: Plan, sizing: Sizing) -> tuple[Layout, list[Piece]]:
     if plan.strategy == "anchored":
         return layout, cut(layout, plan.limits)
-    if plan.strategy == "exchange" and document.kind in ("exchange", "attachment"):
+    if plan.strategy == "exchange" and document.kind in SAID:
         return layout, cut(layout, plan.limits)
     if plan.strategy == "exchange":
         if is_transcript(layout):

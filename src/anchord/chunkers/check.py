@@ -88,7 +88,7 @@ def check_all(cut: Sequence[tuple[Document, Sequence[Chunk]]], plan: Plan, count
 
 
 _SMALL = 64
-_MARKDOWN = ("markdown", "exchange", "attachment")
+_MARKDOWN = ("markdown", "exchange", "attachment", "summary")
 
 
 def _unbalances(piece: Chunk, found: Sequence[tuple[int, int]], numbers: Sequence[int]) -> bool:

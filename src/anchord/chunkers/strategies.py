@@ -80,9 +80,8 @@ def spans_of(document_text: str, kind: str, layout: Layout, plan: Plan, sizing: 
     """Return where a strategy cuts a text; the spans cover all that is not blank."""
     offsets = [0, *accumulate(len(line) + 1 for line in layout.lines)]
     limits, ruler = plan.limits, Ruler(document_text, sizing)
-    blocks = [
-        (wrap.first, wrap.last) for wrap in layout.wraps if wrap.verbatim and kind in ("markdown", "exchange", "attachment")
-    ]
+    is_markdown = kind in ("markdown", "exchange", "attachment", "summary")
+    blocks = [(wrap.first, wrap.last) for wrap in layout.wraps if wrap.verbatim and is_markdown]
     fences = [(offsets[first], offsets[last + 1] - 1) for first, last in blocks]
     kept = [fence for fence in fences if limits.whole_fences and ruler.weight(*fence) <= limits.body]
     headings = {offsets[first]: offsets[last] - 1 for first, last in _heading_lines(layout)}

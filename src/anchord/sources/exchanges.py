@@ -45,6 +45,11 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
             yield Superseded(frozenset(map(clean, event.ids)))
         elif not isinstance(event, Turn):
             yield event
+        elif event.role is Role.SUMMARY:
+            text = clean(event.text).strip("\n")
+            if text.strip():
+                place = current.number if current else number
+                yield Exchange(session, clean(event.id), place, "", text, kind="summary", at=event.at, offset=event.offset)
         elif event.role is Role.QUESTION or current is None:
             yield from _closed(session, current)
             current = _Open(event if event.role is Role.QUESTION else None, number, event.offset)

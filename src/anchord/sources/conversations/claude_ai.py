@@ -40,6 +40,8 @@ def told(conversation: Record) -> Iterator[Event]:
     messages = [table(message) for message in items(conversation.get("chat_messages"))]
     left = _left(messages, text(conversation.get("current_leaf_message_uuid")))
     model = text(conversation.get("model"))
+    if summary := text(conversation.get("summary")):
+        yield Turn("summary", Role.SUMMARY, summary, at=time_of(conversation.get("updated_at")))
     for number, message in enumerate(messages):
         yield from _message(message, number, model, superseded=text(message.get("uuid")) in left)
 

@@ -125,6 +125,9 @@ def _heading(state: _State, record: Record) -> Iterator[Head]:
 def _question(state: _State, offset: int, record: Record) -> Turn | None:
     uuid = text(record.get("uuid"))
     content = table(record.get("message")).get("content")
+    if record.get("isCompactSummary"):
+        at = time_of(record.get("timestamp"))
+        return Turn(uuid or f"at-{offset}", Role.SUMMARY, block_texts(content, "text"), at=at, offset=offset)
     derived = any(record.get(flag) for flag in ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly"))
     said = "" if derived else _typed(content)
     if not said:

@@ -123,6 +123,8 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
         yield from _event(state, offset, payload, at)
     elif kind == "response_item":
         yield from _item(state, offset, payload, at)
+    elif kind == "compacted":
+        yield Turn(f"at-{offset}", Role.SUMMARY, text(payload.get("message")), at=at, offset=offset)
     elif kind not in _QUIET and not kind.startswith("inter_agent_communication"):
         yield Unknown(kind or "record without a type")
 
