@@ -28,7 +28,7 @@ at about 25 to 40 commits, whatever the size of the table.
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
 _MERGE_EVERY = 10
-_CHECK_EVERY_S = 60.0
+_CHECK_EVERY_S = 120.0
 _CHECK_S = 0.03
 """So long may a check take at a rest: a twentieth of a percent of the time."""
 _CHECK_FILES = 8
