@@ -103,6 +103,24 @@ def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) 
         assert talking("verify").code == 0
 
 
+def test_a_planted_key_is_in_no_file_and_in_no_answer(talking: Shell) -> None:
+    keys = ["AKIAIOSFODNN7EXAMPLE", f"ghp_{'a1B2c3D4e5' * 4}", "hunter2hunter2"]
+    with talking.daemon():
+        with (talking.notes / "s1.jsonl").open("ab") as appending:
+            appending.write(claude((f"Use {keys[0]} and {keys[1]}?", f"With postgres://me:{keys[2]}@db/x."), start=3))
+        printed = [
+            talking(*call).out for call in (("sync",), ("search", "use postgres", "--json"), ("dump",), ("status", "--json"))
+        ]
+        (root,) = talking("status", "--json").json["roots"]
+        assert root["conversations"]["redacted"] == {"aws": 1, "github": 1, "password-in-url": 1}
+    assert "REDACTED:aws" in printed[1]
+    kept = [file for file in talking.base.rglob("*") if file.is_file() and talking.notes not in file.parents]
+    assert talking.base / "run.log" in kept
+    for key in keys:
+        assert not any(key in text for text in printed)
+        assert [file for file in kept if key.encode() in file.read_bytes()] == []
+
+
 def test_forget_takes_a_session_out_of_every_file(talking: Shell) -> None:
     assert talking("forget", str(talking.notes / "s1.jsonl")).code == 0
     assert {hit["session"] for group in talking("search", "sofa", "--json").json["groups"] for hit in group} == {"s2"}
