@@ -115,7 +115,7 @@ class FakeFiles:
     def move(self, origin: Origin, to: Origin) -> None:
         """Rename a file: content, size, time of writing and inode stay."""
         self.contents[to] = self.contents.pop(origin)
-        self.fingerprints[to] = replace(self.fingerprints.pop(origin), ctime_ns=self._clock())
+        self.fingerprints[to] = self.fingerprints.pop(origin)._replace(ctime_ns=self._clock())
 
     def judge(self) -> Judge:
         """Say no to what is excluded, yes to all else."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 def printable(path: str) -> str:
@@ -52,9 +53,8 @@ class Root:
     """The absolute path that the configuration says, where that leads to `path` by symbolic links."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """What the file system says of a file without its content being read."""
+class Fingerprint(NamedTuple):
+    """What the file system says of a file without its content being read. A tuple: a walk makes one for every file."""
 
     size: int
     mtime_ns: int
@@ -318,8 +318,7 @@ class Outcome:
     reused: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A file seen by a walk."""
 
     path: str

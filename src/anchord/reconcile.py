@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from anchord.core.decide import decide
@@ -42,8 +44,9 @@ def reconcile(world: World, recipe: Recipe, place: Origin, entering: Entering, l
     Missing files of a whole root (an empty path) go through the delete guard; `leave` says which need not.
     """
     root, prefix = place.root, place.path
-    walk = world.files.walk(root, prefix, entering)
-    known = world.catalogue.overview(root, prefix)
+    with _uncollected():
+        walk = world.files.walk(root, prefix, entering)
+        known = world.catalogue.overview(root, prefix)
     if not isinstance(walk, Walk):
         if not prefix:
             return Reconciled(trouble="the folder is gone" if isinstance(walk, Absent) else walk.reason)
@@ -76,6 +79,18 @@ def reconcile(world: World, recipe: Recipe, place: Origin, entering: Entering, l
         skipped=walk.skipped,
         folder_problems=walk.folder_problems,
     )
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let no garbage be looked for meanwhile: hundreds of thousands of small values are made, and none of them is any."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _is_empty(seen: Fingerprint | Problem) -> bool:

@@ -54,9 +54,7 @@ def main() -> int:
     parser.add_argument("--samples", default="", help="a folder of real files")
     given = parser.parse_args()
     rows = [_session(int(size)) for size in given.megabytes.split(",")]
-    print(
-        table(("session", "exchanges", "first, CPU s", "appended, CPU ms", "of it taken in, ms", "memory MB"), rows)
-    )
+    print(table(("session", "exchanges", "first, CPU s", "appended, CPU ms", "of it taken in, ms", "memory MB"), rows))
     if given.exports:
         print(table(("export", "MB", "CPU s", "exchanges touched", "texts embedded"), _export(given.exports)))
     if given.peer:

@@ -20,7 +20,7 @@ OUT = Verdict(included=False, reason="ignored by .gitignore:1 *.md")
 DENIED = Problem("permission denied: not indexed")
 REFUSED = Known(UNSEEN, WRITTEN, digest="", recipe="r", settled=True, problem=DENIED)
 TOO_LARGE = Problem("1,001 bytes, over the limit of 1,000: not indexed")
-LARGE = replace(SEEN, size=LIMIT + 1)
+LARGE = SEEN._replace(size=LIMIT + 1)
 GONE = Absent()
 
 CASES: dict[str, tuple[Verdict, Fingerprint | Absent | Problem, Known | None, Decision]] = {
@@ -46,17 +46,17 @@ CASES: dict[str, tuple[Verdict, Fingerprint | Absent | Problem, Known | None, De
     "too large, listed already": (
         IN, LARGE, replace(REFUSED, fingerprint=LARGE, problem=TOO_LARGE), Skip(TOO_LARGE.reason)
     ),
-    "exactly as large as the limit": (IN, replace(SEEN, size=LIMIT), None, Read("new file")),
+    "exactly as large as the limit": (IN, SEEN._replace(size=LIMIT), None, Read("new file")),
     "a new file": (IN, SEEN, None, Read("new file")),
-    "an empty new file": (IN, replace(SEEN, size=0), None, Read("new file")),
+    "an empty new file": (IN, SEEN._replace(size=0), None, Read("new file")),
     "not confirmed": (IN, SEEN, replace(KNOWN, settled=False), Read("an earlier change was not confirmed")),
     "another recipe": (IN, SEEN, replace(KNOWN, recipe="r2"), Read("the recipe changed")),
     "a problem is over": (IN, SEEN, REFUSED, Read("its size changed")),
-    "another size": (IN, replace(SEEN, size=11), KNOWN, Read("its size changed")),
-    "written": (IN, replace(SEEN, mtime_ns=WRITTEN - 5), KNOWN, Read("its time of writing changed")),
-    "swapped": (IN, replace(SEEN, inode=8), KNOWN, Read("its inode changed")),
-    "written, times set back": (IN, replace(SEEN, ctime_ns=WRITTEN + 5), KNOWN, Read("its time of change changed")),
-    "on another device": (IN, replace(SEEN, device=2), KNOWN, Read("its device changed")),
+    "another size": (IN, SEEN._replace(size=11), KNOWN, Read("its size changed")),
+    "written": (IN, SEEN._replace(mtime_ns=WRITTEN - 5), KNOWN, Read("its time of writing changed")),
+    "swapped": (IN, SEEN._replace(inode=8), KNOWN, Read("its inode changed")),
+    "written, times set back": (IN, SEEN._replace(ctime_ns=WRITTEN + 5), KNOWN, Read("its time of change changed")),
+    "on another device": (IN, SEEN._replace(device=2), KNOWN, Read("its device changed")),
     "as it was": (IN, SEEN, KNOWN, Skip("size, times and inode are as when it was read")),
     "read with a partial problem": (
         IN, SEEN, replace(KNOWN, problem=Problem("not UTF-8", partial=True)),
@@ -95,7 +95,7 @@ def test_a_fingerprint_is_trusted_when_it_was_old_enough_as_the_file_was_read(
 
 
 def test_a_file_from_the_future_is_read_each_time() -> None:
-    seen = replace(SEEN, mtime_ns=10 * WRITTEN)
+    seen = SEEN._replace(mtime_ns=10 * WRITTEN)
     decision = decide(IN, seen, replace(KNOWN, fingerprint=seen), "r", LIMIT)
     assert decision == Read("changed too shortly before it was last read to trust its times")
 

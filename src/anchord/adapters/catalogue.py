@@ -406,7 +406,7 @@ def _packed(fingerprint: Fingerprint) -> bytes:
 
 
 def _unpacked(packed: bytes) -> Fingerprint:
-    return Fingerprint(*_FINGERPRINT.unpack(packed))
+    return Fingerprint._make(_FINGERPRINT.unpack(packed))
 
 
 def _quoted(file: Path) -> str:

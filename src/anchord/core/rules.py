@@ -140,6 +140,12 @@ class _Patterns:
                 return bool(pattern.include), f"{self.name}:{number} {line}" if self.name else line
         return None
 
+    def may_be_about(self, name: str, path: str) -> bool:
+        """Whether `check` is worth the while: for most entries it is not."""
+        if self.any_name.search(name):
+            return True
+        return self.any_path is not _NOTHING and bool(self.any_path.search(path[len(self.base) :]))
+
     def covers(self, path: str) -> tuple[bool, str] | None:
         """Do so for an entry or, when none speaks about it, the nearest folder above."""
         while path:
@@ -179,10 +185,12 @@ class Scope:
             return Verdict(included=False, reason=f"{name}/ is never indexed")
         if self.forgotten and f"{self.root.path}/{path.rstrip('/')}" in self.forgotten:
             return Verdict(included=False, reason="forgotten by a command; `anchord forget --undo` lets it in again")
-        excluded = self.excludes.check(path)
+        excluded = self.excludes.check(path) if self.excludes.lines else None
         if excluded and excluded[0]:
             return Verdict(included=False, reason=f"exclude of the configuration: {excluded[1]}")
         for patterns in reversed(self.ignores):
+            if not patterns.may_be_about(name, path):
+                continue
             spoken = patterns.check(path)
             if spoken:
                 if spoken[0]:
