@@ -7,11 +7,14 @@ not dropped. Nothing is cut, joined or left out: the answer is every turn in its
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from anchord.conversation import Earlier, Event, Exchange, Head, Role, Superseded, Turn, Unknown
 from anchord.sources.clean import clean
 
+_KIND_CHARS = 80
+_NEAR = 50
+"""So far back an answer that is being written is looked for."""
 PREAMBLE = "preamble"
 """The id of what was said before the first question."""
 
@@ -20,13 +23,16 @@ Told = Head | Exchange | Superseded | Unknown | Earlier
 
 @dataclass(slots=True)
 class _Open:
-    """The exchange that is being made. Superseded turns of an active question make an exchange of their own."""
+    """The exchange that is being made. Superseded answers of an active question make exchanges of their own."""
 
     first: Turn | None
     number: int
     offset: int
     answers: list[Turn] = field(default_factory=list)
     attachments: list[Turn] = field(default_factory=list)
+    left: list[list[Turn]] = field(default_factory=list)
+    """Superseded answers, each run of them together."""
+    was_left: bool = False
 
 
 def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
@@ -43,6 +49,8 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
             yield head
         elif isinstance(event, Superseded):
             yield Superseded(frozenset(map(clean, event.ids)))
+        elif isinstance(event, Unknown):
+            yield Unknown(clean(event.kind)[:_KIND_CHARS])
         elif not isinstance(event, Turn):
             yield event
         elif event.role is Role.SUMMARY:
@@ -62,7 +70,26 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
 
 
 def _take(current: _Open, turn: Turn) -> None:
-    (current.attachments if turn.role is Role.ATTACHMENT else current.answers).append(turn)
+    if turn.role is Role.ATTACHMENT:
+        current.attachments.append(turn)
+        return
+    is_left = turn.superseded and current.first is not None and not current.first.superseded
+    if is_left and current.was_left:
+        current.left[-1].append(turn)
+    elif is_left:
+        current.left.append([turn])
+    else:
+        _append(current.answers, turn)
+    current.was_left = is_left
+
+
+def _append(answers: list[Turn], turn: Turn) -> None:
+    """Add an answer; one that was told before as far as it was written takes its place."""
+    for place in range(len(answers) - 1, max(-1, len(answers) - _NEAR), -1):
+        if answers[place].id == turn.id and turn.text.startswith(answers[place].text):
+            answers[place] = replace(turn, tools=(*answers[place].tools, *turn.tools))
+            return
+    answers.append(turn)
 
 
 def _closed(session: str, current: _Open | None) -> Iterator[Exchange]:
@@ -86,9 +113,14 @@ def _closed(session: str, current: _Open | None) -> Iterator[Exchange]:
             model=clean(next((turn.model for turn in reversed(turns) if turn.model), "")),
             tools=tuple(dict.fromkeys(clean(tool) for turn in turns for tool in turn.tools)),
             files=tuple(dict.fromkeys(clean(file) for turn in turns for file in turn.files)),
-            superseded=bool(first and first.superseded),
+            superseded=first.superseded if first else all(turn.superseded for turn in said),
             offset=current.offset,
         )
+    for run in current.left:
+        if first is None:
+            break  # There are none then.
+        named = replace(first, id=f"{first.id}~{run[0].id}", superseded=True)
+        yield from _closed(session, _Open(named, current.number, current.offset, run))
     for place, turn in enumerate(current.attachments, 1):
         name, _, text = clean(turn.text).partition("\n")
         if text.strip():
@@ -98,4 +130,4 @@ def _closed(session: str, current: _Open | None) -> Iterator[Exchange]:
 
 def _spoken(turn: Turn) -> str:
     text = clean(turn.text).strip("\n")
-    return f"{turn.speaker}: {text}" if turn.speaker else text
+    return f"{clean(turn.speaker)}: {text}" if turn.speaker else text

@@ -124,13 +124,11 @@ def test_other_lines_are_no_rollout(path: str, first: Given) -> None:
     assert not recognised(codex, MemoryCarrier(path, jsonl(first)))
 
 
-@pytest.mark.xfail(strict=True, reason="the beginning holds no whole line: long instructions in the header hide the rollout")
 def test_a_rollout_with_a_long_header_is_recognised() -> None:
     long = record("session_meta", id=UUID, base_instructions={"text": "word " * 20_000})
     assert recognised(codex, MemoryCarrier(PATH, jsonl(long, *TALK)))
 
 
-@pytest.mark.xfail(strict=True, reason="`record.get('type') in _ITEMS`: a list is not hashable")
 def test_a_list_for_a_type_raises_nothing_when_it_is_recognised() -> None:
     assert not recognised(codex, MemoryCarrier(PATH, jsonl({"type": ["message"]})))
 
@@ -230,17 +228,11 @@ def test_the_request_behind_an_editors_context_stays() -> None:
     assert questions(session(META, *asked(said))) == ["Fix it\n\n## Now"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="all of a text that begins like AGENTS.md's is left out, and what follows its closing tag"
-)
 def test_prose_behind_the_instructions_stays() -> None:
     said = "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>\n\nFix the door"
     assert questions(session(META, item("user", said))) == ["Fix the door"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the beginning is '# AGENTS.md instructions' and not '… instructions for', so typed text is lost"
-)
 def test_a_heading_about_instructions_is_typed() -> None:
     said = "# AGENTS.md instructions are ignored\n\nWhy?"
     assert questions(session(META, *asked(said))) == [said]
@@ -289,15 +281,11 @@ def test_a_roll_back_of_nothing_leaves_all(count: object) -> None:
     assert session(META, *TALK, rolled_back(count)).superseded == set()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="images are ignored: a question of images alone is lost, and its answer goes to the one before"
-)
 def test_a_question_of_an_image_is_a_placeholder() -> None:
     image = event("user_message", message="", images=["data:image/png;base64,AAAA"])
     assert session(META, *TALK, begun("three"), image, *answered("A door.")).said == [*SAID, ("[image]", "A door.")]
 
 
-@pytest.mark.xfail(strict=True, reason="a question of images alone is not counted, and another is rolled back in its place")
 def test_a_question_of_an_image_is_rolled_back_by_itself() -> None:
     image = event("user_message", message="", images=["data:image/png;base64,AAAA"])
     assert "two" not in session(META, *TALK, begun("three"), image, rolled_back(1)).superseded
@@ -342,20 +330,15 @@ def test_a_torn_line_loses_no_other() -> None:
     assert told.unknown == {"broken line": 2, "record without a type": 1}
 
 
-@pytest.mark.xfail(strict=True, reason="_has_events does not mend torn lines: the event and its item are told as two questions")
 def test_an_event_behind_a_torn_line_is_not_told_as_an_item_too() -> None:
     torn = jsonl(TALK[3])[:40] + jsonl(TALK[3])
     assert tell(codex, MemoryCarrier(PATH, jsonl(META, *TALK[:3]) + torn + jsonl(*TALK[4:6]))).said == SAID[:1]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="events are taken for both roles if there is one of a question: answers that are items alone are lost"
-)
 def test_answers_that_are_items_alone_are_told() -> None:
     assert session(META, *asked("Go"), item("assistant", "Done.")).said == [("Go", "Done.")]
 
 
-@pytest.mark.xfail(strict=True, reason="a person's item whose content is a text and not a list is lost; an assistant's is told")
 def test_a_text_in_place_of_blocks_is_prose() -> None:
     said = [record("response_item", type="message", role=role, content=role) for role in ("user", "assistant")]
     assert session(META, *said).said == [("user", "assistant")]
@@ -416,9 +399,6 @@ def test_reading_on_keeps_the_sessions_name() -> None:
     assert {each.session for each in codex.read(MemoryCarrier(PATH, data), start) if isinstance(each, Head)} == {UUID}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what a line before the question's offset told (model, turn, an answer between) is lost to the rest"
-)
 @pytest.mark.parametrize(
     "records",
     [

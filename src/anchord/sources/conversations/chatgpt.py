@@ -21,7 +21,7 @@ _SILENT = words(
     "user_editable_context model_editable_context system_error sonic_webpage computer_output "
     "app_pairing_content"
 )
-_CITATIONS = re.compile("\ue200[^\ue201]*\ue201|[\ue200-\ue206]|【\\d+†[^】]*】")
+_CITATIONS = re.compile("\ue200[^\ue200\ue201]*\ue201|[\ue200-\ue206]|【\\d{1,6}†[^【】]{0,500}】")
 
 Nodes = Mapping[str, Record]
 
@@ -105,7 +105,11 @@ def _turn(key: str, message: Record) -> Turn | Unknown | None:
         return None
     if role == "assistant" and message.get("recipient", "all") not in ("all", None):
         return None
-    said = _CITATIONS.sub("", "\n\n".join(part for part in map(_part, items(content.get("parts"))) if part.strip()))
+    parts = [part for part in map(_part, items(content.get("parts"))) if part.strip()] or [text(content.get("text"))]
+    said = _CITATIONS.sub("", "\n\n".join(parts))
+    if role == "user" and not said.strip():
+        names = [text(table(each).get("name")) or "attachment" for each in items(about.get("attachments"))]
+        said = " ".join(f"[{name}]" for name in names)
     if not said.strip():
         return None if kind in _PROSE else Unknown(f"content {kind}")
     who = Role.QUESTION if role == "user" else Role.ANSWER
@@ -123,4 +127,7 @@ def _part(part: object) -> str:
 
 def _at(node: Record) -> float:
     at = table(node.get("message")).get("create_time")
-    return float(at) if isinstance(at, int | float) else 0.0
+    try:
+        return float(at) if isinstance(at, int | float) else 0.0
+    except OverflowError:
+        return 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from anchord.conversation import Carrier, Event, Head, Role, Turn, Unknown
@@ -34,7 +35,8 @@ def read(carrier: Carrier) -> Iterator[Event]:
 
 def told(conversation: Record) -> Iterator[Event]:
     """Tell of one conversation. Retries are siblings where messages name their parents; the last of them is the active one."""
-    session = text(conversation.get("uuid"))
+    created = time_of(conversation.get("created_at"))
+    session = text(conversation.get("uuid")) or f"untitled {text(conversation.get('name'))} {created}"
     project = text(table(conversation.get("project")).get("name"))
     yield Head(session, text(conversation.get("name")), project, updated=time_of(conversation.get("updated_at")))
     messages = [table(message) for message in items(conversation.get("chat_messages"))]
@@ -61,17 +63,21 @@ def _left(messages: list[Record], leaf: str) -> set[str]:
 
 def _message(message: Record, number: int, model: str, *, superseded: bool) -> Iterator[Event]:
     uuid, at = text(message.get("uuid")) or f"message-{number}", time_of(message.get("created_at"))
-    role = Role.QUESTION if message.get("sender") == "human" else Role.ANSWER
+    sender = text(message.get("sender"))
+    if sender not in ("human", "assistant"):
+        yield Unknown(f"sender {sender}")
+        return
+    role = Role.QUESTION if sender == "human" else Role.ANSWER
     blocks = [table(block) for block in items(message.get("content"))]
     for kind in (text(block.get("type")) for block in blocks):
         if kind not in _KINDS:
             yield Unknown(f"block {kind}")
-    said = block_texts(blocks, "text") or text(message.get("text"))
-    said = "\n".join(line for line in said.split("\n") if _UNSUPPORTED not in line)
+    said = block_texts(blocks, "text") or _flat(text(message.get("text")), role)
     calls = tuple(tool_line(text(b.get("name")), b.get("input")) for b in blocks if b.get("type") == "tool_use")
     attached = [table(each) for each in items(message.get("attachments"))]
-    if said.strip() or calls or (role is Role.QUESTION and attached):
-        names = " ".join(f"[{text(each.get('file_name')) or 'attachment'}]" for each in attached)
+    named = [*attached, *(table(each) for each in items(message.get("files")))]
+    if said.strip() or calls or (role is Role.QUESTION and named):
+        names = " ".join(f"[{text(each.get('file_name')) or 'attachment'}]" for each in named)
         answered = model if role is Role.ANSWER else ""
         yield Turn(uuid, role, said if said.strip() else names, at, answered, calls, superseded=superseded)
     for each in attached:
@@ -79,3 +85,11 @@ def _message(message: Record, number: int, model: str, *, superseded: bool) -> I
         if content.strip():
             name = text(each.get("file_name")) or "attachment"
             yield Turn(f"{uuid}+", Role.ATTACHMENT, f"{name}\n{content}", at, superseded=superseded)
+
+
+def _flat(said: str, role: Role) -> str:
+    """Return a flattened copy of an answer without what stands in it for blocks that it cannot hold, and their fences."""
+    if role is Role.QUESTION or _UNSUPPORTED not in said:
+        return said
+    fenced = re.sub(rf"^```[^\n]*\n{re.escape(_UNSUPPORTED)}[^\n]*\n```[^\S\n]*$\n?", "", said, flags=re.MULTILINE)
+    return "\n".join(line for line in fenced.split("\n") if not line.startswith(_UNSUPPORTED))

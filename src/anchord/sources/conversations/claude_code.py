@@ -37,17 +37,23 @@ _NOISE = Noise(
     ["command-name", "command-message", "command-args", "local-command-caveat", "local-command-stdout", "local-command-stderr",
      "bash-input", "bash-stdout", "bash-stderr", "system-reminder", "user-prompt-submit-hook", "task-notification",
      "ide_opened_file", "ide_selection", "ide_diagnostics", "user-memory-input"],
-    ["[Request interrupted by user", "[Image: ", "Caveat: The messages below", "Base directory for this skill:",
+    [("[Request interrupted by user", "]"), ("[Image: ", "]"), "Caveat: The messages below", "Base directory for this skill:",
      "This session is being continued from a previous conversation"],
 )  # fmt: skip
-_ARGUMENTS = re.compile(r"<command-name>\s*(.*?)\s*</command-name>.*?<command-args>(.*?)</command-args>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-name>([^<]*)</command-name>.*?<command-args>([^<]*)</command-args>(.*)", re.DOTALL)
 
 
 def recognises(head: bytes, path: str) -> bool:
     """Whether a file is a session: by its records, as the ending is that of many."""
     if not path.endswith(".jsonl"):
         return False
-    return any(_is_one(record) for record in first_records(head))
+    return any(_is_one(record) for record in first_records(head)) or _begins_as_one(head)
+
+
+def _begins_as_one(head: bytes) -> bool:
+    """Whether a first line that does not fit in the head is a message."""
+    is_message = b'"type":"user"' in head or b'"type": "user"' in head
+    return head.lstrip(b"\xef\xbb\xbf").startswith(b"{") and b"\n" not in head and is_message and b'"sessionId"' in head
 
 
 def _is_one(record: Record) -> bool:
@@ -64,7 +70,7 @@ class _State:
     seen: set[str] = field(default_factory=set)
     """Uuids of lines: resumed and streamed sessions repeat older ones."""
     blocks: set[tuple[str, str]] = field(default_factory=set)
-    """(message id, block) of the present exchange: streaming emits them again."""
+    """(message id, block): streaming emits them again."""
     origin: dict[str, str] = field(default_factory=dict)
     """Uuid -> the nearest message at or above it."""
     after: dict[str, str] = field(default_factory=dict)
@@ -72,6 +78,14 @@ class _State:
     asked_by: dict[str, str] = field(default_factory=dict)
     """Message -> the question that it belongs to."""
     last: str = ""
+    titles: dict[str, str] = field(default_factory=dict)
+    """The last line of a session -> what it is called, until that line comes."""
+    asked: set[tuple[str, str]] = field(default_factory=set)
+    """(time, text) of questions: a history can be told again under other names."""
+    message: str = ""
+    """The last message of the assistant, and the turn that told its last text."""
+    told_in: str = ""
+    told: str = ""
     resumed: bool = False
 
 
@@ -93,19 +107,25 @@ def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
 def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
     kind, uuid = text(record.get("type")), text(record.get("uuid"))
     parent = text(record.get("parentUuid")) or text(record.get("logicalParentUuid"))
-    if uuid and uuid in state.seen:
+    again = uuid in state.seen
+    message = text(table(record.get("message")).get("id"))
+    if again and not (kind == "assistant" and message and message == state.message):
         return
-    if state.resumed and state.seen and parent and parent not in state.seen and kind == "user":
-        yield Earlier()
+    if state.resumed and state.seen and uuid and parent not in state.seen and not record.get("isSidechain"):
+        yield Earlier()  # It follows what was before the start, or nothing at all, as a history that is told again.
     if uuid:
         state.seen.add(uuid)
         state.origin[uuid] = state.origin.get(parent, "")
+    if uuid in state.titles:
+        yield Head(state.session, title=state.titles.pop(uuid))
     if kind in ("user", "assistant") and not record.get("isSidechain"):
         turn = (_question if kind == "user" else _answer)(state, offset, record)
         if turn is not None and (turn.role is Role.QUESTION or not state.after):
             yield from _heading(state, record)
         if turn is not None:
             yield turn
+    elif kind == "summary" and text(record.get("leafUuid")) not in state.seen | {""}:
+        state.titles[text(record.get("leafUuid"))] = text(record.get("summary"))  # It may be of another session.
     elif kind == "summary":
         yield Head(state.session, title=text(record.get("summary")))
     elif kind in _TITLES:
@@ -132,12 +152,15 @@ def _question(state: _State, offset: int, record: Record) -> Turn | None:
     said = "" if derived else _typed(content)
     if not said:
         return None
+    at = time_of(record.get("timestamp"))
+    if at and (at, said) in state.asked:
+        return None
+    state.asked.add((at, said))
     above = state.origin.get(uuid, "")
     if uuid:
         state.after[uuid] = above
         state.origin[uuid] = state.asked_by[uuid] = state.last = uuid
-    state.blocks.clear()
-    return Turn(uuid or f"at-{offset}", Role.QUESTION, said, at=time_of(record.get("timestamp")), offset=offset)
+    return Turn(uuid or f"at-{offset}", Role.QUESTION, said, at=at, offset=offset)
 
 
 def _typed(content: object) -> str:
@@ -154,7 +177,9 @@ def _unwrapped(said: str) -> str:
     """Return what was typed; of a slash command its arguments, if they are prose."""
     found = _ARGUMENTS.search(said) if said.lstrip().startswith("<command-") else None
     if found and len(found[2].split()) > 1:
-        return f"{found[1]} {found[2].strip()}"
+        command = f"{found[1].strip()} {found[2].strip()}"
+        behind = _NOISE.removed(found[3])
+        return f"{command}\n\n{behind}" if behind else command
     return _NOISE.removed(said)
 
 
@@ -175,9 +200,13 @@ def _answer(state: _State, offset: int, record: Record) -> Turn | None:
     said = block_texts(fresh, "text")
     if not said and not calls:
         return None
+    grows = bool(said) and message_id == state.message and bool(state.told) and said.startswith(state.told)
+    name = state.told_in if grows else uuid or f"at-{offset}"  # Streaming writes a text again as far as it has come.
+    if said:
+        state.message, state.told_in, state.told = message_id, name, said
     model = text(message.get("model"))
     return Turn(
-        uuid or f"at-{offset}", Role.ANSWER, said,
+        name, Role.ANSWER, said,
         at=time_of(record.get("timestamp")), model="" if model.startswith("<") else model,
         tools=tuple(line_of(text(call.get("name")), call.get("input")) for call in calls),
         files=tuple(file for call in calls if (file := _changed(call))), offset=offset,
@@ -194,7 +223,7 @@ def _is_new(state: _State, message: str, block: Record) -> bool:
 
 def _changed(call: Record) -> str:
     given = table(call.get("input"))
-    return text(given.get("file_path")) or text(given.get("notebook_path")) if call.get("name") in _CHANGING else ""
+    return text(given.get("file_path")) or text(given.get("notebook_path")) if text(call.get("name")) in _CHANGING else ""
 
 
 def _left(state: _State) -> frozenset[str]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from anchord.conversation import Carrier, Earlier, Event, Head, Role, Superseded, Turn, Unknown
+from anchord.conversation import Carrier, Earlier, Event, Head, Line, Role, Superseded, Turn, Unknown
 from anchord.sources.conversations.noise import Noise
 from anchord.sources.conversations.records import (
     Record,
@@ -40,11 +40,12 @@ _ITEMS = words(
     "web_search_call ghost_snapshot compaction compaction_summary tool_search_call tool_search_output "
     "image_generation_call"
 )
+_MESSAGES = frozenset({"user_message", "agent_message"})
 _CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "web_search_call"})
 _NOISE = Noise(
     ["user_instructions", "environment_context", "INSTRUCTIONS", "turn_aborted", "skill", "subagent_notification",
      "ide_context", "permissions instructions", "collaboration_mode", "user_action"],
-    ["# AGENTS.md instructions"],
+    [("# AGENTS.md instructions for ", "</INSTRUCTIONS>")],
 )  # fmt: skip
 _IDE, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 _TORN = b'{"timestamp":'
@@ -61,19 +62,21 @@ def recognises(head: bytes, path: str) -> bool:
             return True
         if record.get("type") in ("response_item", "event_msg", "turn_context") and payload:
             return True
+    if b"\n" not in head and b'"session_meta"' in head[:200] and b'"payload"' in head[:400]:
+        return True  # Its first line has long instructions.
     return name.startswith("rollout-") and any(_is_bare(record) for record in first_records(head)[:50])
 
 
 def _is_bare(record: Record) -> bool:
-    return record.get("type") in _ITEMS and "payload" not in record
+    return text(record.get("type")) in _ITEMS and "payload" not in record
 
 
 @dataclass(slots=True)
 class _State:
     session: str
     named: bool = False
-    events: bool = False
-    """Whether messages come as events; then those among the response items are the same again."""
+    events: frozenset[str] = frozenset()
+    """Whose messages come as events; then those among the response items are the same again."""
     turn: str = ""
     turn_offset: int = -1
     """Where the present turn was announced, until its question comes."""
@@ -89,12 +92,10 @@ def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
     name = carrier.path.rpartition("/")[2].removesuffix(".zst").removesuffix(".jsonl")
     state = _State(name[-36:] if name.startswith("rollout-") and len(name) > 44 else name)
     state.resumed = start > 0
-    state.events = _has_events(carrier, start)
+    state.events = _events(carrier, start)
     yield Head(state.session)
     for line in carrier.lines(start):
-        record = parsed(line.data)
-        if record is None and _TORN in line.data[1:]:
-            record = parsed(line.data[line.data.rindex(_TORN) :])  # A line that was torn, and written again behind itself.
+        record = _record(line)
         if record is not None:
             yield from _told(state, line.offset, record)
         elif line.data.strip():
@@ -103,12 +104,24 @@ def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
         yield Superseded(frozenset(state.rolled_back))
 
 
-def _has_events(carrier: Carrier, start: int) -> bool:
-    """Whether there is a user's message among the events: asked before the first answer is told, and once a file."""
-    return any(
-        b'"user_message"' in line.data and table((parsed(line.data) or {}).get("payload")).get("type") == "user_message"
-        for line in carrier.lines(start)
-    )
+def _record(line: Line) -> Record | None:
+    """Return the record of a line; of one that was torn and written again behind itself the second."""
+    record = parsed(line.data)
+    if record is None and _TORN in line.data[1:]:
+        return parsed(line.data[line.data.rindex(_TORN) :])
+    return record
+
+
+def _events(carrier: Carrier, start: int) -> frozenset[str]:
+    """Return which kinds of messages are among the events; known before the first is told."""
+    found: set[str] = set()
+    for line in carrier.lines(start):
+        for kind in _MESSAGES - found:
+            if f'"{kind}"'.encode() in line.data and table((_record(line) or {}).get("payload")).get("type") == kind:
+                found.add(kind)
+        if len(found) == len(_MESSAGES):
+            break
+    return frozenset(found)
 
 
 def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
@@ -118,7 +131,10 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
     if kind == "session_meta":
         yield from _meta(state, payload)
     elif kind == "turn_context":
-        state.model, state.turn = text(payload.get("model")) or state.model, text(payload.get("turn_id")) or state.turn
+        state.model = text(payload.get("model")) or state.model
+        if state.resumed and state.asked and text(payload.get("turn_id")) not in {state.turn, *state.used}:
+            yield Earlier()  # It may name a turn that had its question before the start.
+        _announce(state, offset, payload)
     elif kind == "event_msg":
         yield from _event(state, offset, payload, at)
     elif kind == "response_item":
@@ -142,11 +158,12 @@ def _meta(state: _State, payload: Record) -> Iterator[Event]:
 def _event(state: _State, offset: int, payload: Record, at: str) -> Iterator[Event]:
     kind = text(payload.get("type"))
     if kind == "user_message":
-        yield from _question(state, offset, _asked(text(payload.get("message"))), at)
-    elif kind == "agent_message" and state.events:
+        images = "[image]" if items(payload.get("images")) or items(payload.get("local_images")) else ""
+        yield from _question(state, offset, _asked(text(payload.get("message"))) or images, at)
+    elif kind == "agent_message":
         yield from _answer(state, offset, text(payload.get("message")), at)
     elif kind in ("task_started", "turn_started"):
-        state.turn, state.turn_offset = text(payload.get("turn_id")) or state.turn, offset
+        _announce(state, offset, payload)
     elif kind == "thread_rolled_back":
         count = payload.get("num_turns")
         gone = state.asked[-count:] if isinstance(count, int) and count > 0 else []
@@ -162,32 +179,48 @@ def _event(state: _State, offset: int, payload: Record, at: str) -> Iterator[Eve
 
 def _item(state: _State, offset: int, payload: Record, at: str) -> Iterator[Event]:
     kind, role = text(payload.get("type")) or ("message" if "role" in payload else ""), payload.get("role")
-    if kind == "message" and not state.events and role == "user":
-        said = [_asked(text(table(block).get("text"))) for block in items(payload.get("content"))]
-        yield from _question(state, offset, "\n\n".join(each for each in said if each), at)
-    elif kind == "message" and not state.events and role == "assistant":
+    if kind == "message" and "user_message" not in state.events and role == "user":
+        content = payload.get("content")
+        blocks = [{"text": content}] if isinstance(content, str) else [table(block) for block in items(content)]
+        said = "\n\n".join(each for each in (_asked(text(block.get("text"))) for block in blocks) if each)
+        images = "[image]" if any(block.get("type") == "input_image" for block in blocks) else ""
+        yield from _question(state, offset, said or images, at)
+    elif kind == "message" and "agent_message" not in state.events and role == "assistant":
         yield from _answer(state, offset, block_texts(payload.get("content"), "output_text", "text"), at)
     elif kind in _CALLS:
         name = text(payload.get("name")) or kind.removesuffix("_call")
         given = _arguments(payload)
+        state.turn_offset = -1
         files = tuple(_patched(given)) if name == "apply_patch" else ()
         yield Turn(f"at-{offset}", Role.ANSWER, "", at=at, tools=(tool_line(name, given),), files=files, offset=offset)
     elif kind not in _ITEMS:
         yield Unknown(f"item {kind}" if kind else "item without a type")
 
 
+def _announce(state: _State, offset: int, payload: Record) -> None:
+    """Remember where a turn was announced first."""
+    name = text(payload.get("turn_id"))
+    if name and name not in state.used:
+        state.turn_offset = offset if state.turn_offset < 0 or name != state.turn else state.turn_offset
+        state.turn = name
+
+
 def _question(state: _State, offset: int, said: str, at: str) -> Iterator[Turn]:
     if not said:
         return
-    name = state.turn if state.turn and state.turn not in state.used else f"at-{offset}"
+    announced = state.turn_offset >= 0 and state.turn and state.turn not in state.used
+    name = state.turn if announced else f"at-{offset}"
     state.used.add(name)
     state.asked.append(name)
-    begun = state.turn_offset if state.turn_offset >= 0 else offset
+    begun = state.turn_offset if announced else offset
     state.turn_offset = -1
     yield Turn(name, Role.QUESTION, said, at=at, offset=begun)
 
 
-def _answer(state: _State, offset: int, said: str, at: str) -> Iterator[Turn]:
+def _answer(state: _State, offset: int, said: str, at: str) -> Iterator[Turn | Earlier]:
+    state.turn_offset = -1
+    if said.strip() and state.resumed and not state.model:
+        yield Earlier()  # The model was named before the start, if at all.
     if said.strip():
         yield Turn(f"at-{offset}", Role.ANSWER, said, at=at, model=state.model, offset=offset)
 

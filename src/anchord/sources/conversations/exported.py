@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -27,7 +28,8 @@ def conversations(carrier: Carrier) -> Iterator[Record | Unknown]:
         text.skip()
         if not text.starts_with("["):
             found = text.value()
-            yield found if isinstance(found, dict) else Unknown("broken JSON" if found is _BROKEN else "no conversation")
+            broken = found is _BROKEN or found is _DEEP
+            yield found if isinstance(found, dict) else Unknown("broken JSON" if broken else "no conversation")
             return
         text.at += 1
         while True:
@@ -35,13 +37,26 @@ def conversations(carrier: Carrier) -> Iterator[Record | Unknown]:
             if text.starts_with("]"):
                 return
             found = text.value()
-            if found is _BROKEN:
+            if found is _BROKEN or found is _DEEP:
                 yield Unknown("broken JSON")
+            if found is _BROKEN:
                 return
-            yield found if isinstance(found, dict) else Unknown("no conversation")
+            if found is not _DEEP:
+                yield found if isinstance(found, dict) else Unknown("no conversation")
 
 
-_BROKEN = object()
+_BROKEN, _DEEP = object(), object()
+"""What is no JSON, where nothing more can be read, and what is nested deeper than is read of anything, behind which all can."""
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_MOST_DIGITS = 4_000
+"""Python makes no whole number of more."""
+
+
+def _number(digits: str) -> int | float:
+    return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_number)
 
 
 class _Text:
@@ -70,8 +85,10 @@ class _Text:
         """Return the JSON value here and go behind it."""
         while True:
             try:
-                found, end = json.JSONDecoder().raw_decode(self._text, self.at)
-            except (ValueError, RecursionError):
+                found, end = _DECODER.raw_decode(self._text, self.at)
+            except RecursionError:
+                return _DEEP if self._passed() else _BROKEN
+            except ValueError:
                 left = len(self._text) - self.at
                 if self._ended or left > _MOST_CHARS:
                     return _BROKEN
@@ -79,6 +96,19 @@ class _Text:
             else:
                 self.at = end
                 return found
+
+    def _passed(self) -> bool:
+        """Go behind the value here, by its brackets alone; say whether it has an end."""
+        while True:
+            depth = 0
+            for mark in _MARKS.finditer(self._text, self.at):
+                depth += (mark[0] in "[{") - (mark[0] in "]}")
+                if depth == 0:
+                    self.at = mark.end()
+                    return True
+            if self._ended or len(self._text) - self.at > _MOST_CHARS:
+                return False
+            self._more(max(_BLOCK, len(self._text) - self.at))
 
     def _more(self, count: int) -> None:
         data = self._stream.read(count)

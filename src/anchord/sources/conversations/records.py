@@ -31,7 +31,7 @@ def records(lines: Iterable[Line]) -> Iterator[tuple[int, Record] | Unknown]:
 def parsed(data: bytes) -> Record | None:
     """Return a JSON object, None for anything else."""
     try:
-        value = json.loads(data)
+        value = json.loads(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -94,7 +94,7 @@ def time_of(value: object) -> str:
 
 
 def _written(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03}Z"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def tool_line(name: str, given: object) -> str:
