@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -477,6 +478,20 @@ def test_upkeep_folds_the_fragments_and_keeps_rows_vectors_and_searches(tmp_path
     assert len(store.matching("shared", 50, ANY)) == 7
     fill(store, row("3", text="later"))
     assert found(store.matching("later", 5, ANY)) == ["3"]
+
+
+def test_in_a_rush_of_commits_old_versions_go_sooner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = lance(tmp_path)
+    for n in range(8):
+        fill(store, row(str(n)))
+    maintain(store)
+    kept = store.stats().versions
+    assert kept > 8  # None of them is ten minutes old.
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._MANY_VERSIONS", 8)
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._KEPT_OF_MANY", timedelta(0))
+    maintain(store)
+    assert store.stats().versions < kept
+    assert len(store.ids()) == 8
 
 
 def test_the_rows_of_a_root_are_counted_and_named(tmp_path: Path) -> None:

@@ -26,12 +26,15 @@ from anchord.adapters.lance import NEXT, TABLE, LanceStore, create_indices
 from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)
+_MANY_VERSIONS = 400
+_KEPT_OF_MANY = timedelta(minutes=1)
+"""Every commit lists all versions: in a long rush of saves they would make it slower and slower."""
 _FRAGMENT_ROWS = 65_536
 _MANIFESTS_TRIED = 8
 
 
 def maintain(store: LanceStore, *, merge_indices: bool = False) -> list[str]:
-    """Fold small fragments, bring the indices up to date, drop versions older than ten minutes.
+    """Fold small fragments, bring the indices up to date, drop versions older than ten minutes, or one where there are many.
 
     Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole.
     """
@@ -43,10 +46,11 @@ def maintain(store: LanceStore, *, merge_indices: bool = False) -> list[str]:
     except (StoreError, *_TROUBLE) as error:
         return [f"the table cannot be read: {_words(error)}"]
     merged = {} if merge_indices else {"num_indices_to_merge": 0}
+    kept = _KEPT if store.stats().versions < _MANY_VERSIONS else _KEPT_OF_MANY
     steps: dict[str, Callable[[], object]] = {
         "folding": lambda: dataset.optimize.compact_files(target_rows_per_fragment=_FRAGMENT_ROWS),
         "indexing": lambda: dataset.optimize.optimize_indices(**merged),
-        "dropping old versions": lambda: dataset.cleanup_old_versions(older_than=_KEPT) if readable else None,
+        "dropping old versions": lambda: dataset.cleanup_old_versions(older_than=kept) if readable else None,
     }
     problems = list(_tried(steps))
     store.refresh()
