@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from conversations.conftest import ROOT, Talks, answer, claude
+from sources.test_redaction import FOUND
 
 from anchord.errors import StoreError
 from anchord.model import Origin
@@ -292,6 +293,19 @@ def test_a_secret_stands_in_no_file_of_the_index(talks: Talks, kind: str) -> Non
     own = [file for file in talks.base.rglob("*") if file.is_file() and talks.folder not in file.parents]
     assert own
     assert [file for file in own if core in file.read_bytes()] == []
+    talks.open()
+
+
+def test_no_secret_of_any_kind_stands_in_a_file_of_the_index(talks: Talks) -> None:
+    turns = [(f"Use this: {line} for it.", f"It is {line}, then.") for _, line, _ in FOUND]
+    talks.write("s1.jsonl", claude(*turns))
+    talks.sync()
+    kinds = talks.archive.counts()[ROOT]["redacted"]
+    assert {kind for kind, _, _ in FOUND} <= kinds.keys()
+    talks.close()
+    own = [file.read_bytes() for file in talks.base.rglob("*") if file.is_file() and talks.folder not in file.parents]
+    pieces = {secret: secret.splitlines()[-2 if "PRIVATE" in secret else 0].encode() for _, _, secret in FOUND}
+    assert [secret for secret, piece in pieces.items() if any(piece in data for data in own)] == []
     talks.open()
 
 

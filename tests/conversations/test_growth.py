@@ -32,6 +32,20 @@ def test_an_appended_exchange_costs_its_own_chunks(talks: Talks) -> None:
     assert talks.is_right()
 
 
+def test_a_file_that_is_not_named_after_its_session_grows_as_well(talks: Talks) -> None:
+    file = talks.write("some-name.jsonl", claude(*TURNS[:2]))
+    talks.sync()
+    for n in range(2, 7):
+        before = talks.ids()
+        with file.open("ab") as appending:
+            appending.write(claude(TURNS[n], start=n))
+        talks.sync()
+        talks.sync()  # It was written a moment ago, and is read on once more.
+        assert before < talks.ids()
+    assert [row.exchange_id for row in talks.rows() if row.part_index == 0] == [f"q{n}-s1" for n in range(7)]
+    assert talks.is_right()
+
+
 def test_an_answer_that_grows_leaves_the_exchanges_before_it_alone(talks: Talks) -> None:
     file = talks.write("s1.jsonl", claude(*TURNS[:3], ("And the last one?", "")))
     talks.sync()
@@ -154,6 +168,26 @@ def test_a_real_session_in_three_states_keeps_every_chunk_before_its_last_exchan
         assert embedded <= len(after.keys() - kept.keys())
         assert talks.is_right()
     assert len({row.exchange_id for row in talks.rows()}) == 30
+
+
+@pytest.mark.skipif(not GROWN[0].exists(), reason="the samples are beside the repository only where it is developed")
+def test_a_real_session_cut_anywhere_differs_from_the_whole_in_its_last_exchange_at_most(talks: Talks) -> None:
+    whole = GROWN[-1].read_bytes()
+    talks.write("s1.jsonl", whole)
+    talks.sync()
+    ids: dict[str, set[str]] = {}
+    for row in talks.rows():
+        ids.setdefault(row.exchange_id, set()).add(row.id)
+    dice = random.Random("real cuts")  # noqa: S311 - a test's dice
+    for _ in range(40):
+        (talks.folder / "s1.jsonl").write_bytes(whole[: dice.randrange(len(whole))])
+        talks.sync()
+        left: dict[str, set[str]] = {}
+        for row in talks.rows():
+            left.setdefault(row.exchange_id, set()).add(row.id)
+        differing = [name for name, of in left.items() if of != ids[name]]
+        assert differing == [] or differing == [talks.rows()[-1].exchange_id]
+    assert talks.is_right()
 
 
 def test_a_last_line_without_an_end_counts_once_it_is_whole(talks: Talks) -> None:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 from conversations.conftest import answer, claude
+from conversations.test_growth import GROWN
 from faults.service import SETTINGS, Service, until
+
+from anchord.model import Row
 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 2)) for n in range(4)]
 
@@ -24,9 +27,12 @@ def talking(tmp_path: Path) -> Iterator[Service]:
     made.stop()
 
 
+def rows(service: Service) -> list[Row]:
+    return service.pipeline.call(lambda: list(service.writer.store.all_rows())).result()
+
+
 def said(service: Service) -> str:
-    rows = service.pipeline.call(lambda: list(service.writer.store.all_rows())).result()
-    return "\n".join(row.text for row in rows)
+    return "\n".join(row.text for row in rows(service))
 
 
 def test_what_is_appended_is_found_without_being_asked_for(talking: Service) -> None:
@@ -42,6 +48,25 @@ def test_what_is_appended_is_found_without_being_asked_for(talking: Service) -> 
     assert talking.is_right()
     assert talking.embedded() - before <= 4  # Its three parts, and the question while it had no answer yet.
     assert talking.status()["roots"][0]["conversations"]["exchanges"] == 3
+
+
+@pytest.mark.skipif(not GROWN[0].exists(), reason="the samples are beside the repository only where it is developed")
+def test_a_real_session_that_grows_under_a_running_service_keeps_what_was_before_its_last_exchange(talking: Service) -> None:
+    file = talking.folder / "1284c080.jsonl"
+    file.write_bytes(GROWN[0].read_bytes())
+    talking.start().sync()
+    for snapshot in GROWN[1:]:
+        before = rows(talking)
+        last = max(before, key=lambda row: (row.at, row.part_index)).exchange_id
+        kept = {row.id: row.vector_key for row in before if row.exchange_id != last}
+        embedded, size = talking.embedded(), file.stat().st_size
+        with file.open("ab") as appending:
+            appending.write(snapshot.read_bytes()[size:])
+        talking.sync()
+        after = {row.id: row.vector_key for row in rows(talking)}
+        assert kept.items() <= after.items()
+        assert talking.embedded() - embedded <= len(after.keys() - kept.keys())
+    assert talking.is_right()
 
 
 def test_a_session_that_is_renamed_and_deleted_while_watched_stays(talking: Service) -> None:

@@ -44,7 +44,8 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
             head = Head(*(clean(each) for each in (event.session, event.title, event.project, event.parent, event.updated)))
             if session and head.session != session:
                 yield from _closed(session, current)
-                current, number = None, 0
+                number = number if current is None else 0  # Before anything was said it was only named otherwise.
+                current = None
             session = head.session
             yield head
         elif isinstance(event, Superseded):
