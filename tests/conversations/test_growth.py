@@ -126,6 +126,17 @@ def test_a_renamed_and_then_compressed_session_changes_nothing(talks: Talks) -> 
     assert talks.is_right()
 
 
+def test_a_compressed_session_that_is_replaced_is_read_whole(talks: Talks) -> None:
+    talks.write("s1.jsonl.zst", zstandard.compress(claude(*TURNS[:3])))
+    talks.sync()
+    changed = [("Another beginning?", answer("other", 4)), *TURNS[1:6]]
+    talks.write("s1.jsonl.zst", zstandard.compress(claude(*changed)))
+    talks.sync()
+    assert "Another beginning?" in talks.said()
+    assert "How is question 0 asked?" not in talks.said()
+    assert talks.is_right()
+
+
 def test_a_touched_file_costs_nothing(talks: Talks) -> None:
     file = talks.write("s1.jsonl", claude(*TURNS[:4]))
     talks.sync()

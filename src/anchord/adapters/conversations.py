@@ -215,9 +215,8 @@ class Conversations:
     def _new_mark(self, telling: _Telling, family: Family, carrier: Carrier) -> str:
         if not family.resumes or telling.last is None:
             return ""
-        last = telling.last
-        head, tail = _guards(carrier, last.offset)
-        return json.dumps(asdict(Mark(last.offset, last.number, head, tail, last.session)))
+        last, guards = telling.last, _guards(carrier, telling.last.offset)
+        return json.dumps(asdict(Mark(last.offset, last.number, *guards, last.session))) if guards else ""
 
 
 class _Telling:
@@ -301,12 +300,12 @@ def _known_members(whole: FolderCarrier) -> Iterator[tuple[Family, Carrier]]:
             yield family, FileCarrier(path, lambda name=name: whole.member(name))  # type: ignore[misc]
 
 
-def _guards(carrier: Carrier, offset: int) -> tuple[str, str]:
-    """Return the digests of the beginning of what is before an offset, and of its end."""
+def _guards(carrier: Carrier, offset: int) -> tuple[str, str] | None:
+    """Return the digests of the beginning of what is before an offset, and of its end; None for what is compressed."""
     with carrier.open() as stream:
         head = stream.read(min(_GUARD_BYTES, offset))
         if not stream.seekable():
-            return "", ""
+            return None
         stream.seek(max(0, offset - _GUARD_BYTES))
         tail = stream.read(min(_GUARD_BYTES, offset))
     return digest(head), digest(tail)
