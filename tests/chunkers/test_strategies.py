@@ -147,7 +147,7 @@ def test_what_is_given_goes_before_the_default_and_none_is_not_given() -> None:
     chosen = effective({"strategy": "window", "max_chars": 900, "overlap_chars": None, "overlap_tokens": 7})
     assert chosen == {
         "strategy": "window", "max_chars": 900, "overlap_chars": 100, "min_chars": 50, "max_chunk_tokens": None,
-        "max_heading_level_for_path": 6,
+        "max_heading_level_for_path": 6, "extract": None, "summaries": None,
     }  # fmt: skip
 
 

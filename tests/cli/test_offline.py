@@ -234,10 +234,12 @@ def test_a_root_that_is_away_is_said_to_be_left_alone(indexed: Shell) -> None:
 def test_ctrl_c_ends_an_index_with_130_and_one_line_and_the_next_run_goes_on(shell: Shell) -> None:
     for n in range(400):
         shell.write(f"{n}.md", f"# Note {n}\n\nMatter {n * 31}.\n")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has it ignored in what it runs behind.
     process = subprocess.Popen(
         [sys.executable, "-m", "anchord", "index", "notes"],
         env=shell.environment, cwd=shell.base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+    signal.signal(signal.SIGINT, before)
     until((shell.home / "data" / "vectors.sqlite").exists)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
