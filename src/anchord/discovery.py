@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from anchord.adapters.carriers import HEAD_BYTES
 from anchord.model import Root
 from anchord.roots import covers, real
-from anchord.sources.conversations import FAMILIES, NOISE_FOLDERS, may_carry, recognise
+from anchord.sources.conversations import FAMILIES, HEAD_BYTES, NOISE_FOLDERS, may_carry, recognise
 from anchord.sources.discovery import places
 
 

@@ -44,9 +44,11 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
     )  # fmt: skip
     hits = search(Question(params.query, params.mode, filters), reader.store, reader.means.embedder, catalogue)
     groups = grouped(hits, params.k)
-    with open_archive_of(reader) as archive:
-        told = [Origin(hit.row.root, hit.row.path) for group in groups for hit in group if is_archived(hit.row.path)]
-        carriers = archive.carriers_of(told) if archive and told else {}
+    told = [Origin(hit.row.root, hit.row.path) for group in groups for hit in group if is_archived(hit.row.path)]
+    carriers: Mapping[Origin, str] = {}
+    if told:
+        with open_archive_of(reader) as archive:
+            carriers = archive.carriers_of(told) if archive else {}
     return {"query": params.query, "mode": params.mode, "groups": [[_hit(hit, paths, carriers) for hit in g] for g in groups]}
 
 

@@ -33,10 +33,10 @@ if __name__ == "__main__":
 from conversations.conftest import ROOT, Talks, answer, claude
 from figures import table
 
-from anchord.adapters.carriers import HEAD_BYTES, file_carrier, is_archive
+from anchord.adapters.carriers import file_carrier, is_archive
 from anchord.conversation import Exchange, Unknown
 from anchord.model import Origin
-from anchord.sources.conversations import claude_code, recognise, told
+from anchord.sources.conversations import HEAD_BYTES, claude_code, recognise, told
 from anchord.sources.exchanges import exchanges
 
 _APPENDS = 20

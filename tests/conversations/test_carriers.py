@@ -191,7 +191,12 @@ def test_a_broken_line_loses_nothing_but_itself(talks: Talks) -> None:
     talks.write("s1.jsonl", b"".join([*lines[:2], b"{broken\n", *lines[2:]]))
     talks.sync()
     assert len({row.exchange_id for row in talks.rows()}) == 3
-    assert talks.problems() == {"s1.jsonl": "1 records of unknown kinds were left out: broken line (1)"}
+    broken = {"s1.jsonl": "1 records of unknown kinds were left out: broken line (1)"}
+    assert talks.problems() == broken
+    with (talks.folder / "s1.jsonl").open("ab") as appending:
+        appending.write(claude(TURNS[3], start=3))
+    talks.sync()
+    assert talks.problems() == broken  # What was left out before an append is still left out.
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,13 @@ GROWN = [SAMPLES / "claude_code" / "grow_1284c080" / f"t{n}.jsonl" for n in (1, 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 1 + n % 3)) for n in range(12)]
 
 
+def ids_by_exchange(talks: Talks) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for row in talks.rows():
+        found.setdefault(row.exchange_id, set()).add(row.id)
+    return found
+
+
 def test_an_appended_exchange_costs_its_own_chunks(talks: Talks) -> None:
     file = talks.write("s1.jsonl", claude(*TURNS[:4]))
     talks.sync()
@@ -148,16 +155,12 @@ def test_forty_sessions_cut_anywhere_differ_from_the_whole_in_their_last_exchang
     whole = claude(*TURNS)
     talks.write("s1.jsonl", whole)
     talks.sync()
-    by_exchange: dict[str, set[str]] = {}
-    for row in talks.rows():
-        by_exchange.setdefault(row.exchange_id, set()).add(row.id)
+    by_exchange = ids_by_exchange(talks)
     dice = random.Random("cuts")  # noqa: S311 - a test's dice
     for _ in range(40):
         (talks.folder / "s1.jsonl").write_bytes(whole[: dice.randrange(len(whole))])
         talks.sync()
-        left: dict[str, set[str]] = {}
-        for row in talks.rows():
-            left.setdefault(row.exchange_id, set()).add(row.id)
+        left = ids_by_exchange(talks)
         differing = [name for name, ids in left.items() if ids != by_exchange[name]]
         assert len(differing) <= 1
         assert differing == [] or differing == [max(left, key=lambda name: int(name[1:].partition("-")[0]))]
@@ -186,16 +189,12 @@ def test_a_real_session_cut_anywhere_differs_from_the_whole_in_its_last_exchange
     whole = GROWN[-1].read_bytes()
     talks.write("s1.jsonl", whole)
     talks.sync()
-    ids: dict[str, set[str]] = {}
-    for row in talks.rows():
-        ids.setdefault(row.exchange_id, set()).add(row.id)
+    ids = ids_by_exchange(talks)
     dice = random.Random("real cuts")  # noqa: S311 - a test's dice
     for _ in range(40):
         (talks.folder / "s1.jsonl").write_bytes(whole[: dice.randrange(len(whole))])
         talks.sync()
-        left: dict[str, set[str]] = {}
-        for row in talks.rows():
-            left.setdefault(row.exchange_id, set()).add(row.id)
+        left = ids_by_exchange(talks)
         differing = [name for name, of in left.items() if of != ids[name]]
         assert differing == [] or differing == [talks.rows()[-1].exchange_id]
     assert talks.is_right()

@@ -60,6 +60,7 @@ class Noted:
     source: str
     reader: str
     mark: str
+    unknown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,8 @@ class Archive:
     def carrier(self, origin: Origin) -> Noted | None:
         """Return what is known of a carrier."""
         row = self._db.execute(
-            "SELECT id, size, mtime_ns, ctime_ns, inode, device, source, reader, mark FROM carriers WHERE root=? AND path=?",
+            "SELECT id, size, mtime_ns, ctime_ns, inode, device, source, reader, mark, unknown "
+            "FROM carriers WHERE root=? AND path=?",
             key_of(origin),
         ).fetchone()
         return Noted(row[0], Fingerprint(*row[1:6]), *row[6:]) if row else None

@@ -23,7 +23,6 @@ import zstandard
 
 from anchord.conversation import Line
 
-HEAD_BYTES = 65_536
 MOST_LINE_BYTES = 64 << 20
 MOST_MEMBER_BYTES = 2 << 30
 MOST_TOTAL_BYTES = 8 << 30

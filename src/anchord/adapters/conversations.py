@@ -16,14 +16,14 @@ from typing import BinaryIO
 
 from anchord.adapters.archive import Noted
 from anchord.adapters.archive_writer import ArchiveWriter, Reading, Teller
-from anchord.adapters.carriers import HEAD_BYTES, FileCarrier, FolderCarrier, file_carrier, is_archive, members_of
+from anchord.adapters.carriers import FileCarrier, FolderCarrier, file_carrier, is_archive, members_of
 from anchord.adapters.files import DATABASES, FolderFiles
 from anchord.conversation import Carrier, Earlier, Exchange, Head, Superseded, Unknown
 from anchord.core.decide import RACY_NS
 from anchord.core.identity import digest
 from anchord.model import Absent, Fingerprint, Ingested, Origin, Problem, Root
 from anchord.sources.archived import is_archived
-from anchord.sources.conversations import FAMILIES, VERSION, Family, is_prose, recognise, recognise_folder, told
+from anchord.sources.conversations import FAMILIES, HEAD_BYTES, VERSION, Family, is_prose, recognise, recognise_folder, told
 from anchord.sources.exchanges import PREAMBLE, Told, exchanges
 from anchord.sources.redaction import Redactor
 
@@ -178,6 +178,8 @@ class Conversations:
                 for each in carriers:
                     telling.read(*each, None)
                 telling.forget_the_rest()
+            else:
+                telling.unknown |= Counter(json.loads(noted.unknown) if noted else {})  # What is known of what came before.
             telling.finish(self._new_mark(telling, family, carrier) if len(carriers) == 1 else "")
         unknown = sum(telling.unknown.values())
         problem = Problem(f"{unknown} records of unknown kinds were left out: {_listed(telling.unknown)}", partial=True)
