@@ -494,6 +494,21 @@ def test_in_a_rush_of_commits_old_versions_go_sooner(tmp_path: Path, monkeypatch
     assert len(store.ids()) == 8
 
 
+def test_what_is_kept_in_memory_of_many_commits_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(folder: Path) -> int:
+        store = lance(folder)
+        for n in range(12):
+            fill(store, row(str(n)))
+            store.look_up([str(n)], [])
+        assert len(store.ids()) == 12
+        return int(store._session.size_bytes)
+
+    without = kept(tmp_path / "large")
+    limit = without // 4
+    monkeypatch.setattr("anchord.adapters.lance._WRITER_CACHES", (limit, limit))
+    assert kept(tmp_path / "small") < without
+
+
 def test_the_rows_of_a_root_are_counted_and_named(tmp_path: Path) -> None:
     store = lance(tmp_path)
     fill(store, row("1"), row("2", path="b.md"), row("3", root="it's"))

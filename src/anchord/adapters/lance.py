@@ -42,6 +42,9 @@ SCHEMA = 3
 _IDS_A_FILTER = 1_000
 _SCAN_ROWS = 65_536
 _SIZE_S = 5.0
+_WRITER_CACHES = (16 << 20, 16 << 20)
+_READER_CACHES = (128 << 20, 32 << 20)
+"""Bytes of indices and of metadata kept in memory. By default gigabytes are, and each commit adds a tenth of a megabyte."""
 _TROUBLE = (RuntimeError, OSError, ValueError)
 """What lancedb raises; Rust's errors come as RuntimeError."""
 _TEXT_COLUMNS = (
@@ -83,7 +86,9 @@ class LanceStore:
         self._makes_versions = not read_only
         try:
             # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
-            self._db = lancedb.connect(uri, read_consistency_interval=timedelta(0) if read_only else None)
+            self._session = lancedb.Session(*(_READER_CACHES if read_only else _WRITER_CACHES))
+            consistency = timedelta(0) if read_only else None
+            self._db = lancedb.connect(uri, read_consistency_interval=consistency, session=self._session)
             there = table in self._db.list_tables().tables
         except _TROUBLE as error:
             raise StoreError(f"{uri}: {_first_line(error)}", "see the uri under [store]") from error
