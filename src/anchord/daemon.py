@@ -19,6 +19,7 @@ from typing import Any
 import structlog
 
 from anchord.adapters.lance import LanceStore
+from anchord.adapters.memory import few_arenas
 from anchord.config import Config
 from anchord.errors import AlreadyRunningError
 from anchord.ipc.protocol import Params, read_params
@@ -46,6 +47,7 @@ def run_daemon(places: Places, config: Config, paths: list[str], kind: str = "pr
     Raises:
         AlreadyRunningError, StoreError, UsageError: as `open_writer` says.
     """
+    few_arenas()
     writer = _opened(places, config, paths, kind)
     try:
         restart = asyncio.run(_serve(writer, config))

@@ -70,7 +70,10 @@ def bring_up_to_date(writer: Writer, paths: Sequence[str], progress: Progress, h
         _index(writer, writer.indexer.audit(), (summary, gone), progress)
     progress(0, 0, "folding the table")
     if writer.indexer.commits:
-        summary.away += [f"upkeep of the table: {trouble}" for trouble in lance_upkeep.maintain(writer.store)]
+        summary.away += [
+            f"upkeep of the table: {trouble}"
+            for trouble in lance_upkeep.maintain(writer.store, passes=lance_upkeep.MERGE_EVERY)
+        ]
     writer.catalogue.note("clean", "1")
     return summary
 

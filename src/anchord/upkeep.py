@@ -12,6 +12,8 @@ import psutil
 import structlog
 
 from anchord.adapters import lance_upkeep
+from anchord.adapters.lance_fold import Folding
+from anchord.adapters.memory import give_back
 from anchord.model import Origin
 from anchord.verification import Difference, verify_settled
 from anchord.verifying import repair
@@ -27,7 +29,6 @@ at about 25 to 40 commits, whatever the size of the table.
 """
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
-_MERGE_EVERY = 10
 _CHECK_EVERY_S = 120.0
 _CHECK_S = 0.03
 """So long may a check take at a rest: a twentieth of a percent of the time."""
@@ -49,6 +50,7 @@ class Upkeep:
         self._writer = writer
         self._ceiling = ceiling_bytes
         self._process = psutil.Process()
+        self._folding = Folding(writer.lock.descriptor)
         self._commits = 0
         self._after: Origin | None = None
         self._next_check = time.monotonic() + _CHECK_EVERY_S
@@ -64,7 +66,8 @@ class Upkeep:
         began = time.monotonic()
         self.passes += 1
         self._commits = self._writer.indexer.commits
-        self.trouble = lance_upkeep.maintain(self._writer.store, merge_indices=self.passes % _MERGE_EVERY == 0)
+        self.trouble = lance_upkeep.maintain(self._writer.store, passes=self.passes, fold=self._folding)
+        give_back()
         self.seconds += time.monotonic() - began
         log.info("store.maintained", seconds=round(time.monotonic() - began, 3), trouble=self.trouble)
 
@@ -82,6 +85,14 @@ class Upkeep:
                 break
         self.checked_at = time.monotonic()
         return doubtful
+
+    def rest(self) -> None:
+        """Let the process go that folds, when it was not needed for a while."""
+        self._folding.rest()
+
+    def close(self) -> None:
+        """End the process that folds."""
+        self._folding.close()
 
     def is_too_large(self) -> bool:
         """Whether this process outgrew its ceiling."""

@@ -18,6 +18,7 @@ from faults.test_roots import mounted
 from anchord.adapters import lance_upkeep
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.lance import LanceStore
+from anchord.adapters.lance_fold import Folding, fold
 from anchord.errors import EmbedderError
 from anchord.model import Vector
 from anchord.verification import Kind
@@ -251,30 +252,39 @@ def test_f10_an_embedder_that_fails_holds_the_work_with_a_reason_and_loses_nothi
     assert service.is_right()
 
 
-def test_f11_one_file_that_the_embedder_fails_on_is_named_and_the_others_go_on(
+def test_f11_a_text_that_the_model_cannot_embed_is_named_and_found_by_words_and_the_others_go_on(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("anchord.pipeline._FIRST_PAUSE_S", 0.05)
     real = HashEmbedder.embed
+    asked: list[str] = []
 
-    def failing(embedder: HashEmbedder, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
-        if any("poison" in text for text in texts):
-            raise EmbedderError("the embedding process ended before it answered")
-        return real(embedder, texts, urgent=urgent)
+    def refusing(embedder: HashEmbedder, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:
+        """Give zeros, as the port says, for a text that no process survives."""
+        asked.extend(texts)
+        vectors = real(embedder, texts, query=query)
+        return [bytes(len(v)) if "poison" in text else v for text, v in zip(texts, vectors, strict=True)]
 
-    monkeypatch.setattr(HashEmbedder, "embed", failing)
+    monkeypatch.setattr(HashEmbedder, "embed", refusing)
     service.notes(6)
-    service.write("bad.md", "# Bad\n\nIt holds poison.\n")
+    bad = f"# Bad\n\n{'It holds poison. ' * 40}\n"
+    service.write("bad.md", f"# Good\n\n{'It is harmless. ' * 40}\n\n{bad}")
     service.start().sync()
-    until(lambda: service.paths() == {f"{n:03}.md" for n in range(6)})
-    until(lambda: not service.reasons())
+    assert service.paths() == {"bad.md", *(f"{n:03}.md" for n in range(6))}
     (listed,) = service.status()["failed"]
-    assert listed["path"].endswith("bad.md")
-    assert listed["reason"] == "the embedding process ended before it answered: not indexed until it changes"
-    service.rescan()
+    assert (listed["path"].rpartition("/")[2], listed["partial"]) == ("bad.md", True)
+    assert listed["reason"] == "lines 5-7 end the embedding process: found by words alone; `anchord rebuild` tries again"
     assert service.reasons() == ""
+    assert service.is_right(), "a vector of zeros is what a rebuild would give as well"
+
+    asked.clear()
+    service.write("bad.md", f"# Good\n\n{'It is harmless, and changed. ' * 30}\n\n{bad}")
+    service.write("copy.md", bad)
+    service.sync()
+    assert not [text for text in asked if "poison" in text], "it is not tried again"
+    assert [f["path"].rpartition("/")[2] for f in service.status()["failed"]] == ["bad.md", "copy.md"]
     service.write("bad.md", "# Good\n\nIt is harmless now.\n")
-    until(lambda: "bad.md" in service.paths())
+    (service.folder / "copy.md").unlink()
+    service.sync()
     assert service.status()["failed"] == []
     assert service.is_right()
 
@@ -322,10 +332,11 @@ def test_f8_ten_folds_that_fail_are_told_and_nothing_is_dropped(service: Service
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("lance error: interrupted")
 
+    monkeypatch.setattr(Folding, "__call__", lambda _, order: fold(order))  # In this process, where it can be broken.
     with monkeypatch.context() as fault:
         fault.setattr("lance.dataset", broken)
         service.pipeline.call(service.pipeline.upkeep.fold).result()
-        assert "upkeep of the table: the table cannot be read: lance error: interrupted" in service.reasons()
+        assert "upkeep of the table: the table cannot be opened: lance error: interrupted" in service.reasons()
     service.pipeline.call(service.pipeline.upkeep.fold).result()
     assert service.reasons() == ""
     assert service.is_right()

@@ -16,45 +16,53 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import lancedb
 
 from anchord.adapters.lance import NEXT, TABLE, LanceStore, create_indices
+from anchord.adapters.lance_fold import FRAGMENT_ROWS, TROUBLE, Order, fold, words
 from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)
 _MANY_VERSIONS = 400
 _KEPT_OF_MANY = timedelta(minutes=1)
 """Every commit lists all versions: in a long rush of saves they would make it slower and slower."""
-_FRAGMENT_ROWS = 65_536
 _MANIFESTS_TRIED = 8
+MERGE_EVERY = 10
+"""Passes."""
+_SOON_DONE_ROWS = 200_000
+_ALL_PARTS = 1_000_000
 
 
-def maintain(store: LanceStore, *, merge_indices: bool = False) -> list[str]:
+def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list[str]] = fold) -> list[str]:
     """Fold small fragments, bring the indices up to date, drop versions older than ten minutes, or one where there are many.
 
-    Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole.
+    Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. `passes` counts
+    the calls: now and then what they left becomes one. `fold` says where it is done.
     """
-    import lance  # noqa: PLC0415 - 0.3 s and 80 MB that a process which only searches never needs
-
     try:
         readable = len(store.ids()) == store.count()
-        dataset = lance.dataset(store.dataset)
-    except (StoreError, *_TROUBLE) as error:
-        return [f"the table cannot be read: {_words(error)}"]
-    merged = {} if merge_indices else {"num_indices_to_merge": 0}
-    kept = _KEPT if store.stats().versions < _MANY_VERSIONS else _KEPT_OF_MANY
-    steps: dict[str, Callable[[], object]] = {
-        "folding": lambda: dataset.optimize.compact_files(target_rows_per_fragment=_FRAGMENT_ROWS),
-        "indexing": lambda: dataset.optimize.optimize_indices(**merged),
-        "dropping old versions": lambda: dataset.cleanup_old_versions(older_than=kept) if readable else None,
-    }
-    problems = list(_tried(steps))
+        stats = store.stats()
+    except (StoreError, *TROUBLE) as error:
+        return [f"the table cannot be read: {words(error)}"]
+    kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
+    problems = fold(Order(dataset=store.dataset, merge=_merged(passes, stats.rows), kept_s=kept, drop=readable))
     store.refresh()
     return problems if readable else ["the table cannot be read as a whole", *problems]
+
+
+def _merged(passes: int, rows: int) -> int:
+    """Return how many of an index's newest parts become one at a pass.
+
+    Each pass adds a part; every tenth makes one of the last ten, every hundredth one of all. Where that is soon done, every
+    tenth makes one of all.
+    """
+    if not passes or passes % MERGE_EVERY:
+        return 0
+    return _ALL_PARTS if rows < _SOON_DONE_ROWS or passes % MERGE_EVERY**2 == 0 else MERGE_EVERY
 
 
 def purge(store: LanceStore) -> int:
@@ -65,7 +73,7 @@ def purge(store: LanceStore) -> int:
     Raises:
         StoreError: a step failed, or a file is left; nothing is lost, and nothing is proven.
     """
-    import lance  # noqa: PLC0415 - likewise
+    import lance  # noqa: PLC0415 - 0.4 s and 80 MB that hardly anybody needs
 
     if len(store.ids()) != store.count():
         raise StoreError("the table cannot be read as a whole", "run `anchord verify --repair`")
@@ -76,12 +84,12 @@ def purge(store: LanceStore) -> int:
         whole = [fragment for fragment in dataset.get_fragments() if not fragment.num_deletions]
         in_use = {table / "data" / file.path for fragment in whole for file in fragment.data_files()}
         dataset.optimize.compact_files(
-            target_rows_per_fragment=_FRAGMENT_ROWS, materialize_deletions=True, materialize_deletions_threshold=0.0
+            target_rows_per_fragment=FRAGMENT_ROWS, materialize_deletions=True, materialize_deletions_threshold=0.0
         )
         create_indices(lancedb.connect(str(table.parent)).open_table(table.stem))
         lance.dataset(store.dataset).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
-    except _TROUBLE as error:
-        raise StoreError(f"rewriting the table failed: {_words(error)}", "see the free space of the disk") from error
+    except TROUBLE as error:
+        raise StoreError(f"rewriting the table failed: {words(error)}", "see the free space of the disk") from error
     store.refresh()
     left = (before & _files(table)) - in_use
     if left:
@@ -150,27 +158,16 @@ def promote(folder: Path) -> None:
     shutil.rmtree(former, ignore_errors=True)
 
 
-_TROUBLE = (RuntimeError, OSError, ValueError)
-
-
 def _files(table: Path) -> set[Path]:
     """Return the files of a table; the hint at the newest version has one name for all of them."""
     return {path for path in table.rglob("*") if path.is_file() and path.name != "latest_version_hint.json"}
-
-
-def _tried(steps: dict[str, Callable[[], object]]) -> Iterator[str]:
-    for name, step in steps.items():
-        try:
-            step()
-        except _TROUBLE as error:
-            yield f"{name} failed: {_words(error)}"
 
 
 def _opens(folder: Path, name: str) -> bool:
     try:
         table = lancedb.connect(str(folder)).open_table(name)
         table.search().select(["id"]).limit(None).to_arrow()
-    except _TROUBLE:
+    except TROUBLE:
         return False
     return True
 
@@ -179,7 +176,3 @@ def _version(manifest: Path) -> int:
     """Newer Lance writes the number as its distance to 2^64 - 1, so that the newest sorts first."""
     number = int(manifest.stem) if manifest.stem.isdigit() else 0
     return 2**64 - 1 - number if len(manifest.stem) == len(str(2**64)) else number
-
-
-def _words(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -38,11 +38,11 @@ class WriterLock:
         except OSError:
             os.close(folder)
             raise
-        self._folder = folder
+        self.descriptor = folder
 
     def release(self) -> None:
         """Let go."""
-        os.close(self._folder)
+        os.close(self.descriptor)
 
 
 def lock_holder(file: Path) -> int | None:

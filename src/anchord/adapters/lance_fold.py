@@ -1,0 +1,120 @@
+"""The steps of a fold, which only pylance can do; and the program that does them beside the daemon, for their memory.
+
+`python -m anchord.adapters.lance_fold` reads orders and answers with what failed, frame by frame, until its input ends. The
+writer waits for each answer, so it never works beside a write.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import msgspec
+
+from anchord.adapters.child import Child, ChildError, die_with_parent
+from anchord.adapters.frames import read_frame, write_frame
+
+FRAGMENT_ROWS = 65_536
+TROUBLE = (RuntimeError, OSError, ValueError)
+_FOLD_S = 1_800.0
+_IDLE_S = 120.0
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do with a table."""
+
+    dataset: str
+    merge: int
+    """How many of an index's newest parts to make one of; 0: none."""
+    kept_s: float
+    """Younger versions stay."""
+    drop: bool
+    """Whether older ones may go: only when the newest was read whole."""
+
+
+def fold(order: Order) -> list[str]:
+    """Fold small fragments, bring the indices up to date, drop old versions; return what failed. Each step is tried."""
+    import lance  # noqa: PLC0415 - 0.4 s and 80 MB
+
+    try:
+        dataset = lance.dataset(order.dataset)
+    except TROUBLE as error:
+        return [f"the table cannot be opened: {words(error)}"]
+    older = timedelta(seconds=order.kept_s)
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=FRAGMENT_ROWS)),
+        ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=order.merge)),
+    ]
+    if order.merge:
+        steps.reverse()  # Only fragments that lie in the same parts of all indices can become one.
+    if order.drop:
+        steps.append(("dropping old versions", lambda: dataset.cleanup_old_versions(older_than=older)))
+    return list(_tried(steps))
+
+
+@dataclass(slots=True)
+class Folding:
+    """Folds in a process of its own, which is started when there is something to fold and ends after a while without.
+
+    `lock`: the open file of the writer's lock. The process keeps it, so that no other writer begins while it still works after
+    this one was killed.
+    """
+
+    lock: int
+    _child: Child | None = None
+    _last_used: float = field(default=0.0)
+
+    def __call__(self, order: Order) -> list[str]:
+        """Do what `fold` does."""
+        try:
+            if self._child is None or not self._child.alive:
+                self.close()
+                self._child = Child("anchord.adapters.lance_fold", (), os.environ, (self.lock,))
+            answer = self._child.answer(_FOLD_S, msgspec.to_builtins(order))
+        except ChildError as error:
+            self.close()
+            return [f"the process that folds the table {error}"]
+        self._last_used = time.monotonic()
+        problems = answer.get("problems")
+        return list(map(str, problems)) if isinstance(problems, list) else ["the process that folds the table gave no answer"]
+
+    def rest(self) -> None:
+        """End the process when it has had nothing to do for a while; called now and then."""
+        if self._child and time.monotonic() - self._last_used > _IDLE_S:
+            self.close()
+
+    def close(self) -> None:
+        """End the process."""
+        child, self._child = self._child, None
+        if child:
+            child.end()
+
+
+def words(error: BaseException) -> str:
+    """Return an error's first line."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _tried(steps: Sequence[tuple[str, Callable[[], object]]]) -> Iterator[str]:
+    for name, step in steps:
+        try:
+            step()
+        except TROUBLE as error:
+            yield f"{name} failed: {words(error)}"
+
+
+def main() -> None:
+    """Fold until the input ends."""
+    die_with_parent()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while (frame := read_frame(sys.stdin.buffer)) is not None:
+        write_frame(answers, {"problems": fold(msgspec.convert(frame, Order))})
+
+
+if __name__ == "__main__":
+    main()

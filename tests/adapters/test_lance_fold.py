@@ -1,0 +1,144 @@
+"""The process that folds a table: it does what folding here does, it can be lost, and no writer begins while it works."""
+
+from __future__ import annotations
+
+import os
+import sys
+from array import array
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import lance
+import psutil
+import pytest
+
+from anchord.adapters.lance import LanceStore
+from anchord.adapters.lance_fold import Folding
+from anchord.adapters.lance_upkeep import maintain
+from anchord.adapters.lock import WriterLock, lock_holder
+from anchord.model import Filters, Row
+
+VECTOR = array("f", [1.0, 0.0, 0.0, 0.0]).tobytes()
+COMMITS = 6
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Iterator[WriterLock]:
+    """Hold an index's lock."""
+    (tmp_path / "data").mkdir()
+    held = WriterLock(tmp_path / "data" / "anchord.lock")
+    yield held
+    held.release()
+
+
+@pytest.fixture
+def folding(lock: WriterLock) -> Iterator[Folding]:
+    """Give what folds beside this process."""
+    with closing(Folding(lock.descriptor)) as made:
+        yield made
+
+
+def filled(folder: Path) -> LanceStore:
+    """Make a table of several commits."""
+    store = LanceStore(str(folder / "lance"), 4, "model")
+    for number in range(COMMITS):
+        row = Row(str(number), "doc", "root", "a.md", "markdown", "", "hash", f"key {number}", "text", "text")
+        store.upsert([row], {row.vector_key: VECTOR})
+    return store
+
+
+def test_a_table_is_folded_by_another_process_and_nothing_is_lost(tmp_path: Path, folding: Folding) -> None:
+    store = filled(tmp_path)
+    assert store.stats().fragments == COMMITS
+    assert maintain(store, fold=folding) == []
+    assert store.stats().fragments == 1
+    assert sorted(store.ids()) == [str(number) for number in range(COMMITS)]
+
+
+def test_the_library_that_folds_is_not_in_this_process(tmp_path: Path, folding: Folding) -> None:
+    before = "lance" in sys.modules
+    maintain(filled(tmp_path), fold=folding)
+    assert ("lance" in sys.modules) is before
+
+
+def test_a_process_that_was_lost_is_told_and_replaced(tmp_path: Path, folding: Folding) -> None:
+    store = filled(tmp_path)
+    maintain(store, fold=folding)
+    child = folding._child
+    assert child is not None
+    child.running.kill()
+    child.running.wait()
+    assert maintain(store, fold=folding) == []
+    assert folding._child is not child
+
+
+def test_a_process_that_ends_in_the_middle_is_told(tmp_path: Path, folding: Folding, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path)
+    program = tmp_path / "no-python"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o700)
+    with monkeypatch.context() as fault:
+        fault.setattr(sys, "executable", str(program))
+        assert maintain(store, fold=folding) == ["the process that folds the table ended before it answered"]
+    assert maintain(store, fold=folding) == []
+
+
+def test_it_ends_when_it_had_nothing_to_do_for_a_while(
+    tmp_path: Path, folding: Folding, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    maintain(filled(tmp_path), fold=folding)
+    folding.rest()
+    assert folding._child is not None
+    monkeypatch.setattr("anchord.adapters.lance_fold._IDLE_S", 0.0)
+    folding.rest()
+    assert folding._child is None
+
+
+def test_it_holds_the_writers_lock_as_long_as_it_lives(tmp_path: Path, lock: WriterLock, folding: Folding) -> None:
+    maintain(filled(tmp_path), fold=folding)
+    child = folding._child
+    assert child is not None
+    assert lock.descriptor in {int(name) for name in os.listdir(f"/proc/{child.running.pid}/fd")} or sys.platform != "linux"
+    lock.release()  # As a writer that is killed does.
+    assert lock_holder(tmp_path / "data" / "anchord.lock") is not None
+    folding.close()
+    assert lock_holder(tmp_path / "data" / "anchord.lock") is None
+    lock.descriptor = os.open(tmp_path, os.O_RDONLY)  # For the fixture to close.
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with its parent")
+def test_it_is_gone_at_once_when_its_parent_is_killed(tmp_path: Path) -> None:
+    program = """
+import sys
+from anchord.adapters.child import Child
+child = Child("anchord.adapters.lance_fold", ())
+child.answer(60, {"dataset": "nowhere", "merge": 0, "kept_s": 1.0, "drop": False})
+print(child.running.pid, flush=True)
+sys.stdin.read()
+"""
+    with psutil.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, text=True, cwd=tmp_path) as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+        parent.wait()
+    child.wait(timeout=60)
+
+
+def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Path) -> None:
+    store = LanceStore(str(tmp_path / "lance"), 4, "model")
+    most = 0
+    for passes in range(1, 31):
+        for number in (2 * passes, 2 * passes + 1):
+            row = Row(str(number), "doc", "root", "a.md", "markdown", "", "hash", f"key {number}", "text", f"word{number}")
+            store.upsert([row], {row.vector_key: VECTOR})
+        assert maintain(store, passes=passes) == []
+        most = max(most, parts(store))
+        if passes % 10 == 0:
+            assert (parts(store), store.stats().fragments) == (1, 1)
+    assert most <= 11
+    assert [len(store.matching(f"word{number}", 5, Filters())) for number in (2, 33, 61)] == [1, 1, 1]
+
+
+def parts(store: LanceStore) -> int:
+    """Count the parts of the index with the most."""
+    return max(len(index.segments) for index in lance.dataset(store.dataset).describe_indices())
