@@ -25,7 +25,7 @@ TIERS: tuple[tuple[str, ...], ...] = (
     ("description",),
     ("ports", "rows"),
     ("adapters",),
-    ("reconcile",),
+    ("reconcile", "committing"),
     ("indexer", "search", "verification"),
     ("places", "roots"),
     ("means",),
@@ -54,6 +54,7 @@ PURE = (
     "ports",
     "rows",
     "reconcile",
+    "committing",
     "indexer",
     "search",
 )
@@ -62,8 +63,8 @@ PURE = (
 IMPURE_LIBRARIES = frozenset(
     """
     os io sys time random secrets shutil tempfile glob signal socket subprocess threading multiprocessing queue asyncio
-    concurrent sqlite3 select selectors logging structlog watchdog lancedb lance pyarrow sentence_transformers torch psutil
-    rich typer tomlkit platformdirs tokenizers
+    concurrent sqlite3 select selectors logging structlog watchdog lancedb lance pyarrow sentence_transformers torch
+    onnxruntime httpx2 psutil rich typer tomlkit platformdirs tokenizers
     """.split()  # noqa: SIM905 - a list of forty words would not be easier to read
 )
 
@@ -75,21 +76,25 @@ HOMES: dict[str, tuple[str, ...]] = {
     "detect_secrets": ("sources.redaction",),
     "zstandard": ("adapters.carriers",),
     "tree_sitter": ("chunkers.symbols",),
-    "tokenizers": ("adapters.tokenizer",),
+    "tokenizers": ("adapters.tokenizer", "adapters.onnx_worker"),
     "watchdog": ("adapters.watch", "adapters.inotify"),
     "sqlite3": ("adapters.catalogue", "adapters.vanished", "adapters.archive", "adapters.archive_writer", "adapters.carriers"),
     "lancedb": ("adapters.lance", "adapters.lance_upkeep"),
-    "lance": ("adapters.lance_upkeep",),
+    "lance": ("adapters.lance_upkeep", "adapters.lance_fold"),
     "pyarrow": ("adapters.lance",),
-    "torch": ("adapters.worker",),
-    "sentence_transformers": ("adapters.worker",),
+    "torch": ("adapters.torch_worker", "adapters.export"),
+    "sentence_transformers": ("adapters.torch_worker",),
+    "onnxruntime": ("adapters.onnx_worker", "adapters.export"),
+    "numpy": ("adapters.onnx_worker",),
+    "httpx2": ("adapters.served",),
+    "tenacity": ("adapters.served",),
     "huggingface_hub": ("adapters.models",),
     "tomlkit": ("adapters.config_file",),
     "platformdirs": ("places",),
-    "psutil": ("status", "upkeep"),
+    "psutil": ("status", "upkeep", "adapters.child", "adapters.serving", "adapters.power"),
     "typer": ("cli",),
     "rich": ("cli",),
-    "msgspec": ("config", "ipc", "adapters.worker", "adapters.asked", "cli"),
+    "msgspec": ("config", "ipc", "adapters", "cli"),
     "structlog": ("ipc", "tally", "survey", "upkeep", "generation", "pipeline", "methods", "daemon", "cli"),
 }
 """Outside libraries and the only modules that may import them."""
@@ -205,7 +210,8 @@ def test_only_the_daemons_loop_and_named_places_catch_everything() -> None:
     allowed = {
         "pipeline": 2,  # the loop; and jobs, whose error goes to their caller
         "rows": 1,  # a file that breaks the parser
-        "adapters.worker": 1,  # whatever a model raises
+        "adapters.serving": 1,  # whatever a model raises
+        "adapters.export": 1,  # whatever its export raises
         "ipc.server": 2,  # one bad call
     }
     found = {name_of(path): count for path in MODULES if (count := path.read_text("utf-8").count("except Exception as"))}

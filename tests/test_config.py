@@ -162,7 +162,7 @@ def test_a_value_of_the_wrong_kind_is_named_with_its_place(text: str, words: str
     [
         ("[chunking]\nstrategy = 'fixed'\n", "no strategy is called `fixed`"),
         (one_root("strategy = 'fixed'"), "no strategy is called `fixed`"),
-        ("[embedding]\nprovider = 'openai'\n", "provider `openai` is not in this version"),
+        ("[embedding]\nprovider = 'openai'\n", "embedding.url is needed for provider `openai`, and begins with http"),
     ],
 )
 def test_what_cannot_be_done_is_refused(text: str, words: str) -> None:

@@ -176,7 +176,7 @@ class Shelf:
 
     def find(self, text: str, mode: str = "hybrid") -> list[str]:
         """Return the ids that a search finds, best first."""
-        hits = search(Question(text, mode), self.store, self.embedder, self.catalogue)
+        hits = list(search(Question(text, mode), self.store, self.embedder, self.catalogue).hits)
         return [hit.row.id for hit in hits if hit.score > 0]
 
 
@@ -200,9 +200,9 @@ def test_the_mode_decides_what_is_asked(shelf: Shelf) -> None:
     assert shelf.embedder.embedded == 0
     shelf.find("onions", "vector")
     assert shelf.embedder.embedded == 1
-    by_meaning = search(Question("onions", "vector"), shelf.store, shelf.embedder, shelf.catalogue)
+    by_meaning = search(Question("onions", "vector"), shelf.store, shelf.embedder, shelf.catalogue).hits
     assert all(hit.bm25 is None for hit in by_meaning)
-    by_words = search(Question("onions", "text"), shelf.store, shelf.embedder, shelf.catalogue)
+    by_words = search(Question("onions", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits
     assert [(hit.row.id, hit.cosine, hit.score) for hit in by_words] == [("soup", None, 1.0)]
 
 
@@ -213,7 +213,7 @@ def test_a_blank_question_finds_nothing_and_embeds_nothing(shelf: Shelf, mode: s
 
 
 def test_a_hit_has_the_lines_that_its_chunk_has_now(shelf: Shelf) -> None:
-    (hit, *_) = search(Question("sofa", "text"), shelf.store, shelf.embedder, shelf.catalogue)
+    (hit, *_) = search(Question("sofa", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits
     assert (hit.start_line, hit.end_line) == (7, 7)
 
 
@@ -224,7 +224,7 @@ def test_a_row_that_left_its_file_is_not_found(shelf: Shelf) -> None:
 
 def test_filters_hold_for_both_ways(shelf: Shelf) -> None:
     for mode in MODES:
-        found = search(Question("the", mode, Filters(path_glob="cats.md")), shelf.store, shelf.embedder, shelf.catalogue)
+        found = search(Question("the", mode, Filters(path_glob="cats.md")), shelf.store, shelf.embedder, shelf.catalogue).hits
         assert [hit.row.id for hit in found] == ["cats"]
 
 
@@ -232,4 +232,4 @@ def test_no_more_candidates_are_asked_for_than_the_limit() -> None:
     shelf = Shelf()
     for n in range(CANDIDATES + 10):
         shelf.put(f"{n:03}", f"word number{n}")
-    assert len(search(Question("word", "text"), shelf.store, shelf.embedder, shelf.catalogue)) == CANDIDATES
+    assert len(search(Question("word", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits) == CANDIDATES

@@ -49,6 +49,11 @@ class Barrier:
         """Whether somebody waits for a walk."""
         return bool(self._new)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether somebody waits at all."""
+        return bool(self._new or self._begun)
+
     def take(self) -> int:
         """Count the new calls in: what is walked from now on is walked for them."""
         with self._lock:

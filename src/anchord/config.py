@@ -86,8 +86,22 @@ class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: Literal["sentence-transformers", "openai", "hash"] = "sentence-transformers"
     model: str = "all-MiniLM-L6-v2"
+    precision: Literal["fp32", "int8"] = "fp32"
     idle_unload_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 300.0
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0
+    max_growth_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
+    """The embedding process begins anew when it has grown by so much since its model was loaded; 0: never."""
+    on_battery: Literal["continue", "pause"] = "continue"
+    """Whether a backlog is embedded without mains; single saves and queries always are."""
+    url: str = ""
+    """The rest are for `provider = "openai"`: where the server is, up to and with `/v1`."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """The name of the environment's variable; the key itself is nowhere in a file."""
+    dimension: Annotated[int, Meta(ge=0, le=65_536)] = 0
+    """0: as the server's first answer has it."""
+    max_tokens: Annotated[int, Meta(ge=64, le=8_192)] = 254
+    query_prefix: str = ""
+    text_prefix: str = ""
 
 
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,7 +285,8 @@ def _check(config: Config, where: str) -> None:
     kinds = [table.strategy or "" for _, table in _kinds(config)]
     for strategy in (config.chunking.strategy, *kinds, *(root.strategy for root in config.root)):
         check_strategy(strategy, f"{where}: ")
-    if config.embedding.provider == "openai":
-        raise ConfigError(f"{where}: provider `openai` is not in this version", 'use provider = "sentence-transformers"')
+    if config.embedding.provider == "openai" and not config.embedding.url.startswith(("http://", "https://")):
+        hint = 'use url = "http://localhost:11434/v1" for Ollama, for example'
+        raise ConfigError(f"{where}: embedding.url is needed for provider `openai`, and begins with http", hint)
     if any(not root.path or "\0" in root.path for root in config.root):
         raise ConfigError(f"{where}: root.path names no folder", "give the folder's absolute path")

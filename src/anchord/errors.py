@@ -57,6 +57,12 @@ class EmbedderError(AnchordError):
     code = "embedder"
 
 
+class BatchFailedError(EmbedderError):
+    """The model failed on some texts: it can be because of one of them."""
+
+    code = "embedder_batch"
+
+
 class NotRunningError(AnchordError):
     """No daemon answers on the socket."""
 

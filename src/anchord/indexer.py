@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from anchord.chunkers.layout import Count
+from anchord.committing import Committer
 from anchord.core.decide import decide
 from anchord.core.diff import diff, row_hash
 from anchord.core.guard import Leave
@@ -34,11 +35,9 @@ from anchord.model import (
     Placed,
     Problem,
     Read,
-    Row,
     Skip,
     Unstable,
     Update,
-    Vector,
 )
 from anchord.ports import Entering, Judge, World, unheard
 from anchord.reconcile import NO_LIMIT, Reconciled, reconcile
@@ -46,11 +45,6 @@ from anchord.rows import MAX_BYTES, make_rows
 from anchord.sources.archived import is_archived
 
 BATCH_FILES = 200
-BATCH_S = 3.0
-"""So long may be embedded between two commits: what a crash can cost, or a fresh save can wait for."""
-BATCH_TEXTS = (64, 2_048)
-"""The least and the most texts for that."""
-BATCH_ROWS = 4_096
 
 _ASK = Leave()
 _TOLD = "told"
@@ -86,14 +80,21 @@ class Indexer:
         self._files = world.files
         self._catalogue = world.catalogue
         self._store = world.store
-        self._embedder = world.embedder
         self._vanished = world.vanished
         self._clock = world.clock
         self._conversations = world.conversations
         self._count = count
         self._recipe = recipe
-        self.commits = 0
+        self._committer = Committer(world)
+
+    @property
+    def commits(self) -> int:
         """How often the table was changed."""
+        return self._committer.commits
+
+    @commits.setter
+    def commits(self, commits: int) -> None:
+        self._committer.commits = commits
 
     # Which paths
 
@@ -129,21 +130,9 @@ class Indexer:
         self._catalogue.doubt(doubtful)
         return doubtful
 
-    def refuse(self, origin: Origin, reason: str) -> None:
-        """List a file with a problem, without rows, until it changes."""
-        read_ns, content = self._clock(), self._files.read(origin)
-        if isinstance(content, Content):
-            gone = tuple(placed.chunk_id for placed in self._present(origin, self._catalogue.known(origin)))
-            recipe = self._recipe.digest(origin.root)
-            known = Known(content.fingerprint, read_ns, digest(content.data), recipe, True, (), Problem(reason))
-            self._commit([Update(origin, known, Diff((), (), gone, 0, 0), (), reason)])
-
     def drop(self, ids: Sequence[str]) -> None:
         """Delete rows, keeping their vectors for a while."""
-        for at in range(0, len(ids), BATCH_ROWS):
-            some = ids[at : at + BATCH_ROWS]
-            self._vanished.put(self._store.vectors_of(some), self._clock())
-            self._store.delete(some)
+        self._committer.drop(ids)
 
     # What to do with them
 
@@ -152,19 +141,21 @@ class Indexer:
     ) -> Iterator[Outcome]:
         """Bring files up to date, many to a commit; an outcome is given once it is durable.
 
-        Before each file `enough` is asked; once it says yes, what was begun is finished and the rest is left. With `gone`, the
-        rows of a file that is not there, or is empty as one that is just being written, go only if it is among those; any
-        other is to be looked for again, through the guard.
+        Before each file, and between two batches of texts that are embedded, `enough` is asked; once it says yes, the rest is
+        left, to be asked for again: what was embedded for it is not embedded again. With `gone`, the rows of a file that is
+        not there, or is empty as one that is just being written, go only if it is among those; any other is to be looked for
+        again, through the guard.
 
         Raises:
             EmbedderError, StoreError: nothing of the batch at hand may count as done; call again later.
         """
+        enough = _for_good(enough)
         updates: list[Update] = []
         looks: list[_Look] = []
         texts = 0
         for plan in self._plans(list(dict.fromkeys(origins)), enough, gone):
             if plan is None:
-                yield from self._finish(updates, looks)
+                yield from self._finish(updates, looks, enough)
                 updates, looks, texts = [], [], 0
             elif isinstance(plan, Outcome):
                 yield plan
@@ -173,10 +164,10 @@ class Indexer:
             else:
                 updates.append(plan)
                 texts += len(plan.embed_texts)
-            if len(updates) + len(looks) >= BATCH_FILES or texts >= self._batch_texts:
-                yield from self._finish(updates, looks)
+            if len(updates) + len(looks) >= BATCH_FILES or texts >= self._committer.batch_texts:
+                yield from self._finish(updates, looks, enough)
                 updates, looks, texts = [], [], 0
-        yield from self._finish(updates, looks)
+        yield from self._finish(updates, looks, enough)
 
     def _plans(
         self, origins: Sequence[Origin], enough: Callable[[], bool], gone: Collection[Origin] | None
@@ -287,78 +278,35 @@ class Indexer:
 
     # Doing it
 
-    def _finish(self, updates: Sequence[Update], looks: Sequence[_Look]) -> Iterator[Outcome]:
+    def _finish(self, updates: Sequence[Update], looks: Sequence[_Look], enough: Callable[[], bool]) -> Iterator[Outcome]:
+        """Do what was planned; what is interrupted has no outcome, and is to be asked for again."""
         if looks:
             self._catalogue.seen([(look.outcome.origin, look.fingerprint, look.read_ns) for look in looks])
+            self._tell([look.outcome.origin for look in looks])
             yield from (look.outcome for look in looks)
-        embedded = self._commit(updates) if updates else set()
-        handled = [*(update.origin for update in updates), *(look.outcome.origin for look in looks)]
-        told = [origin for origin in handled if is_archived(origin.path)]
-        if told:
-            self._conversations.done(told)
-        yield from (_outcome(update, embedded) for update in updates)
+        done = self._committer.commit(updates, enough) if updates else None
+        if done:
+            told, embedded = done
+            self._tell([update.origin for update in told])
+            yield from (_outcome(update, embedded) for update in told)
 
-    def _commit(self, updates: Sequence[Update]) -> set[str]:
-        """Write a batch; return the keys of the vectors that were made for it."""
-        writing = [update for update in updates if update.diff.writes]
-        rows = [row for update in writing for row in (*update.diff.added, *update.diff.changed)]
-        texts = dict(pair for update in writing for pair in update.embed_texts)
-        changed = [row.id for update in writing for row in update.diff.changed]
-        removed = [chunk_id for update in writing for chunk_id in update.diff.removed]
-        some, rest = removed[:BATCH_ROWS], removed[BATCH_ROWS:]
-        vectors = self._reused([*changed, *some], list(texts))
-        missing = [key for key in texts if key not in vectors]
-        intended = not writing
-        for part in _parts(rows, set(missing), self._batch_texts):
-            fresh = [key for key in dict.fromkeys(row.vector_key for row in part) if key not in vectors]
-            if fresh:
-                vectors.update(zip(fresh, self._embedder.embed([texts[key] for key in fresh]), strict=True))
-            if not intended:
-                self._catalogue.intend(writing)  # Only now: an embedder that fails leaves nothing half done.
-                intended = True
-            self._store.upsert(part, vectors)
-        if not intended:
-            self._catalogue.intend(writing)
-        self._store.delete(some)
-        self.drop(rest)
-        self._catalogue.apply(updates)
-        self.commits += bool(writing)
-        return set(missing)
-
-    @property
-    def _batch_texts(self) -> int:
-        least, most = BATCH_TEXTS
-        return min(max(least, round(self._embedder.rate * BATCH_S)), most)
-
-    def _reused(self, leaving: Sequence[str], keys: Sequence[str]) -> dict[str, Vector]:
-        """Return the vectors that exist already: in any row of any file, or of rows that vanished lately.
-
-        The vectors of the rows `leaving` are kept as those of vanished ones. A row that gets another text under the same id
-        is one of them: a heading came before it, or went.
-        """
-        if not leaving and not keys:
-            return {}
-        kept, found = self._store.look_up(leaving, keys)
-        if kept:
-            self._vanished.put(kept, self._clock())
-        vectors = dict(found)
-        missing = [key for key in keys if key not in vectors]
-        if missing:
-            vectors.update(self._vanished.get(missing))
-        return vectors
+    def _tell(self, handled: Sequence[Origin]) -> None:
+        """Note in the archive of conversations what is in the index now."""
+        exchanges = [origin for origin in handled if is_archived(origin.path)]
+        if exchanges:
+            self._conversations.done(exchanges)
 
 
-def _parts(rows: Sequence[Row], missing: set[str], texts: int) -> Iterator[Sequence[Row]]:
-    """Split rows so that a part needs at most a batch of new vectors: what is embedded is soon durable."""
-    start, fresh = 0, set[str]()
-    for at, row in enumerate(rows):
-        if row.vector_key in missing:
-            fresh.add(row.vector_key)
-        if len(fresh) >= texts or at - start + 1 >= BATCH_ROWS:
-            yield rows[start : at + 1]
-            start, fresh = at + 1, set()
-    if start < len(rows):
-        yield rows[start:]
+def _for_good(enough: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a question that stays answered with yes: nothing may be done after what was left."""
+    said = False
+
+    def ask() -> bool:
+        nonlocal said
+        said = said or enough()
+        return said
+
+    return ask
 
 
 def _outcome(update: Update, embedded: set[str]) -> Outcome:

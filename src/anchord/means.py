@@ -6,16 +6,20 @@ An index can still be made with what an older configuration said. It is then kep
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.conversations import Wanted
-from anchord.adapters.embedder import WorkerEmbedder
+from anchord.adapters.embedder import LocalEmbedder, Options
 from anchord.adapters.hashing import HashEmbedder
-from anchord.adapters.models import ModelFiles, find_model
-from anchord.adapters.tokenizer import TokenCounter
+from anchord.adapters.models import ModelFiles, counted_by
+from anchord.adapters.prepared import INT8
+from anchord.adapters.tokenizer import TokenCounter, counter_of
 from anchord.chunkers.sentences import sentence_version
 from anchord.chunkers.symbols import grammar_versions
 from anchord.config import Config, chunking_by_kind
@@ -24,6 +28,9 @@ from anchord.core.recipe import Plans, Recipe, plans_of
 from anchord.errors import AnchordError, EmbedderError
 from anchord.model import Root, Vector
 
+if TYPE_CHECKING:
+    from anchord.adapters.served import ServedEmbedder
+
 _MADE_WITH = "made with"
 """The catalogue's note of provider, model and the model's own identity, by line."""
 
@@ -31,18 +38,26 @@ _MADE_WITH = "made with"
 class LostModel:
     """Stands for a model that rows were made with and that is not on this machine any more."""
 
-    state, embedded = "lost", 0
+    state, embedded, why = "lost", 0, ""
 
     def __init__(self, name: str, identity: str, dimension: int) -> None:
         """Remember what was lost."""
         self.name, self.model, self.dimension, self.rate = name, identity, dimension, 0.0
 
-    def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - no lanes here
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - no lanes here
         """Refuse."""
         raise EmbedderError(
             f"the model `{self.name}` that this index was made with has changed or is gone",
             "a new index is being built; until then search with --mode text",
         )
+
+    def stream(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Refuse."""
+        yield dict(enumerate(self.embed(texts)))
+
+    def describe(self) -> dict[str, object]:
+        """Tell nothing more."""
+        return {}
 
     def rest(self) -> None:
         """Nothing to end."""
@@ -51,7 +66,7 @@ class LostModel:
         """Nothing to close."""
 
 
-AnyEmbedder = WorkerEmbedder | HashEmbedder | LostModel
+AnyEmbedder: TypeAlias = "LocalEmbedder | ServedEmbedder | HashEmbedder | LostModel"
 
 
 @dataclass
@@ -66,7 +81,7 @@ class Means:
     @cached_property
     def count(self) -> TokenCounter:
         """Return the counter of the model's tokens."""
-        return TokenCounter(self.model.tokenizer)
+        return counter_of(self.model.tokenizer)
 
     @property
     def dimension(self) -> int:
@@ -94,23 +109,34 @@ def wanted_of(config: Config) -> Wanted:
     return Wanted(config.privacy.redact, bool(config.chunking.summaries))
 
 
-def find_means(config: Config, roots: Sequence[Root]) -> Means:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What means are found by."""
+
+    config: Config
+    roots: Sequence[Root]
+    models: Path
+    """Where exported models are kept."""
+
+
+def find_means(given: Given) -> Means:
     """Return what the configuration says.
 
     Raises:
         ConfigError: there is no such model.
     """
-    return _means(config, roots, config.embedding.provider, config.embedding.model)
+    keys = given.config.embedding
+    return _means(given, keys.provider, keys.model, keys.precision)
 
 
-def means_for(catalogue: SqliteCatalogue, wanted: Means, config: Config, roots: Sequence[Root]) -> Means:
+def means_for(catalogue: SqliteCatalogue, wanted: Means, given: Given) -> Means:
     """Return what the rows of a catalogue are made with: mostly what is wanted."""
     noted = catalogue.noted(_MADE_WITH).split("\n")
     if len(noted) != 4 or (noted[:2] == [wanted.provider, wanted.model.name] and noted[2] == wanted.embedder.model):
         return wanted
     provider, name, identity, dimension = noted
     try:
-        found = _means(config, roots, provider, name)
+        found = _means(given, provider, name, INT8 if identity.endswith(f"/{INT8}") else "fp32")
     except AnchordError:
         found = wanted
     if found.embedder.model == identity:
@@ -136,13 +162,20 @@ def cutting_plans(config: Config, roots: Sequence[Root], window: int) -> Plans:
     return plans_of(window, {"": chunking_by_kind(config), **own})
 
 
-def _means(config: Config, roots: Sequence[Root], provider: str, name: str) -> Means:
-    model = find_model(name)
+def _means(given: Given, provider: str, name: str, precision: str) -> Means:
+    config, roots, keys = given.config, given.roots, given.config.embedding
+    model = counted_by(provider, name, keys.max_tokens)
     embedder: AnyEmbedder
     if provider == "hash":
         embedder = HashEmbedder()
+    elif provider == "openai":
+        from anchord.adapters.served import ServedEmbedder, Server  # noqa: PLC0415 - 13 MB that few need
+
+        server = Server(keys.url, os.environ.get(keys.api_key_env, ""), keys.dimension, keys.query_prefix, keys.text_prefix)
+        embedder = ServedEmbedder(name, server, model.tokenizer, given.models)
     else:
-        embedder = WorkerEmbedder(model, config.embedding.threads, config.embedding.idle_unload_s)
+        growth = keys.max_growth_mb * 1_000_000
+        embedder = LocalEmbedder(model, Options(given.models, precision, keys.threads, keys.idle_unload_s, growth))
     tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
     reader = wanted_of(config).reader
     readers = {root.name: reader for root in roots if root.kind == "conversations"}

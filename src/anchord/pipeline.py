@@ -18,14 +18,14 @@ from typing import TypeVar
 
 import structlog
 
+from anchord.adapters.power import on_battery
 from anchord.barrier import Barrier
 from anchord.config import Config
-from anchord.core.suspects import Suspects
-from anchord.errors import AnchordError, EmbedderError, StoreDamagedError, StoreError
+from anchord.errors import AnchordError, StoreDamagedError, StoreError
 from anchord.generation import Building, Order, discard, left_over, needed
 from anchord.model import Action, Origin, Outcome, Root
 from anchord.survey import Survey
-from anchord.tally import Tally, log_outcome
+from anchord.tally import Pace, Tally, log_outcome
 from anchord.upkeep import Upkeep
 from anchord.workspace import Writer
 
@@ -49,6 +49,7 @@ class Counters:
     done: int = 0
     """Files that had an outcome."""
     work: Tally = field(default_factory=Tally)
+    pace: Pace = field(default_factory=Pace)
     last_commit: float | None = None
     last_verified: float | None = None
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
@@ -70,15 +71,17 @@ class Pipeline:
         self.paused = False
         self.busy_with = ""
         """The root whose files are being indexed."""
+        self.on_battery = False
+        """Whether the backlog waits for mains."""
         self.promoted: Callable[[], None] = lambda: None
         """Is called when a new generation serves."""
         self._writer = writer
         self._events = config.watch.mode != "poll"
+        self._spares_battery = config.embedding.on_battery == "pause"
         self._restart = restart
         self._barrier = Barrier()
         self._jobs: deque[Callable[[], None]] = deque()
         self._retries: dict[Origin, int] = {}
-        self._suspects = Suspects()
         self._resume_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
         self._errors = 0
@@ -114,6 +117,7 @@ class Pipeline:
         if self.started:
             self._thread.join()
         self.survey.roots.close()
+        self.upkeep.close()
         self._barrier.close()
         if self.building:
             self.building.close()
@@ -234,11 +238,11 @@ class Pipeline:
             return
         if survey.fresh:
             self._index(list(survey.fresh), lambda: self._stopping or self.paused)
-        elif survey.backlog:
+        elif survey.backlog and not self.on_battery:
             self._index(list(survey.backlog)[:_BACKLOG_FILES], self._backlog_should_wait)
         elif self._audit_due or now >= self._next_audit:
             self._audit()
-        elif self.building and now >= self._build_at:
+        elif self.building and now >= self._build_at and not self.on_battery:
             self._build(self.building)
         else:
             self._rest(now)
@@ -250,6 +254,8 @@ class Pipeline:
             self.add_root(root)
         for name in self.survey.roots.supervise():
             self.survey.reconcile(name)
+        # Whoever waits in `sync` asked for it by name.
+        self.on_battery = self._spares_battery and not self._barrier.waiting and on_battery()
         if self.upkeep.is_too_large():
             self._restart("its memory grew over [store] max_memory_mb")
 
@@ -261,30 +267,16 @@ class Pipeline:
         self._barrier.name({*self.survey.fresh, *self.survey.backlog}, newest)
 
     def _index(self, origins: list[Origin], enough: Callable[[], bool]) -> None:
-        origins = self._suspects.choose(origins)
         self.busy_with = origins[0].root
         commits = self.commits
         try:
             for outcome in self._writer.indexer.index(origins, enough, self.survey.gone):
                 self._take_outcome(outcome)
-        except EmbedderError as error:
-            suspect = self._suspects.failed(origins)
-            if suspect and not self._stopping:
-                self._condemn(suspect, error)
-            raise
         finally:
             self.busy_with = ""
             self._barrier.release()
-        self._suspects.worked(origins)
         self._worked(commits)
         self.upkeep.fold_if_due()
-
-    def _condemn(self, origin: Origin, error: EmbedderError) -> None:
-        """Name the file that makes the embedder fail, if the embedder works otherwise."""
-        with suppress(EmbedderError):
-            self._writer.means.embedder.embed(["a harmless text"])
-            self._writer.indexer.refuse(origin, f"{error.message}: not indexed until it changes")
-            self._finish(origin)
 
     def _worked(self, commits: int) -> None:
         if self.commits > commits:
@@ -293,7 +285,9 @@ class Pipeline:
 
     def _backlog_should_wait(self) -> bool:
         """Whether to leave the rest of a batch: to stop, to pause, or because something fresher came."""
-        return self._stopping or self.paused or bool(self.survey.hinted or self._jobs or self._barrier.called)
+        if self._stopping or self.paused or self.on_battery or self._jobs or self._barrier.called:
+            return True
+        return bool(self.survey.fresh) or self.survey.pressing(time.monotonic())
 
     def _take_outcome(self, outcome: Outcome) -> None:
         origin, counters, survey = outcome.origin, self.counters, self.survey
@@ -306,6 +300,7 @@ class Pipeline:
             outcome = replace(outcome, action=Action.MOVED, reason=f"moved from {survey.moved[origin]}")
         self._finish(origin)
         counters.done += 1
+        counters.pace.step(time.monotonic())
         counters.work.add(outcome)
         if first is not None and (outcome.upserted or outcome.deleted):
             counters.latencies_ms.append((time.monotonic() - first) * 1000)
@@ -332,6 +327,7 @@ class Pipeline:
             return
         for outcome in building.step(self._backlog_should_wait):
             self.counters.work.add(outcome)
+            self.counters.pace.step(time.monotonic())
             self.counters.done += 1
         self._worked(self.commits)
         if building.waits_for:
@@ -351,6 +347,7 @@ class Pipeline:
         if self.upkeep.checked_at is not None:
             self.counters.last_verified = max(self.upkeep.checked_at, self.counters.last_verified or 0.0)
         self._writer.means.embedder.rest()
+        self.upkeep.rest()
         self._sleep(min(self.survey.next_at(), self._next_supervise))
 
     def _sleep(self, until: float) -> None:

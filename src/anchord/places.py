@@ -76,6 +76,11 @@ class Places:
         return self.data / "vectors.sqlite"
 
     @property
+    def models(self) -> Path:
+        """Return the folder of models that were made ready for this machine."""
+        return self.data / "models"
+
+    @property
     def log_file(self) -> Path:
         """Return the log of a daemon in the background."""
         return self.log / "anchord.log"

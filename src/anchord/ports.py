@@ -155,13 +155,20 @@ class Embedder(Protocol):
 
     @property
     def rate(self) -> float:
-        """Texts a second in the last batch; 0 when nothing was embedded yet."""
+        """Texts a second lately; 0 when nothing was embedded yet."""
 
-    def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
-        """Return a vector a text, of length one. Urgent texts (a query) go before a backfill.
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:
+        """Return a vector a text, of length one; of zeros for a text that the model cannot embed. Queries go before texts.
 
         Raises:
             EmbedderError: no vectors can be had now.
+        """
+
+    def stream(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Yield batch by batch what is made, as number of a text -> its vector, in any order; after a batch one can stop.
+
+        Raises:
+            EmbedderError: no more can be had now; what was yielded counts.
         """
 
 

@@ -42,14 +42,15 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
         params.root, params.path, params.kind, params.section, params.room, params.session,
         moment(params.since, now), moment(params.until, now, end=True),
     )  # fmt: skip
-    hits = search(Question(params.query, params.mode, filters), reader.store, reader.means.embedder, catalogue)
-    groups = grouped(hits, params.k)
+    found = search(Question(params.query, params.mode, filters), reader.store, reader.means.embedder, catalogue)
+    groups = grouped(found.hits, params.k)
     told = [Origin(hit.row.root, hit.row.path) for group in groups for hit in group if is_archived(hit.row.path)]
     carriers: Mapping[Origin, str] = {}
     if told:
         with open_archive_of(reader) as archive:
             carriers = archive.carriers_of(told) if archive else {}
-    return {"query": params.query, "mode": params.mode, "groups": [[_hit(hit, paths, carriers) for hit in g] for g in groups]}
+    told_groups = [[_hit(hit, paths, carriers) for hit in group] for group in groups]
+    return {"query": params.query, "mode": params.mode, "note": found.note, "groups": told_groups}
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from anchord.errors import EmbedderError
 from anchord.model import Filters, Hit, Origin, Scored
 from anchord.ports import Catalogue, Embedder, Store
 
@@ -26,17 +27,36 @@ class Question:
     filters: Filters = field(default_factory=Filters)
 
 
-def search(question: Question, store: Store, embedder: Embedder, catalogue: Catalogue) -> list[Hit]:
-    """Return hits, best first, with the lines they have now; rows that left their file since are not among them."""
-    text, mode, filters = question.text, question.mode, question.filters
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found, best first, and what is to be said of it."""
+
+    hits: tuple[Hit, ...]
+    note: str = ""
+
+
+def search(question: Question, store: Store, embedder: Embedder, catalogue: Catalogue) -> Answer:
+    """Return hits, best first, with the lines they have now; rows that left their file since are not among them.
+
+    While no vector of the query can be had, a hybrid search goes by words alone, and says so.
+
+    Raises:
+        EmbedderError: a search by vectors alone cannot be done now.
+    """
+    text, mode, filters, note = question.text, question.mode, question.filters, ""
     near: Sequence[Scored] = ()
     if mode != "text" and text.strip():
-        near = store.nearest(embedder.embed([text], urgent=True)[0], CANDIDATES, filters)
+        try:
+            near = store.nearest(embedder.embed([text], query=True)[0], CANDIDATES, filters)
+        except EmbedderError as error:
+            if mode == "vector":
+                raise
+            mode, note = "text", f"found by words alone: {error.message}"
     words = store.matching(text, CANDIDATES, filters) if mode != "vector" else ()
     hits = fuse(near, words, {"vector": 1.0, "text": 0.0}.get(mode, VECTOR_SHARE))
     spots = catalogue.spots([hit.row.id for hit in hits])
     placed = [(hit, spots[hit.row.id]) for hit in hits if hit.row.id in spots]
-    return [replace(hit, start_line=spot.start_line, end_line=spot.end_line) for hit, spot in placed]
+    return Answer(tuple(replace(hit, start_line=spot.start_line, end_line=spot.end_line) for hit, spot in placed), note)
 
 
 def fuse(near: Sequence[Scored], words: Sequence[Scored], vector_share: float) -> list[Hit]:

@@ -62,6 +62,7 @@ class Status:
             "files": sum(files for files, _ in counts.values()),
             "chunks": store.rows,
             "pending": pipeline.pending,
+            "left_s": counters.pace.left_s(pipeline.pending),
             "failed": self.failures(catalogue),
             "embedded_total": counters.work.embedded,
             "reused_total": counters.work.reused,
@@ -77,6 +78,8 @@ class Status:
                 "provider": means.provider,
                 "model": means.model.name,
                 "rate": round(embedder.rate, 1),
+                "why": embedder.why,
+                **embedder.describe(),
             },
             "store": {"rows": store.rows, "fragments": store.fragments, "versions": store.versions, "bytes": store.bytes},
             "upkeep": {
@@ -84,6 +87,7 @@ class Status:
                 "seconds": round(pipeline.upkeep.seconds, 2),
                 "mended": pipeline.upkeep.mended,
             },
+            "on_battery": pipeline.on_battery,
             "generation": self._generation(),
             "repairs": list(self._writer.repairs),
             "rss_bytes": self._process.memory_info().rss,
@@ -107,7 +111,7 @@ class Status:
             reasons.append(f"the model {self._writer.means.model.name} of this index is gone: only text can be searched until")
         if reasons:
             return "degraded", reasons
-        if pipeline.paused:
+        if pipeline.paused or (pipeline.on_battery and (pipeline.survey.backlog or pipeline.building)):
             return "paused", []
         if not all(state.scanned for state in states):
             return "scanning", []
@@ -137,6 +141,7 @@ class Status:
         return {
             "state": self.state()[0],
             "pending": pipeline.pending,
+            "left_s": pipeline.counters.pace.left_s(pipeline.pending),
             "done": pipeline.counters.done,
             "embedded_total": pipeline.counters.work.embedded,
             "rate": round(self._writer.means.embedder.rate, 1),

@@ -54,6 +54,7 @@ class Survey:
         self.roots = RootWatch(writer.roots, self.hint)
         self._writer = writer
         self._config = config
+        self._settle_s = config.settle_ms / 1000
         self._settling = Settling(config.settle_ms / 1000, config.max_wait_ms / 1000)
         self._hints: dict[Origin, float] = {}
         self._let_go: dict[str, deque[tuple[float, int]]] = {}
@@ -84,6 +85,13 @@ class Survey:
         return bool(self._hints)
 
     # In the writer's thread
+
+    def pressing(self, now: float) -> bool:
+        """Whether something fresh is due by now: the backlog should make room for it."""
+        with self.wake:
+            oldest = next(iter(self._hints.values()), None)
+        settled = self._settling.next_at()
+        return (oldest is not None and oldest + self._settle_s <= now) or (settled is not None and settled <= now)
 
     def next_at(self) -> float:
         """Return when something is due next, by the steady clock."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,10 @@ import structlog
 from anchord.model import Outcome, printable
 
 log = structlog.get_logger()
+
+_MARK_S = 1.0
+_LATELY_S = 60.0
+_LEAST_MARKS = 3
 
 
 @dataclass(slots=True)
@@ -54,6 +58,30 @@ class Tally:
             "deleted": self.deleted,
             "actions": dict(self.actions),
         }
+
+
+class Pace:
+    """How fast files were handled lately, and so how long the others will take. Times are of the steady clock."""
+
+    def __init__(self) -> None:
+        """Begin with nothing known."""
+        self._marks: deque[tuple[float, int]] = deque()
+        self._done = 0
+
+    def step(self, now: float) -> None:
+        """Note a handled file."""
+        self._done += 1
+        if not self._marks or now - self._marks[-1][0] >= _MARK_S:
+            self._marks.append((now, self._done))
+        while now - self._marks[0][0] > _LATELY_S:
+            self._marks.popleft()
+
+    def left_s(self, waiting: int) -> float | None:
+        """Return the seconds that so many files will take; None while nobody can know."""
+        if not waiting or len(self._marks) < _LEAST_MARKS:
+            return None
+        (began, first), (ended, last) = self._marks[0], self._marks[-1]
+        return round(waiting * (ended - began) / (last - first), 1)
 
 
 def log_outcome(outcome: Outcome) -> None:

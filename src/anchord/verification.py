@@ -206,7 +206,9 @@ def _wrong(chosen: Sequence[tuple[str, Origin, str]], store: Store, embedder: Em
     stored = store.row_vectors([chunk_id for chunk_id, _, _ in chosen])
     fresh = embedder.embed([text for _, _, text in chosen])
     for (chunk_id, origin, _), vector in zip(chosen, fresh, strict=True):
-        if chunk_id in stored and not cosine(stored[chunk_id], vector) >= _MIN_COSINE:  # As well when it is no number.
+        if chunk_id not in stored or not (any(stored[chunk_id]) or any(vector)):  # Zeros: what the model cannot embed.
+            continue
+        if not cosine(stored[chunk_id], vector) >= _MIN_COSINE:  # As well when it is no number.
             yield Difference(Kind.VECTOR, origin, chunk_id)
 
 

@@ -19,7 +19,7 @@ from anchord.adapters.lock import WriterLock
 from anchord.adapters.vanished import VanishedVectors
 from anchord.config import Config
 from anchord.indexer import Indexer
-from anchord.means import Means, find_means, held_means, means_for, wanted_of
+from anchord.means import Given, Means, find_means, held_means, means_for, wanted_of
 from anchord.model import Root
 from anchord.places import Places
 from anchord.ports import World
@@ -112,7 +112,8 @@ def open_reader(places: Places, config: Config) -> Reader:
     catalogue = SqliteCatalogue(places.catalogue, read_only=True)
     asked = load_asked(places.asked)
     roots = gather_roots(config, asked.roots, (), places.own)
-    means = means_for(catalogue, find_means(config, roots), config, roots)
+    given = Given(config, roots, places.models)
+    means = means_for(catalogue, find_means(given), given)
     store = LanceStore(store_uri(places, config), means.dimension, "", read_only=True)
     by_name = {root.name: root for root in roots}
     archive = Archive(places.conversations, read_only=True) if places.conversations.exists() else None
@@ -139,8 +140,9 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         catalogue = open_catalogue(places, repairs)
         undo.callback(catalogue.close)
         roots = gather_roots(config, asked.roots, paths, places.own, kind)
-        wanted = find_means(config, roots)
-        means = means_for(catalogue, wanted, config, roots) if is_local(uri) else wanted
+        given = Given(config, roots, places.models)
+        wanted = find_means(given)
+        means = means_for(catalogue, wanted, given) if is_local(uri) else wanted
         was_clean = catalogue.noted("clean") == "1"
         store = open_table(places, uri, means, repairs, was_clean=was_clean)
         means.note_in(catalogue)

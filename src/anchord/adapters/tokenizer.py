@@ -7,6 +7,7 @@ count would be 128.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -34,3 +35,18 @@ class TokenCounter:
             encodings = self._tokenizer.encode_batch_fast(missing, add_special_tokens=False)
             counts.update(zip(missing, map(len, encodings), strict=True))
         return [counts[text] for text in texts]
+
+    def once(self, texts: Sequence[str]) -> list[int]:
+        """Return the same for texts that will not come again; for any thread."""
+        return list(map(len, self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)))
+
+    @property
+    def special(self) -> int:
+        """Tokens that the model needs around a text."""
+        return int(self._tokenizer.num_special_tokens_to_add(is_pair=False))
+
+
+@lru_cache(maxsize=4)
+def counter_of(file: Path) -> TokenCounter:
+    """Return the counter of a tokenizer.json, one for all who ask."""
+    return TokenCounter(file)

@@ -121,11 +121,11 @@ def _origin(of: Places, config: Config, file: str) -> tuple[Origin, str]:
 
 
 def _plan(config: Config, document: Document, strategy: str) -> tuple[Plan, Path]:
-    from anchord.adapters.models import find_model
+    from anchord.adapters.models import counted_by
     from anchord.config import chunking_by_kind
     from anchord.core.recipe import plan_of
 
-    model = find_model(config.embedding.model)
+    model = counted_by(config.embedding.provider, config.embedding.model, config.embedding.max_tokens)
     return plan_of(model.window, chunking_by_kind(config, strategy)[document.kind]), model.tokenizer
 
 

@@ -129,10 +129,11 @@ def here(of: Places, folders: list[str], how: str = "") -> dict[str, Any]:
         try:
             if not writer.roots:
                 raise UsageError("there are no roots yet", "`anchord index FOLDER` indexes one, `anchord add FOLDER` keeps it")
-            task = bar.add_task("starting", total=None)
+            task = bar.add_task("starting", total=None, rate="")
 
             def show(done: int, total: int, doing: str) -> None:
-                bar.update(task, completed=done, total=total or None, description=doing)
+                rate = _rate(writer.means.embedder.rate)
+                bar.update(task, completed=done, total=total or None, description=doing, rate=rate)
 
             summary = bring_up_to_date(writer, folders, show, how)
             paths = {root.name: root.path for root in writer.roots}
@@ -159,10 +160,11 @@ def there(of: Places, client: Client, method: str, params: dict[str, Any]) -> di
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     with _bar() as bar, Client(of.socket) as watching:
-        task = bar.add_task("indexing", total=None)
+        task = bar.add_task("indexing", total=None, rate="")
         for progress in watching.progress():
             done = progress["done"]
-            bar.update(task, completed=done, total=done + progress["pending"], description=progress["state"])
+            total = done + progress["pending"]
+            bar.update(task, completed=done, total=total, description=progress["state"], rate=_rate(progress["rate"]))
             if not waiting.is_alive():
                 break
     waiting.join()
@@ -215,9 +217,14 @@ def _require_index(of: Places) -> None:
         raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
 
 
+def _rate(texts: float) -> str:
+    return f"{texts:.0f} texts/s" if texts else ""
+
+
 def _bar() -> Progress:
     """Return a progress bar; on anything but a terminal with colours it prints nothing."""
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     return Progress(*columns, console=err, transient=True, disable=not err.is_terminal or err.color_system is None)

@@ -90,6 +90,8 @@ def search(  # noqa: PLR0917 - one parameter an option
     if json:
         print_json(found)
         return
+    if found["note"]:
+        warn(found["note"])
     if not found["groups"]:
         warn("nothing found")
     for line in render.search_lines(found["groups"], os.getcwd()):

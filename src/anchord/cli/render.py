@@ -71,6 +71,7 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"  [yellow]building a new index ({escape(building['why'])}): {progress}[/]"
     for repair in report["repairs"]:
         yield f"  [yellow]at the start: {escape(repair)}[/]"
+    embedder = report["embedder"]
     width = max((len(root["name"]) for root in report["roots"]), default=0)
     for root in report["roots"]:
         watch = f"{root['watches']} watches" if root["watching"] else "polled"
@@ -80,10 +81,11 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         if talks := root.get("conversations"):
             counts = f"{talks['sessions']} conversations, {talks['exchanges']} exchanges in {counts}"
         yield f"  {escape(root['name']):<{width}}  {root['state']}  {counts}  [dim]{escape(root['path'])}[/]"
-    yield f"  pending {report['pending']}, failed {len(report['failed'])}, embedded {report['embedded_total']}, " + (
+    left = _left(report)
+    yield f"  pending {report['pending']}{left}, failed {len(report['failed'])}, embedded {report['embedded_total']}, " + (
         f"reused {report['reused_total']}, commits {report['commits_total']}"
     )
-    latency, store, embedder = report["latency_ms"], report["store"], report["embedder"]
+    latency, store = report["latency_ms"], report["store"]
     ages = [f"{name} {_age(report[key])} ago" for name, key in _AGES if report[key] is not None]
     if ages:
         yield f"  {', '.join(ages)}"
@@ -92,13 +94,31 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
     if report["overflows"]:
         yield f"  overflow {report['overflows']}: the system dropped events, and all was walked again"
     yield f"  store: {store['rows']} rows, {store['fragments']} fragments, {store['bytes'] / 1e6:.1f} MB"
-    yield f"  model: {escape(embedder['model'])} ({embedder['provider']}), {embedder['state']}"
+    yield f"  model: {escape(embedder['model'])} ({_runtime(embedder)}), {embedder['state']}"
+    yield from _embedding_notes(report)
     yield f"  memory {report['rss_bytes'] / 1e6:.0f} MB, CPU {report['cpu_s']:.1f} s"
     for failure in report["failed"]:
         yield f"  [yellow]{escape(failure['path'])}[/]: {escape(failure['reason'])}"
 
 
 _AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"), ("last verified", "last_verified_age_s"))
+
+
+def _left(report: dict[str, Any]) -> str:
+    return f" (about {_age(report['left_s'])} left, {report['embedder']['rate']:.0f} texts/s)" if report["left_s"] else ""
+
+
+def _embedding_notes(report: dict[str, Any]) -> Iterator[str]:
+    if report["embedder"]["why"]:
+        yield f"  [yellow]the model runs on torch: {escape(report['embedder']['why'])}[/]"
+    if report["on_battery"]:
+        yield "  [yellow]on battery: single saves are indexed, the backlog waits[/]"
+
+
+def _runtime(embedder: dict[str, Any]) -> str:
+    """Where the model runs, as far as is known: nothing is before the first text."""
+    known = (embedder["provider"], embedder.get("runtime"), embedder.get("device"), embedder.get("precision"))
+    return ", ".join(escape(str(part)) for part in known if part)
 
 
 def _place(hit: dict[str, Any], folder: str) -> str:

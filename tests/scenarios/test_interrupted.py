@@ -1,0 +1,94 @@
+"""A backlog makes room for what is fresher, in the middle of being embedded: nothing is lost, and nothing is embedded twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+from scenarios.conftest import Index
+
+from anchord.adapters.hashing import HashEmbedder
+from anchord.errors import EmbedderError
+from anchord.model import Action, Vector
+
+_FILES = 12
+
+
+class Stepwise(HashEmbedder):
+    """Makes one vector after another, remembers each text, and fails where it is told to."""
+
+    def __init__(self) -> None:
+        """Fail nowhere."""
+        super().__init__()
+        self.seen: Counter[str] = Counter()
+        self.fails_at = 0
+
+    def stream(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Yield one at a time."""
+        for number, text in enumerate(texts):
+            if self.fails_at and sum(self.seen.values()) == self.fails_at:
+                self.fails_at = 0
+                raise EmbedderError("it died")
+            self.seen[text] += 1
+            yield {number: self.embed([text])[0]}
+
+
+@pytest.fixture
+def stepwise(index: Index) -> Stepwise:
+    """Give the index an embedder that can be stopped after each text."""
+    index.close()
+    made = index.embedder = Stepwise()
+    index.open()
+    for n in range(_FILES):
+        index.write(f"{n}.md", f"# Note {n}\n\nWords of note {n}.\n")
+    return made
+
+
+def test_what_was_embedded_before_an_interruption_is_not_embedded_again(index: Index, stepwise: Stepwise) -> None:
+    due = index.indexer.reconcile("tree").due
+    for wanted in (3, 7):
+        outcomes = list(index.indexer.index(due, lambda wanted=wanted: sum(stepwise.seen.values()) >= wanted))
+        assert [o for o in outcomes if o.action is Action.INDEXED] == []
+    assert sum(stepwise.seen.values()) == 7
+    assert index.store.count() == 0, "what is left has no rows, and no intent that would need repair"
+    outcomes = index.sync()
+    assert len(outcomes) == _FILES
+    assert set(stepwise.seen.values()) == {1}
+    assert sum(outcome.embedded for outcome in outcomes) == _FILES, "each text counts, whenever it was embedded"
+    assert not index.verify().differences
+
+
+def test_once_it_is_interrupted_nothing_after_it_is_done(index: Index, stepwise: Stepwise) -> None:
+    due = index.indexer.reconcile("tree").due
+    answers = iter([*[False] * (_FILES + 2), True])
+    assert list(index.indexer.index(due, lambda: next(answers, False))) == []
+    assert sum(stepwise.seen.values()) == 3
+
+
+def test_an_interruption_after_the_last_text_is_none(index: Index, stepwise: Stepwise) -> None:
+    due = index.indexer.reconcile("tree").due
+    outcomes = list(index.indexer.index(due, lambda: sum(stepwise.seen.values()) >= _FILES))
+    assert len(outcomes) == _FILES
+
+
+def test_an_embedder_that_dies_in_a_batch_costs_no_text_twice(index: Index, stepwise: Stepwise) -> None:
+    stepwise.fails_at = 5
+    with pytest.raises(EmbedderError):
+        index.sync()
+    assert len(index.sync()) == _FILES
+    assert set(stepwise.seen.values()) == {1}
+    assert not index.verify().differences
+
+
+def test_a_large_file_is_kept_while_it_is_embedded(index: Index, stepwise: Stepwise, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anchord.committing.BATCH_TEXTS", (4, 4))
+    index.write("large.md", "\n\n".join(f"# Part {n}\n\n{f'word{n} ' * 150}" for n in range(20)))
+    stepwise.fails_at = 30
+    with pytest.raises(EmbedderError):
+        index.sync()
+    index.close()
+    index.open()  # As after a crash: what counts is what is on the disk.
+    index.sync()
+    assert max(stepwise.seen.values()) == 1
+    assert not index.verify().differences
