@@ -190,12 +190,12 @@ class FakeCatalogue:
         file = self.files.get(origin)
         if file is None:
             return None
-        return file.known if file.wanted is None else replace(file.known, settled=False, chunks=())
+        return file.known if file.wanted is None else file.known._replace(settled=False, chunks=())
 
     def overview(self, root: str, prefix: str) -> Mapping[str, Known]:
         """Return the known files below a prefix, without their chunks."""
         return {
-            origin.path: replace(file.known, settled=file.wanted is None, chunks=())
+            origin.path: file.known._replace(settled=file.wanted is None, chunks=())
             for origin, file in self.files.items()
             if origin.root == root and (not prefix or origin.path == prefix or origin.path.startswith(prefix + "/"))
         }
@@ -217,7 +217,7 @@ class FakeCatalogue:
                 continue
             same = before is not None and _words(before.known) == _words(known)
             since = before.since_ns if before and same else known.read_ns if known.problem else 0
-            self.files[update.origin] = _File(replace(known, settled=True), None, since)
+            self.files[update.origin] = _File(known._replace(settled=True), None, since)
 
     def seen(self, looks: Sequence[tuple[Origin, Fingerprint, int]]) -> None:
         """Note new fingerprints of known files."""
@@ -225,7 +225,7 @@ class FakeCatalogue:
         for origin, fingerprint, read_ns in looks:
             if origin in self.files:
                 file = self.files[origin]
-                file.known = replace(file.known, fingerprint=fingerprint, read_ns=read_ns)
+                file.known = file.known._replace(fingerprint=fingerprint, read_ns=read_ns)
 
     def doubt(self, origins: Sequence[Origin]) -> None:
         """Unsettle files; their chunks stay listed."""

@@ -223,7 +223,7 @@ def test_lines_that_are_not_the_chunks_are_found(writer: Writer) -> None:
     known = writer.catalogue.known(origin)
     assert isinstance(known, Known)
     (placed,) = known.chunks
-    moved = replace(known, chunks=(replace(placed, start_line=7, end_line=9),))
+    moved = known._replace(chunks=(replace(placed, start_line=7, end_line=9),))
     writer.catalogue.apply([Update(origin, moved, Diff((), (), (), 1, 0), (), "planted")])
     assert found(writer) == [(Kind.LINES, "a.md", placed.chunk_id)]
     assert_mends(writer, embedded=0)

@@ -154,4 +154,4 @@ def named(known: Known, refused: set[str]) -> Known:
     reason = f"lines {', '.join(lines)} end the embedding process: found by words alone; `anchord rebuild` tries again"
     if known.problem:
         reason = f"{known.problem.reason}; {reason}"
-    return replace(known, problem=Problem(reason, partial=True))
+    return known._replace(problem=Problem(reason, partial=True))

@@ -106,6 +106,7 @@ async def _serve(writer: Writer, config: Config) -> str:
     try:
         await loop.run_in_executor(pool, pipeline.start)
         await server.start()
+        pool.submit(methods.warm)
         log.info("daemon.ready", pid=os.getpid(), socket=str(writer.places.socket), roots=len(writer.roots))
         _notify("READY=1")
         while not ending.is_set():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from anchord.forgetting import forget, recall
 from anchord.generation import REBUILD, RECHUNK, Order, refuse_remote
 from anchord.ipc import protocol
 from anchord.ipc.protocol import Params
-from anchord.model import Root
+from anchord.model import Filters, Root
 from anchord.pipeline import Pipeline
 from anchord.queries import answer_dump, answer_explain, answer_search, answer_show
 from anchord.roots import add_to_config, gather_roots, list_roots, remove_from_config
@@ -84,6 +85,11 @@ class Methods:
         store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
         self._reader = replace(self._reader, means=writer.means, catalogue=writer.catalogue, store=store)
         self.status.store = store
+
+    def warm(self) -> None:
+        """Ask once by words, so that the first person who does so need not wait for what is loaded then."""
+        with suppress(AnchordError):
+            self._reader.store.matching("warm", 1, Filters())
 
     def reload(self) -> dict[str, Any]:
         """Follow the configuration's roots; what is the same stays as it is. Other keys take effect at the next start."""

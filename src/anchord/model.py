@@ -106,9 +106,11 @@ class Placed:
     end_line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What the catalogue holds of a file. `settled` is false between an intent and its confirmation."""
+class Known(NamedTuple):
+    """What the catalogue holds of a file. A tuple: a walk compares one for every file.
+
+    `settled` is false between an intent and its confirmation.
+    """
 
     fingerprint: Fingerprint
     read_ns: int

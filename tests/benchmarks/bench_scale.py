@@ -3,15 +3,15 @@
     python tests/benchmarks/bench_scale.py [--files N] [--profile] [--folder FOLDER]
 
 Makes FILES notes of one chunk each in nested folders of 100, in a git repository with one commit and a short `.gitignore`, in
-a new folder inside FOLDER (default: where temporary files go). All figures are of CPU, of this run, with warm caches; what is
-compared with the bare walk is measured right after it:
+a new folder inside FOLDER (default: where temporary files go). All figures are of CPU, of this run, with warm caches. A start
+is measured five times, each in a process of its own, right after a bare walk in the same process; told is the half of each:
 
-bare walk          `os.walk` and a stat of every file but git's own, in Python; the half of three
-git status         a second one, after the first has refreshed git's index; the half of three
+bare walk          `os.walk` and a stat of every file but git's own, in Python
+git status         a second one, after the first has refreshed git's index; the half of five
 first index        `anchord index FOLDER` with the embedder that needs no model
 nothing changed    the same command again, with its imports
-start              in this process, imports apart: opening everything as a writer, then comparing each root with the catalogue;
-                   the first time it is done. Below it, each done once more alone, what of it is the walk and what the catalogue
+start              imports apart: opening everything as a writer, then comparing each root with the catalogue. Below it, each
+                   done once more alone, what of it is the walk and what the catalogue
 
 `--profile` adds the 25 functions in which the comparison spends most of its time.
 """
@@ -20,18 +20,23 @@ from __future__ import annotations
 
 import argparse
 import cProfile
+import logging
+import multiprocessing
 import os
 import pstats
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
+import structlog
 from figures import git, megabytes, run, table
 from invented import write_notes
 
@@ -39,9 +44,11 @@ from anchord.config import parse_config
 from anchord.places import find_places
 from anchord.workspace import Writer, open_writer
 
+T = TypeVar("T")
+
 _SETTINGS = '[embedding]\nprovider = "hash"\n'
 _IGNORED = "build/\ndist/\n*.log\n*.tmp\n/private/\n"
-_TIMES = 3
+_TIMES = 5
 _RACY_S = 2.1
 _PROFILED = 25
 
@@ -67,14 +74,15 @@ def main() -> int:
         tree = base / "tree"
         _make(tree, range(given.files))
         indexed = [_index("first index", base, tree), _index("nothing changed", base, tree)]
-        _walk(tree)
-        bare = statistics.median(_cpu_of(lambda: _walk(tree)) for _ in range(_TIMES))
         git(tree, "status", "--porcelain")
         status = statistics.median(git(tree, "status", "--porcelain").cpu_s for _ in range(_TIMES))
-        due, started, profile = _start(base, profiled=given.profile)
-        steps = [Step("bare walk", bare), Step("git status", status), *indexed, *started]
+        starts = [_apart(_start, base) for _ in range(_TIMES)]
+        bare, *started = (_half([steps[number] for _, steps in starts]) for number in range(len(starts[0][1])))
+        due = sum(found for found, _ in starts)
+        steps = [bare, Step("git status", status), *indexed, *started]
+        profile = _profiled(base) if given.profile else None
         rows = [
-            (step.name, f"{step.cpu_s:.2f}", f"{1e6 * step.cpu_s / given.files:,.1f}", f"{step.cpu_s / bare:.2f}",
+            (step.name, f"{step.cpu_s:.2f}", f"{1e6 * step.cpu_s / given.files:,.1f}", f"{step.cpu_s / bare.cpu_s:.2f}",
              megabytes(step.rss_bytes) if step.rss_bytes is not None else "")
             for step in steps
         ]  # fmt: skip
@@ -119,12 +127,29 @@ def _index(name: str, base: Path, tree: Path) -> Step:
     return Step(name, ran.cpu_s, ran.rss_bytes)
 
 
-def _start(base: Path, *, profiled: bool) -> tuple[int, list[Step], pstats.Stats | None]:
-    """Start as the daemon does, and find nothing to do."""
-    process, due, places = psutil.Process(), 0, find_places({"ANCHORD_HOME": str(base / "home")})
+def _apart(job: Callable[[Path], T], base: Path) -> T:
+    """Run a job in a process of its own, so that nothing is warm of the one before."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _be_quiet) as pool:
+        return pool.submit(job, base).result()
+
+
+def _be_quiet() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
+def _half(steps: Sequence[Step]) -> Step:
+    sizes = [step.rss_bytes for step in steps if step.rss_bytes is not None]
+    size = int(statistics.median(sizes)) if sizes else None
+    return Step(steps[0].name, statistics.median(step.cpu_s for step in steps), size)
+
+
+def _start(base: Path) -> tuple[int, list[Step]]:
+    """Walk barely, then start as the daemon does, and find nothing to do."""
+    bare = Step("bare walk", _cpu_of(lambda: _walk(base / "tree")))
+    process = psutil.Process()
     before = Step("(this process before)", 0.0, process.memory_info().rss)
     began = time.process_time()
-    with closing(open_writer(places, parse_config(_SETTINGS, "bench"), [])) as writer:
+    with closing(_writer(base)) as writer:
         opened = Step("start: opening", time.process_time() - began, process.memory_info().rss)
         began = time.process_time()
         due = _reconcile(writer)
@@ -133,16 +158,19 @@ def _start(base: Path, *, profiled: bool) -> tuple[int, list[Step], pstats.Stats
         roots = [root.name for root in writer.roots]
         walking = Step("of comparing: the walk", _cpu_of(lambda: [writer.files.walk(root, "") for root in roots]))
         reading = Step("of comparing: the catalogue", _cpu_of(lambda: [writer.catalogue.overview(r, "") for r in roots]))
-        profile = _profile(writer) if profiled else None
-    return due, [before, opened, compared, both, walking, reading], profile
+    return due, [bare, before, opened, compared, both, walking, reading]
+
+
+def _writer(base: Path) -> Writer:
+    return open_writer(find_places({"ANCHORD_HOME": str(base / "home")}), parse_config(_SETTINGS, "bench"), [])
 
 
 def _reconcile(writer: Writer) -> int:
     return sum(len(writer.indexer.reconcile(root.name).due) for root in writer.roots)
 
 
-def _profile(writer: Writer) -> pstats.Stats:
-    with cProfile.Profile() as profile:
+def _profiled(base: Path) -> pstats.Stats:
+    with closing(_writer(base)) as writer, cProfile.Profile() as profile:
         _reconcile(writer)
     return pstats.Stats(profile, stream=sys.stdout)
 

@@ -104,7 +104,7 @@ def test_chunks_keep_their_order(catalogue: Catalogue) -> None:
 
 
 def test_numbers_of_any_file_system_come_back_whole(catalogue: Catalogue) -> None:
-    state = replace(known(), fingerprint=LATER)
+    state = known()._replace(fingerprint=LATER)
     keep(catalogue, A, state)
     assert catalogue.known(A) == state
 
@@ -118,8 +118,8 @@ def test_a_new_file_between_intent_and_confirmation_is_not_settled(catalogue: Ca
 def test_a_known_file_between_intent_and_confirmation_keeps_its_old_state_without_chunks(catalogue: Catalogue) -> None:
     state = known(chunk("x"))
     keep(catalogue, A, state)
-    catalogue.intend([update(A, replace(known(chunk("y")), digest="other", recipe="other"))])
-    assert catalogue.known(A) == replace(state, settled=False, chunks=())
+    catalogue.intend([update(A, known(chunk("y"))._replace(digest="other", recipe="other"))])
+    assert catalogue.known(A) == state._replace(settled=False, chunks=())
     assert wanted(catalogue) == {("y", A)}
 
 
@@ -198,7 +198,7 @@ def test_a_new_fingerprint_replaces_the_old_one_and_nothing_else(catalogue: Cata
     state = known(chunk("x"), problem=PARTIAL)
     keep(catalogue, A, state)
     catalogue.seen([(A, LATER, 9_000), (B, LATER, 9_000)])
-    assert catalogue.known(A) == replace(state, fingerprint=LATER, read_ns=9_000)
+    assert catalogue.known(A) == state._replace(fingerprint=LATER, read_ns=9_000)
     assert catalogue.known(B) is None
 
 
@@ -214,7 +214,7 @@ def test_a_doubted_file_is_not_settled_and_its_chunks_stay_listed(catalogue: Cat
     keep(catalogue, A, known(chunk("x", 3, 4)))
     keep(catalogue, B, known(chunk("y")))
     catalogue.doubt([A])
-    assert catalogue.known(A) == replace(known(), settled=False)
+    assert catalogue.known(A) == known()._replace(settled=False)
     assert catalogue.known(B) == known(chunk("y"))
     assert wanted(catalogue) == {("x", A), ("y", B)}
     assert catalogue.spots(["x"]) == {"x": Spot(A, 3, 4)}
@@ -266,8 +266,8 @@ def test_an_overview_leaves_chunks_out(catalogue: Catalogue) -> None:
     keep(catalogue, A, known(chunk("x"), chunk("y")))
     keep(catalogue, B, known(problem=BAD))
     assert catalogue.overview("notes", "") == {
-        "a.md": replace(known(), chunks=()),
-        "b.md": replace(known(problem=BAD), chunks=()),
+        "a.md": known()._replace(chunks=()),
+        "b.md": known(problem=BAD)._replace(chunks=()),
     }
 
 
@@ -275,7 +275,7 @@ def test_an_overview_shows_intents(catalogue: Catalogue) -> None:
     keep(catalogue, A, known(chunk("x")))
     catalogue.intend([update(A, known(chunk("x"), chunk("y"))), update(B, known(chunk("z")))])
     assert catalogue.overview("notes", "") == {
-        "a.md": replace(known(), settled=False),
+        "a.md": known()._replace(settled=False),
         "b.md": Known(UNSEEN, 0, "", "", settled=False),
     }
 
@@ -385,8 +385,8 @@ STEPS = st.lists(
 
 def step(catalogue: Catalogue, name: str, origin: Origin, state: Known | None) -> None:
     # Every file has chunks of its own, as ids are made of paths.
-    own = state and replace(
-        state, chunks=tuple(replace(c, chunk_id=f"{ORIGINS.index(origin)}{c.chunk_id}") for c in state.chunks)
+    own = state and state._replace(
+        chunks=tuple(replace(c, chunk_id=f"{ORIGINS.index(origin)}{c.chunk_id}") for c in state.chunks)
     )
     if name in ("intend", "both"):
         catalogue.intend([update(origin, own)])

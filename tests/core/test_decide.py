@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,19 +36,19 @@ CASES: dict[str, tuple[Verdict, Fingerprint | Absent | Problem, Known | None, De
     "a problem, known before": (IN, DENIED, KNOWN, Forget(DENIED.reason, DENIED)),
     "a problem, listed already": (IN, DENIED, REFUSED, Skip(DENIED.reason)),
     "a problem, listed but not confirmed": (
-        IN, DENIED, replace(REFUSED, settled=False), Forget(DENIED.reason, DENIED)
+        IN, DENIED, REFUSED._replace(settled=False), Forget(DENIED.reason, DENIED)
     ),
     "another problem than the listed one": (IN, Problem("a socket"), REFUSED, Forget("a socket", Problem("a socket"))),
     "too large, not known": (IN, LARGE, None, Forget(TOO_LARGE.reason, TOO_LARGE)),
     "too large, known when small": (IN, LARGE, KNOWN, Forget(TOO_LARGE.reason, TOO_LARGE)),
     "too large, listed already": (
-        IN, LARGE, replace(REFUSED, fingerprint=LARGE, problem=TOO_LARGE), Skip(TOO_LARGE.reason)
+        IN, LARGE, REFUSED._replace(fingerprint=LARGE, problem=TOO_LARGE), Skip(TOO_LARGE.reason)
     ),
     "exactly as large as the limit": (IN, SEEN._replace(size=LIMIT), None, Read("new file")),
     "a new file": (IN, SEEN, None, Read("new file")),
     "an empty new file": (IN, SEEN._replace(size=0), None, Read("new file")),
-    "not confirmed": (IN, SEEN, replace(KNOWN, settled=False), Read("an earlier change was not confirmed")),
-    "another recipe": (IN, SEEN, replace(KNOWN, recipe="r2"), Read("the recipe changed")),
+    "not confirmed": (IN, SEEN, KNOWN._replace(settled=False), Read("an earlier change was not confirmed")),
+    "another recipe": (IN, SEEN, KNOWN._replace(recipe="r2"), Read("the recipe changed")),
     "a problem is over": (IN, SEEN, REFUSED, Read("its size changed")),
     "another size": (IN, SEEN._replace(size=11), KNOWN, Read("its size changed")),
     "written": (IN, SEEN._replace(mtime_ns=WRITTEN - 5), KNOWN, Read("its time of writing changed")),
@@ -59,11 +57,11 @@ CASES: dict[str, tuple[Verdict, Fingerprint | Absent | Problem, Known | None, De
     "on another device": (IN, SEEN._replace(device=2), KNOWN, Read("its device changed")),
     "as it was": (IN, SEEN, KNOWN, Skip("size, times and inode are as when it was read")),
     "read with a partial problem": (
-        IN, SEEN, replace(KNOWN, problem=Problem("not UTF-8", partial=True)),
+        IN, SEEN, KNOWN._replace(problem=Problem("not UTF-8", partial=True)),
         Skip("size, times and inode are as when it was read"),
     ),
     "read and found binary": (
-        IN, SEEN, replace(KNOWN, problem=Problem("binary content: not indexed")),
+        IN, SEEN, KNOWN._replace(problem=Problem("binary content: not indexed")),
         Skip("size, times and inode are as when it was read"),
     ),
 }  # fmt: skip
@@ -75,7 +73,7 @@ def test_decision(verdict: Verdict, seen: Fingerprint | Absent | Problem, known:
 
 
 def test_a_file_refused_for_an_older_limit_is_read_once_it_fits() -> None:
-    refused = replace(KNOWN, fingerprint=LARGE, digest="", problem=TOO_LARGE)
+    refused = KNOWN._replace(fingerprint=LARGE, digest="", problem=TOO_LARGE)
     assert isinstance(decide(IN, LARGE, refused, "r", 2 * LIMIT), Read)
 
 
@@ -90,13 +88,13 @@ def test_a_fingerprint_is_trusted_when_it_was_old_enough_as_the_file_was_read(
 ) -> None:
     times = {"mtime_ns": 0, "ctime_ns": 0} | {changed: WRITTEN}
     seen = Fingerprint(10, times["mtime_ns"], times["ctime_ns"], 7, 1)
-    known = replace(KNOWN, fingerprint=seen, read_ns=WRITTEN + age_ns)
+    known = KNOWN._replace(fingerprint=seen, read_ns=WRITTEN + age_ns)
     assert isinstance(decide(IN, seen, known, "r", LIMIT), Skip) == trusted
 
 
 def test_a_file_from_the_future_is_read_each_time() -> None:
     seen = SEEN._replace(mtime_ns=10 * WRITTEN)
-    decision = decide(IN, seen, replace(KNOWN, fingerprint=seen), "r", LIMIT)
+    decision = decide(IN, seen, KNOWN._replace(fingerprint=seen), "r", LIMIT)
     assert decision == Read("changed too shortly before it was last read to trust its times")
 
 
@@ -105,10 +103,10 @@ FINGERPRINTS = st.builds(Fingerprint, *[st.integers(0, 3)] * 5)
 
 @given(FINGERPRINTS, FINGERPRINTS)
 def test_any_difference_in_the_fingerprint_is_read(before: Fingerprint, after: Fingerprint) -> None:
-    known = replace(KNOWN, fingerprint=before, read_ns=10 * RACY_NS)
+    known = KNOWN._replace(fingerprint=before, read_ns=10 * RACY_NS)
     assert isinstance(decide(IN, after, known, "r", LIMIT), Read) == (before != after)
 
 
 @given(FINGERPRINTS)
 def test_what_was_never_seen_equals_no_file(seen: Fingerprint) -> None:
-    assert isinstance(decide(IN, seen, replace(KNOWN, fingerprint=UNSEEN, read_ns=10 * RACY_NS), "r", LIMIT), Read)
+    assert isinstance(decide(IN, seen, KNOWN._replace(fingerprint=UNSEEN, read_ns=10 * RACY_NS), "r", LIMIT), Read)

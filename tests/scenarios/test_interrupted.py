@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import pytest
 from scenarios.conftest import Index
@@ -23,6 +24,10 @@ class Stepwise(HashEmbedder):
         super().__init__()
         self.seen: Counter[str] = Counter()
         self.fails_at = 0
+
+    def has_made(self, texts: int) -> bool:
+        """Say whether so many were made."""
+        return sum(self.seen.values()) >= texts
 
     def stream(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
         """Yield one at a time."""
@@ -48,7 +53,7 @@ def stepwise(index: Index) -> Stepwise:
 def test_what_was_embedded_before_an_interruption_is_not_embedded_again(index: Index, stepwise: Stepwise) -> None:
     due = index.indexer.reconcile("tree").due
     for wanted in (3, 7):
-        outcomes = list(index.indexer.index(due, lambda wanted=wanted: sum(stepwise.seen.values()) >= wanted))
+        outcomes = list(index.indexer.index(due, partial(stepwise.has_made, wanted)))
         assert [o for o in outcomes if o.action is Action.INDEXED] == []
     assert sum(stepwise.seen.values()) == 7
     assert index.store.count() == 0, "what is left has no rows, and no intent that would need repair"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -138,7 +139,13 @@ class SqliteCatalogue:
             where += " AND (path=? OR (path>=? AND path<?))"
             values += [low, low + b"/", low + b"0"]  # "0" is the byte after "/".
         rows = self._db.execute(f"SELECT path, {_COLUMNS} FROM files WHERE {where}", values)
-        return {os.fsdecode(path): _known(columns) for path, *columns in rows}
+        unpack = _FINGERPRINT.unpack
+        return {  # Written out: each call of a function here is made for every file at every start.
+            path.decode(_NAMES, "surrogateescape"): Known(
+                Fingerprint(*unpack(packed)), read_ns, digest, recipe, bool(settled), (), problem and _problem(problem, partial)
+            )
+            for path, packed, read_ns, digest, recipe, settled, problem, partial in rows
+        }
 
     def page(self, after: Origin | None, limit: int) -> Sequence[tuple[Origin, Known]]:
         """Return the next files by root and path, with their chunks."""
@@ -384,8 +391,11 @@ _COLUMNS = "fingerprint, read_ns, digest, recipe, wanted=applied, problem, parti
 
 def _known(columns: Sequence[Any], chunks: tuple[Placed, ...] = ()) -> Known:
     fingerprint, read_ns, digest, recipe, settled, problem, partial = columns
-    trouble = Problem(problem, bool(partial)) if problem is not None else None
-    return Known(_unpacked(fingerprint), read_ns, digest, recipe, bool(settled), chunks, trouble)
+    return Known(_unpacked(fingerprint), read_ns, digest, recipe, bool(settled), chunks, _problem(problem, partial))
+
+
+def _problem(text: str | None, partial: int) -> Problem | None:
+    return None if text is None else Problem(text, bool(partial))
 
 
 def _key(origin: Origin) -> tuple[str, bytes]:
@@ -396,6 +406,8 @@ def _origin(root: str, path: bytes) -> Origin:
     return Origin(root, os.fsdecode(path))
 
 
+_NAMES = sys.getfilesystemencoding()
+"""What `os.fsdecode` goes by, without its questions: an overview has hundreds of thousands of names."""
 _FINGERPRINT = struct.Struct("<qqqQQ")
 """Size, time of writing, time of change, inode, device: inodes of some file systems do not fit SQLite's signed 64 bits."""
 

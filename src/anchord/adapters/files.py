@@ -240,12 +240,10 @@ class _Walker:
         path = scope.path + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
         verdict = scope.verdict(entry.name, is_folder=is_folder)
-        if entry.is_symlink() and not verdict.included:
+        if not verdict.included:
             self._skipped += 1
-            if _leads_up(entry.path):
+            if entry.is_symlink() and _leads_up(entry.path):
                 self._folder_problems.append((path, _LOOP))
-        elif not verdict.included:
-            self._skipped += 1
         elif is_folder:
             self._enter(scope, entry, path)
         else:

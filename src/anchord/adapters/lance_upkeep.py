@@ -28,7 +28,7 @@ from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)
 _MANY_VERSIONS = 400
-_KEPT_OF_MANY = timedelta(minutes=1)
+_KEPT_OF_MANY = timedelta(seconds=20)
 """Every commit lists all versions: in a long rush of saves they would make it slower and slower."""
 _MANIFESTS_TRIED = 8
 MERGE_EVERY = 10
@@ -38,7 +38,7 @@ _ALL_PARTS = 1_000_000
 
 
 def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list[str]] = fold) -> list[str]:
-    """Fold small fragments, bring the indices up to date, drop versions older than ten minutes, or one where there are many.
+    """Fold small fragments, bring the indices up to date, drop versions older than ten minutes, or than seconds where they are many.
 
     Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. `passes` counts
     the calls: now and then what they left becomes one. `fold` says where it is done.

@@ -49,11 +49,13 @@ def note_of(root: str) -> str:
 
 def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Known], walk: Walk, recent: int = 0) -> bool:
     """Whether too much is missing: of a whole root, or of what was on a device of which nothing is seen any more."""
+    if not lost:
+        return False
     seen = {UNSEEN.device, walk.device, *(found.fingerprint.device for found in walk.found)}
     left = Counter(fingerprint.device for fingerprint in lost.values())
     before = Counter(each.fingerprint.device for each in known.values())
     by_device = any(must_hold(count, before[device], same_device=device in seen) for device, count in left.items())
-    return bool(lost) and (by_device or must_hold(len(lost) + recent, len(known) + recent, same_device=True))
+    return by_device or must_hold(len(lost) + recent, len(known) + recent, same_device=True)
 
 
 def missing(walk: Walk, known: Mapping[str, Known]) -> dict[str, Fingerprint]:
