@@ -212,6 +212,8 @@ def test_only_the_daemons_loop_and_named_places_catch_everything() -> None:
         "rows": 1,  # a file that breaks the parser
         "adapters.serving": 1,  # whatever a model raises
         "adapters.export": 1,  # whatever its export raises
+        "adapters.models": 1,  # whatever a tokenizer's file raises
+        "adapters.served": 1,  # in a thread, carried to whoever waits
         "ipc.server": 2,  # one bad call
     }
     found = {name_of(path): count for path in MODULES if (count := path.read_text("utf-8").count("except Exception as"))}

@@ -94,6 +94,8 @@ class Committer:
         missing = [key for key in keys if key not in vectors]
         if missing:
             vectors.update(self.world.vanished.get(missing))
+            nothing = bytes(4 * self.world.embedder.dimension)
+            vectors.update(dict.fromkeys(self.refused.intersection(missing), nothing))
         return vectors
 
     def _embed(self, texts: Mapping[str, str], enough: Callable[[], bool]) -> dict[str, Vector] | None:
@@ -112,10 +114,10 @@ class Committer:
                     return None
             done = True
         finally:
+            self._refuse(made)
             if not done:
                 self._keep(unkept)
                 self._ahead.update(made)
-        self._refuse(made)
         return made
 
     def _keep(self, vectors: dict[str, Vector]) -> None:

@@ -90,7 +90,7 @@ class Means:
 
     def note_in(self, catalogue: SqliteCatalogue) -> None:
         """Note in a catalogue what its rows are made with."""
-        catalogue.note(_MADE_WITH, "\n".join([self.provider, self.model.name, self.embedder.model, str(self.dimension)]))
+        catalogue.note(_MADE_WITH, "\n".join([self.provider, _line(self.model.name), self.embedder.model, str(self.dimension)]))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def find_means(given: Given) -> Means:
 def means_for(catalogue: SqliteCatalogue, wanted: Means, given: Given) -> Means:
     """Return what the rows of a catalogue are made with: mostly what is wanted."""
     noted = catalogue.noted(_MADE_WITH).split("\n")
-    if len(noted) != 4 or (noted[:2] == [wanted.provider, wanted.model.name] and noted[2] == wanted.embedder.model):
+    if len(noted) != 4 or (noted[:2] == [wanted.provider, _line(wanted.model.name)] and noted[2] == wanted.embedder.model):
         return wanted
     provider, name, identity, dimension = noted
     try:
@@ -154,6 +154,10 @@ def held_means(catalogue: SqliteCatalogue, means: Means, wanted: Means) -> Means
     made = means.recipe
     recipe = HeldRecipe(made.plans, made.model, made.tokenizer, made.of_roots, held=made_by)
     return Means(means.provider, means.model, means.embedder, recipe)
+
+
+def _line(name: str) -> str:
+    return " ".join(name.split("\n"))
 
 
 def cutting_plans(config: Config, roots: Sequence[Root], window: int) -> Plans:

@@ -142,6 +142,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         roots = gather_roots(config, asked.roots, paths, places.own, kind)
         given = Given(config, roots, places.models)
         wanted = find_means(given)
+        undo.callback(wanted.embedder.close)
         means = means_for(catalogue, wanted, given) if is_local(uri) else wanted
         was_clean = catalogue.noted("clean") == "1"
         store = open_table(places, uri, means, repairs, was_clean=was_clean)

@@ -24,6 +24,7 @@ import torch
 from anchord.adapters.onnx_worker import OnnxModel
 from anchord.adapters.prepared import CPU, FACTS, INT8, Facts, choose, machine, made_by
 from anchord.adapters.serving import Settings, settings, step_back
+from anchord.adapters.tokenizer import counter_of
 from anchord.adapters.torch_worker import embed, open_model
 
 _OPSET = 17
@@ -66,12 +67,17 @@ def main() -> None:
     except Exception as error:  # noqa: BLE001 - a model that cannot be exported is served as it is; the facts say so
         why = f"it cannot be exported ({_reason(error)})"
         facts = Facts(runtime="torch", why=why, made_by=made_by(), machine=machine())
+        for left in folder.iterdir():
+            left.unlink()
     (folder / FACTS).write_bytes(msgspec.json.encode(facts))
 
 
 def _prepare(given: Settings, folder: Path, precision: str) -> Facts:
     model = open_model(given.folder, CPU)
-    probes = [*_PROBES, _long(given.window // 2), _long(given.window)]
+    count = counter_of(Path(given.tokenizer))
+    probes = [
+        text for text in (*_PROBES, _long(given.window // 2), _long(given.window)) if count.once([text])[0] <= given.window
+    ]
     original = _Original(
         tuple(embed(model, [text], given.text_prefix, query=False) for text in probes),
         embed(model, [_QUESTION], given.query_prefix, query=True),

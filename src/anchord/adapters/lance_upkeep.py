@@ -38,7 +38,7 @@ _ALL_PARTS = 1_000_000
 
 
 def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list[str]] = fold) -> list[str]:
-    """Fold small fragments, bring the indices up to date, drop versions older than ten minutes, or than seconds where they are many.
+    """Fold small fragments, bring the indices up to date, drop versions older than ten minutes (seconds, of very many).
 
     Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. `passes` counts
     the calls: now and then what they left becomes one. `fold` says where it is done.

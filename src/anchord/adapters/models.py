@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +21,8 @@ _LONGEST = 8_192
 """A window is never taken to be longer: some files say 10^30 for "any"."""
 _TEXT_PROMPTS = ("document", "passage", "corpus")
 _BLOCK = 1 << 20
+_MATRIX = 2
+_SIZES = ("hidden_size", "dim", "d_model", "embedding_dim")
 _HINT = "give a bundled name (all-MiniLM-L6-v2), a folder with a sentence-transformers model, or an id in the hub's cache"
 
 
@@ -39,11 +43,9 @@ class ModelFiles:
 
     def identity(self) -> str:
         """Return the digest of what makes the vectors: the weights, and the files that say how to use them."""
-        files: list[Path] = []
-        for part in self.parts:
-            folder = self.folder / part
-            files += [*sorted(folder.glob("*.safetensors")), *sorted(folder.glob("*.json"))]
-        return digest_stream(_blocks(files))
+        kinds = ("*.safetensors", "*.json")
+        found = (file for part in self.parts for kind in kinds for file in (self.folder / part).glob(kind))
+        return digest_stream(_blocks(self.folder, sorted(found)))
 
 
 def find_model(name: str) -> ModelFiles:
@@ -65,12 +67,14 @@ def find_model(name: str) -> ModelFiles:
     if not any(first.glob("*.safetensors")):
         raise ConfigError(f"model `{name}` has no model.safetensors in {first}", f"other weights can hold code; {_HINT}")
     told = _json(folder / "config_sentence_transformers.json")
-    dimension = _dimension(folder, modules, first) if modules else 0
-    dimension = min(dimension, int(told.get("truncate_dim") or dimension))
+    dimension = _dimension(folder, modules, first)
+    dimension = min(dimension, _number(told.get("truncate_dim")) or dimension)
     if not dimension:
         raise ConfigError(f"model `{name}` does not say how long its vectors are", _HINT)
     query, text = _prefixes(told.get("prompts"))
     window = _window(first, tokenizer, (query, text))
+    if window < 1:
+        raise ConfigError(f"the prefixes of model `{name}` leave no room for a text", _HINT)
     parts = tuple(dict.fromkeys(["", *(path for _, path in modules)]))
     return ModelFiles(name, folder, window, dimension, tokenizer, query, text, parts)
 
@@ -102,15 +106,34 @@ def _modules(file: Path) -> list[tuple[str, str]]:
 def _dimension(folder: Path, modules: list[tuple[str, str]], first: Path) -> int:
     """Return what comes out of the last module that changes the size."""
     config = _json(first / "config.json")
-    found = int(config.get("hidden_size") or config.get("dim") or config.get("d_model") or config.get("embedding_dim") or 0)
+    found = next((size for key in _SIZES if (size := _number(config.get(key)))), 0)
     for kind, path in modules:
         own = _json(folder / path / "config.json")
         if kind == "Pooling":
-            size = int(own.get("embedding_dimension") or own.get("word_embedding_dimension") or found)
+            size = _number(own.get("embedding_dimension")) or _number(own.get("word_embedding_dimension")) or found
             found = size * max(1, _ways(own))
         elif kind == "Dense":
-            found = int(own.get("out_features") or found)
+            found = _number(own.get("out_features")) or found
+        elif kind == "StaticEmbedding":
+            found = _width(folder / path)
     return found
+
+
+def _width(folder: Path) -> int:
+    """Return the length of a static model's vectors, which its weights alone tell: the header is JSON after its own length."""
+    for file in sorted(folder.glob("*.safetensors")):
+        with file.open("rb") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = stream.read(min(size, _BLOCK))
+        with suppress(ValueError):
+            tensors = json.loads(header).values()
+            return next((each["shape"][1] for each in tensors if len(each.get("shape", ())) == _MATRIX), 0)
+    return 0
+
+
+def _number(value: object) -> int:
+    """Return a whole number above 0 as a file gives it; 0 for anything else."""
+    return int(value) if isinstance(value, int | float) and 0 < value < math.inf else 0
 
 
 def _ways(pooling: dict[str, Any]) -> int:
@@ -133,8 +156,11 @@ def _window(first: Path, tokenizer: Path, prefixes: tuple[str, str]) -> int:
     config = _json(first / "config.json")
     said = _json(first / "sentence_bert_config.json").get("max_seq_length")
     most = (config.get("max_position_embeddings"), _json(first / "tokenizer_config.json").get("model_max_length"))
-    longest = int(said or min([int(each) for each in most if each] or [256]))
-    count = counter_of(tokenizer)
+    longest = _number(said) or min([size for each in most if (size := _number(each))] or [256])
+    try:
+        count = counter_of(tokenizer)
+    except Exception as error:  # The library knows no narrower one.
+        raise ConfigError(f"{tokenizer} is no tokenizer that can be read", _HINT) from error
     return min(longest, _LONGEST) - count.special - max(count.once(prefixes))
 
 
@@ -165,8 +191,10 @@ def _json(file: Path) -> dict[str, Any]:
     return loaded if isinstance(loaded, dict) else {}
 
 
-def _blocks(files: list[Path]) -> Iterator[bytes]:
+def _blocks(folder: Path, files: list[Path]) -> Iterator[bytes]:
+    """Yield the files with their names and sizes, so that no byte can pass from one to another unseen."""
     for file in files:
+        yield f"\0{file.relative_to(folder)}\0{file.stat().st_size}\0".encode()
         with file.open("rb") as stream:
             while block := stream.read(_BLOCK):
                 yield block

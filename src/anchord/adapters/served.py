@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import threading
 import time
 from array import array
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import msgspec
@@ -27,9 +29,12 @@ import tenacity
 
 from anchord.adapters.tokenizer import counter_of
 from anchord.core.batches import batches
+from anchord.core.identity import fields_digest
 from anchord.core.isolate import isolate
 from anchord.errors import BatchFailedError, ConfigError, EmbedderError
 from anchord.model import Vector
+
+T = TypeVar("T")
 
 _BATCH = (8_192, 64)
 """Tokens and texts of a request."""
@@ -50,6 +55,9 @@ _NEVER = {
 }
 _HINT = "the daemon tries again by itself; search --mode text works meanwhile"
 _SIZES = "served.json"
+_LOOK_S = 0.1
+"""So often whoever waits for the server looks whether anchord is stopping."""
+_LONGEST_QUERY_PAUSE_S = 2.0
 _RATE_S = 60.0
 
 
@@ -94,29 +102,40 @@ class ServedEmbedder:
         self._kept = kept
         self._pause_s = pause_s
         self._busy = 0
+        self._closing = threading.Event()
+        self._one_asks = threading.Lock()
         self._done: deque[tuple[float, int]] = deque()
-        near = _is_near(httpx2.URL(server.url).host)
+        try:
+            near = _is_near(httpx2.URL(server.url).host)
+        except httpx2.InvalidURL as error:
+            raise ConfigError(f"embedding.url is no address: {error}", "use one like http://localhost:11434/v1") from None
+        if not server.key.isascii():
+            raise ConfigError("the key holds what no key holds", "see the variable that [embedding] api_key_env names")
         if server.key and not near and not server.url.startswith("https://"):
             raise ConfigError("the key would go over the network in clear", "use an https url under [embedding]")
         headers = {"Authorization": f"Bearer {server.key}"} if server.key else {}
         limits = httpx2.Limits(max_connections=_IN_FLIGHT + 2)
         self._client = httpx2.Client(headers=headers, timeout=_TIMEOUT, limits=limits, trust_env=not near)
-        self._pool = ThreadPoolExecutor(_IN_FLIGHT, "served")
 
-    @cached_property
+    @property
     def dimension(self) -> int:
         """Numbers in a vector: as configured, as remembered, or as the server says now.
 
         Raises:
             EmbedderError: nobody knows, and the server does not answer.
         """
+        with self._one_asks:
+            return self._dimension
+
+    @cached_property
+    def _dimension(self) -> int:
         return self._server.dimension or self._remembered().get(self._name) or self._asked_dimension()
 
     @property
     def model(self) -> str:
-        """Name the model, and what is put before its texts."""
-        prefixes = "".join(f"/{prefix}" for prefix in (self._server.query_prefix, self._server.text_prefix) if prefix)
-        return f"openai/{self._name}/{self.dimension}{prefixes}"
+        """Name the model, and what is put before its texts, in one line."""
+        own = fields_digest(self._name, self._server.query_prefix, self._server.text_prefix)
+        return f"openai/{own}/{self.dimension}"
 
     @property
     def rate(self) -> float:
@@ -142,7 +161,9 @@ class ServedEmbedder:
             EmbedderError: no vectors can be had now.
         """
         if query:
-            return [vector or bytes(4 * self.dimension) for vector in self._post(texts, query=True)]
+            asked = self._apart(lambda: self._post(texts, query=True))
+            self._wait([asked])
+            return asked.result()
         vectors = {number: vector for batch in self.stream(texts) for number, vector in batch.items()}
         return [vectors[number] for number in range(len(texts))]
 
@@ -154,28 +175,55 @@ class ServedEmbedder:
         """
         waiting = iter(batches(counter_of(self._tokenizer).once(texts), *_BATCH) if texts else [])
         flying: dict[Future[list[tuple[int, Vector | None]]], list[int]] = {}
-        try:
-            while True:
-                for batch in waiting:
-                    flying[self._pool.submit(self._isolated, [texts[number] for number in batch])] = batch
-                    if len(flying) >= _IN_FLIGHT:
-                        break
-                if not flying:
-                    return
-                for landed in wait(flying, return_when=FIRST_COMPLETED).done:
-                    numbers = flying.pop(landed)
+        failed: BaseException | None = None
+        while True:
+            while failed is None and len(flying) < _IN_FLIGHT and (batch := next(waiting, None)) is not None:
+                flying[self._apart(partial(self._isolated, [texts[number] for number in batch]))] = batch
+            if not flying:
+                break
+            for landed in self._wait(flying):
+                numbers, error = flying.pop(landed), landed.exception()
+                failed = failed or error
+                if error is None:
                     yield {numbers[index]: self._counted(vector) for index, vector in landed.result()}
-        finally:
-            for left in flying:
-                left.cancel()
+        if failed:
+            raise failed
 
     def rest(self) -> None:
         """Nothing to end."""
 
     def close(self) -> None:
         """Give up what is in flight."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._closing.set()
         self._client.close()
+
+    def _apart(self, job: Callable[[], T]) -> Future[T]:
+        """Run in a thread that nobody need wait for: neither whoever closes this, nor the end of the process."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(job())
+            except Exception as error:  # noqa: BLE001 - carried to whoever waits, who raises it again
+                future.set_exception(error)
+
+        if self._closing.is_set():
+            raise EmbedderError("anchord is stopping")
+        threading.Thread(target=run, name="served", daemon=True).start()
+        return future
+
+    def _wait(self, flying: Iterable[Future[T]]) -> set[Future[T]]:
+        """Return what landed.
+
+        Raises:
+            EmbedderError: this was closed meanwhile.
+        """
+        while True:
+            landed = wait(flying, _LOOK_S, FIRST_COMPLETED).done
+            if self._closing.is_set():
+                raise EmbedderError("anchord is stopping")
+            if landed:
+                return landed
 
     def _counted(self, vector: Vector | None) -> Vector:
         self.embedded += 1
@@ -190,12 +238,13 @@ class ServedEmbedder:
             self._done.popleft()
         return made
 
-    def _post(self, texts: Sequence[str], *, query: bool = False) -> list[Vector | None]:
+    def _post(self, texts: Sequence[str], *, query: bool = False) -> list[Vector]:
         """Ask, and ask again for a while."""
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_LaterError),
             stop=tenacity.stop_after_attempt(_QUERY_TRIES if query else _TRIES),
             wait=self._pause,
+            sleep=self._sleep,
             reraise=True,
         )
         self._busy += 1
@@ -206,7 +255,7 @@ class ServedEmbedder:
         finally:
             self._busy -= 1
         for vector in vectors:
-            if vector and len(vector) != 4 * self.dimension:
+            if len(vector) != 4 * self.dimension:
                 was = f"the server gives {len(vector) // 4} numbers a text, the index has {self.dimension}"
                 raise EmbedderError(
                     was, "another model answers under this name: change `model` or `dimension` under [embedding]"
@@ -216,10 +265,14 @@ class ServedEmbedder:
     def _pause(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         asked = error.pause_s if isinstance(error, _LaterError) else 0.0
-        growing = tenacity.wait_exponential_jitter(self._pause_s, _LONGEST_PAUSE_S, jitter=self._pause_s)
+        growing = tenacity.wait_exponential_jitter(multiplier=self._pause_s, max=_LONGEST_PAUSE_S, jitter=self._pause_s)
         return max(asked, growing(state))
 
-    def _ask(self, texts: Sequence[str], *, query: bool) -> list[Vector | None]:
+    def _sleep(self, seconds: float) -> None:
+        if self._closing.wait(seconds):
+            raise EmbedderError("anchord is stopping")
+
+    def _ask(self, texts: Sequence[str], *, query: bool) -> list[Vector]:
         prefix = self._server.query_prefix if query else self._server.text_prefix
         asked = {"model": self._name, "input": [prefix + text for text in texts], "encoding_format": "float"}
         try:
@@ -228,12 +281,14 @@ class ServedEmbedder:
             )
         except httpx2.TransportError as error:
             raise _LaterError(type(error).__name__) from None
+        except httpx2.HTTPError as error:
+            raise BatchFailedError(f"the embedding server's answer cannot be read ({type(error).__name__})", _HINT) from None
         except RuntimeError:  # The client was closed under us.
             raise EmbedderError("anchord is stopping") from None
         status = answer.status_code
         if status in _SOON:
             pause = _seconds(answer.headers.get("Retry-After", ""))
-            if pause > _MOST_ASKED_S:
+            if pause > (_LONGEST_QUERY_PAUSE_S if query else _MOST_ASKED_S):
                 raise EmbedderError(f"the embedding server asks for a pause of {pause:.0f} s", _HINT)
             raise _LaterError(f"status {status}", pause)
         if status in _NEVER:
@@ -254,11 +309,10 @@ class ServedEmbedder:
         except _LaterError as error:
             was = f"the embedding server does not answer ({error}), and nothing is known of its model yet"
             raise EmbedderError(was, "start it, or set `dimension` under [embedding]") from None
-        size = len(vector or b"") // 4
-        if not size:
-            raise EmbedderError("the embedding server gave no numbers", "see url and model under [embedding]")
-        self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._kept / _SIZES).write_bytes(msgspec.json.encode({**self._remembered(), self._name: size}))
+        size = len(vector) // 4
+        with suppress(OSError):  # Then it is asked again at the next start.
+            self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self._kept / _SIZES).write_bytes(msgspec.json.encode({**self._remembered(), self._name: size}))
         return size
 
 
@@ -271,22 +325,26 @@ class _Answer(msgspec.Struct):
     data: list[_Embedding]
 
 
-def _vectors(answer: Any, texts: int) -> list[Vector | None]:  # noqa: ANN401 - the library's response
-    """Return the vectors in the order of their texts, of length one; None for one without a direction."""
+def _vectors(answer: Any, texts: int) -> list[Vector]:  # noqa: ANN401 - the library's response
+    """Return the vectors in the order of their texts, of length one.
+
+    Raises:
+        BatchFailedError: it is no answer, or not for these texts, or has no direction for one of them.
+    """
     try:
         data = msgspec.json.decode(answer.content, type=_Answer).data
     except msgspec.MsgspecError:
         raise BatchFailedError("the embedding server's answer is none", _HINT) from None
     placed = {each.index: each.embedding for each in data}
-    if sorted(placed) != list(range(texts)):
+    if len(data) != texts or sorted(placed) != list(range(texts)):
         raise BatchFailedError("the embedding server answered for other texts than were asked", _HINT)
     return [_unit(placed[number]) for number in range(texts)]
 
 
-def _unit(numbers: Sequence[float]) -> Vector | None:
+def _unit(numbers: Sequence[float]) -> Vector:
     length = math.hypot(*numbers)
     if not math.isfinite(length) or not length:
-        return None
+        raise BatchFailedError("the embedding server gave no direction for a text", _HINT)
     return array("f", (number / length for number in numbers)).tobytes()
 
 
