@@ -31,6 +31,12 @@ def decide(
     return _decide_known(seen, known, recipe)
 
 
+def is_as_read(seen: Fingerprint, known: Known, recipe: str) -> bool:
+    """Whether a file is as it was when it was read and indexed, by this recipe."""
+    same = known.fingerprint == seen and known.settled and known.recipe == recipe
+    return same and bool(known.digest) and not _is_racy(seen, known)
+
+
 def _leave(known: Known | None, reason: str) -> Decision:
     return Forget(reason) if known else Skip(reason)
 
@@ -44,7 +50,7 @@ def _refuse(known: Known | None, problem: Problem) -> Decision:
 def _decide_known(seen: Fingerprint, known: Known | None, recipe: str) -> Decision:
     if known is None:
         return Read("new file")
-    if known.fingerprint == seen and known.settled and known.recipe == recipe and known.digest and not _is_racy(seen, known):
+    if is_as_read(seen, known, recipe):
         return _SAME
     reasons = {
         "an earlier change was not confirmed": not known.settled,

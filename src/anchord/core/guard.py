@@ -60,11 +60,11 @@ def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Known], wal
 
 def missing(walk: Walk, known: Mapping[str, Known]) -> dict[str, Fingerprint]:
     """Return the known files that a walk did not see and could have seen, as they were."""
-    seen = {found.path for found in walk.found} | {path for path, _ in walk.problems}
+    unseen = known.keys() - {found.path for found in walk.found} - {path for path, _ in walk.problems}
     return {
-        path: each.fingerprint
-        for path, each in known.items()
-        if path not in seen and not any(path.startswith(folder + "/") for folder in walk.unread)
+        path: known[path].fingerprint
+        for path in sorted(unseen)
+        if not any(path.startswith(folder + "/") for folder in walk.unread)
     }
 
 

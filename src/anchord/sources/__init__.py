@@ -47,6 +47,9 @@ _BINARY_SHARE = 0.1
 
 def kind_of(path: str) -> str | None:
     """Return the kind of a file by its name, None for one that is not known to be text."""
+    kind = _KINDS.get(path[path.rfind(".") :])
+    if kind and path[0] not in "./" and "/" not in path:  # An ordinary name, as a walk asks of: no more needs to be known.
+        return _NAMES.get(path.lower()) or kind
     name = path.rpartition("/")[2].lower()
     stem, dot, ending = name.rpartition(".")
     return _NAMES.get(name) or (_KINDS.get(dot + ending) if stem.strip(".") else None)
