@@ -800,7 +800,6 @@ def test_a_stream_that_is_left_leaves_nothing_behind(host: Host, embedder: Serve
     assert vectors_of(embedder, "a") == right("a")
 
 
-@pytest.mark.xfail(reason="DEFECT: a stream that is left leaves three requests in flight, and the next one sends four more")
 def test_streams_that_are_left_do_not_add_up_in_flight(host: Host, embedder: ServedEmbedder) -> None:
     gate, texts = threading.Event(), [text for length in (0, 50, 100, 150) for text in many(40, "long " * length)]
 

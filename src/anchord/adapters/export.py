@@ -78,13 +78,17 @@ def _prepare(given: Settings, folder: Path, precision: str) -> Facts:
     probes = [
         text for text in (*_PROBES, _long(given.window // 2), _long(given.window)) if count.once([text])[0] <= given.window
     ]
+    question = _QUESTION if count.once([_QUESTION])[0] <= given.window else "?"
     original = _Original(
         tuple(embed(model, [text], given.text_prefix, query=False) for text in probes),
-        embed(model, [_QUESTION], given.query_prefix, query=True),
+        embed(model, [question], given.query_prefix, query=True),
+        question,
     )
     exported, target = str(folder / "model.onnx"), str(folder / "model.int8.onnx")
     _export(model, exported)
     text = _long(given.window // 2)
+    while count.once([text])[0] > given.window:
+        text = text[: len(text) // 2]
     if precision == INT8:
         try:
             light, cosine = _checked(_quantized(exported, target, narrow=False), given, probes, original, precision)
@@ -104,10 +108,11 @@ def _prepare(given: Settings, folder: Path, precision: str) -> Facts:
 
 @dataclass(frozen=True, slots=True)
 class _Original:
-    """What the model itself says: of each probe alone, and of a question."""
+    """What the model itself says: of each probe alone, and of a question, which may be short."""
 
     vectors: tuple[bytes, ...]
     queried: bytes
+    question: str
 
 
 def _checked(file: str, given: Settings, probes: Sequence[str], original: _Original, precision: str) -> tuple[OnnxModel, float]:
@@ -123,7 +128,7 @@ def _checked(file: str, given: Settings, probes: Sequence[str], original: _Origi
     _require(cosine >= _LEAST_COSINE[precision], f"its vectors differ from the original's: cosine {cosine:.5f}")
     batched = min(map(_cosine, alone, together))
     _require(batched >= _LEAST_TOGETHER, f"a vector depends on the other texts of a batch: cosine {batched:.5f}")
-    queried = _cosine(light.embed([_QUESTION], query=True), original.queried)
+    queried = _cosine(light.embed([original.question], query=True), original.queried)
     _require(queried >= _LEAST_COSINE[precision], f"its vectors of queries differ: cosine {queried:.5f}")
     return light, cosine
 

@@ -103,6 +103,7 @@ class ServedEmbedder:
         self._pause_s = pause_s
         self._busy = 0
         self._closing = threading.Event()
+        self._slots = threading.BoundedSemaphore(_IN_FLIGHT)
         self._one_asks = threading.Lock()
         self._done: deque[tuple[float, int]] = deque()
         try:
@@ -176,16 +177,20 @@ class ServedEmbedder:
         waiting = iter(batches(counter_of(self._tokenizer).once(texts), *_BATCH) if texts else [])
         flying: dict[Future[list[tuple[int, Vector | None]]], list[int]] = {}
         failed: BaseException | None = None
-        while True:
-            while failed is None and len(flying) < _IN_FLIGHT and (batch := next(waiting, None)) is not None:
-                flying[self._apart(partial(self._isolated, [texts[number] for number in batch]))] = batch
-            if not flying:
-                break
-            for landed in self._wait(flying):
-                numbers, error = flying.pop(landed), landed.exception()
-                failed = failed or error
-                if error is None:
-                    yield {numbers[index]: self._counted(vector) for index, vector in landed.result()}
+        left = threading.Event()
+        try:
+            while True:
+                while failed is None and len(flying) < _IN_FLIGHT and (batch := next(waiting, None)) is not None:
+                    flying[self._apart(partial(self._isolated, [texts[number] for number in batch], left))] = batch
+                if not flying:
+                    break
+                for landed in self._wait(flying):
+                    numbers, error = flying.pop(landed), landed.exception()
+                    failed = failed or error
+                    if error is None:
+                        yield {numbers[index]: self._counted(vector) for index, vector in landed.result()}
+        finally:
+            left.set()  # What was not asked yet need not be.
         if failed:
             raise failed
 
@@ -230,8 +235,11 @@ class ServedEmbedder:
         self.refused += vector is None
         return bytes(4 * self.dimension) if vector is None else vector
 
-    def _isolated(self, texts: Sequence[str]) -> list[tuple[int, Vector | None]]:
-        made = list(isolate(texts, self._post, BatchFailedError))
+    def _isolated(self, texts: Sequence[str], left: threading.Event) -> list[tuple[int, Vector | None]]:
+        with self._slots:
+            if left.is_set():
+                raise EmbedderError("nobody waits for it any more")
+            made = list(isolate(texts, self._post, BatchFailedError))
         now = time.monotonic()
         self._done.append((now, len(texts)))
         while now - self._done[0][0] > _RATE_S:
