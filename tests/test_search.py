@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.adapters.hashing import HashEmbedder
-from anchord.model import UNSEEN, Diff, Filters, Known, Origin, Placed, Row, Scored, Update
+from anchord.errors import EmbedderError
+from anchord.model import UNSEEN, Diff, Filters, Known, Origin, Placed, Row, Scored, Update, Vector
 from anchord.search import CANDIDATES, MODES, Question, fuse, grouped, search
 
 
@@ -233,3 +234,33 @@ def test_no_more_candidates_are_asked_for_than_the_limit() -> None:
     for n in range(CANDIDATES + 10):
         shelf.put(f"{n:03}", f"word number{n}")
     assert len(search(Question("word", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits) == CANDIDATES
+
+
+# Without a model
+
+
+class Unable(HashEmbedder):
+    """Has no vectors just now."""
+
+    def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it refuses all
+        """Refuse."""
+        raise EmbedderError("the model is being made ready for this machine", "wait")
+
+
+def test_a_hybrid_search_goes_by_words_while_there_is_no_model_and_says_so(shelf: Shelf) -> None:
+    by_words = shelf.find("onions", "text")
+    shelf.embedder = Unable()
+    assert shelf.find("onions") == by_words
+    answer = search(Question("onions"), shelf.store, shelf.embedder, shelf.catalogue)
+    assert answer.note == "found by words alone: the model is being made ready for this machine"
+    assert [hit.cosine for hit in answer.hits] == [None] * len(answer.hits)
+
+
+def test_a_search_that_has_a_model_has_no_note(shelf: Shelf) -> None:
+    assert search(Question("onions"), shelf.store, shelf.embedder, shelf.catalogue).note == ""
+
+
+def test_a_search_by_meaning_alone_is_refused_while_there_is_no_model(shelf: Shelf) -> None:
+    shelf.embedder = Unable()
+    with pytest.raises(EmbedderError):
+        shelf.find("onions", "vector")

@@ -7,12 +7,12 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, places, print_json, say, warn
 from anchord.cli.lifecycle import log_to_stderr
@@ -23,6 +23,7 @@ from anchord.places import Places
 from anchord.roots import existing_folder
 
 _DIGITS = 10
+_LOOK_S = 0.5
 
 
 @app.command()
@@ -135,7 +136,8 @@ def here(of: Places, folders: list[str], how: str = "") -> dict[str, Any]:
                 rate = _rate(writer.means.embedder.rate)
                 bar.update(task, completed=done, total=total or None, description=doing, rate=rate)
 
-            summary = bring_up_to_date(writer, folders, show, how)
+            with _telling(bar, task, lambda: writer.means.embedder.state):
+                summary = bring_up_to_date(writer, folders, show, how)
             paths = {root.name: root.path for root in writer.roots}
             for repair in writer.repairs:
                 warn(repair)
@@ -215,6 +217,25 @@ def open_index(of: Places) -> Iterator[Any]:
 def _require_index(of: Places) -> None:
     if not of.catalogue.exists():
         raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
+
+
+@contextlib.contextmanager
+def _telling(bar: Progress, task: TaskID, state: Callable[[], str]) -> Iterator[None]:
+    """Tell when the model is made ready, which takes ten seconds in which nothing else is done."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(_LOOK_S):
+            if state() == "preparing":
+                bar.update(task, description="making the model ready for this machine, once")
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _rate(texts: float) -> str:

@@ -1,0 +1,97 @@
+"""What is fresh goes before what waits: beside a backlog, and without mains."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+from faults.service import SETTINGS, Service, until
+
+from anchord.adapters.hashing import HashEmbedder
+from anchord.adapters.power import on_battery
+from anchord.model import Vector
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Give a service that is not started."""
+    made = Service(tmp_path)
+    yield made
+    made.stop()
+
+
+def test_a_save_is_indexed_while_a_backlog_is_being_embedded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    gate = threading.Event()
+
+    def slowly(embedder: HashEmbedder, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Make one text a batch; the first of the backlog waits for the save."""
+        for number, text in enumerate(texts):
+            seen.append(text)
+            if len(seen) == 1:
+                gate.wait(60)
+            yield {number: embedder.embed([text])[0]}
+
+    monkeypatch.setattr(HashEmbedder, "stream", slowly)
+    service.notes(30)
+    service.start()
+    until(lambda: seen)
+    service.write("saved.md", "# Saved\n\nJust now.\n")
+    until(lambda: service.pipeline.survey.hinted or len(service.pipeline.survey) > 30)
+    until(lambda: service.pipeline.survey.pressing(float("inf")))
+    gate.set()
+    service.sync()
+    at = next(number for number, text in enumerate(seen) if "Just now." in text)
+    assert at < 30, "the rest of the backlog came after it"
+    assert len(seen) == len(set(seen)) == 31, "the interruption cost no text twice"
+    assert service.embedded() == 31
+    assert service.is_right()
+
+
+def test_without_mains_a_backlog_waits_if_asked_and_saves_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    mains = False
+    monkeypatch.setattr("anchord.pipeline.on_battery", lambda: not mains)
+    monkeypatch.setattr("anchord.pipeline._SUPERVISE_S", 0.05)
+    service.settings = SETTINGS.replace('provider = "hash"', 'provider = "hash"\non_battery = "pause"')
+    service.notes(3)
+    service.start()
+    until(lambda: service.status()["state"] == "paused")
+    assert (service.status()["on_battery"], service.paths()) == (True, set())
+    service.write("saved.md", "# Saved\n\nJust now.\n")
+    until(lambda: service.paths() == {"saved.md"})
+    assert service.status()["pending"] == 3
+    mains = True
+    until(lambda: len(service.paths()) == 4)
+    assert service.status()["state"] == "idle"
+    assert service.is_right()
+
+
+def test_without_mains_whoever_waits_for_it_gets_it(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anchord.pipeline.on_battery", lambda: True)
+    monkeypatch.setattr("anchord.pipeline._SUPERVISE_S", 0.05)
+    service.settings = SETTINGS.replace('provider = "hash"', 'provider = "hash"\non_battery = "pause"')
+    service.notes(3)
+    service.start()
+    until(lambda: service.status()["state"] == "paused")
+    assert service.is_right()
+    assert len(service.paths()) == 3
+
+
+def test_by_default_a_battery_changes_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anchord.pipeline.on_battery", lambda: True)
+    service.notes(3)
+    service.start()
+    until(lambda: len(service.paths()) == 3)
+    assert service.status()["on_battery"] is False
+
+
+@pytest.mark.parametrize(("plugged", "expected"), [(True, False), (False, True), (None, False), ("no battery", False)], ids=str)
+def test_only_a_battery_without_mains_counts(monkeypatch: pytest.MonkeyPatch, plugged: object, expected: bool) -> None:  # noqa: FBT001
+    class Battery:
+        power_plugged = plugged
+
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: None if plugged == "no battery" else Battery(), raising=False)
+    assert on_battery() is expected
