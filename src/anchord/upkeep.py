@@ -52,6 +52,8 @@ class Upkeep:
         self._process = psutil.Process()
         self._folding = Folding(writer.lock.descriptor)
         self._commits = 0
+        self._trimmed = 0
+        """How many commits there had been when memory was last given back."""
         self._after: Origin | None = None
         self._next_check = time.monotonic() + _CHECK_EVERY_S
 
@@ -60,6 +62,9 @@ class Upkeep:
         commits = self._writer.indexer.commits - self._commits
         if commits >= FOLD_COMMITS or (commits >= _IDLE_COMMITS and idle_s >= _IDLE_S):
             self.fold()
+        elif idle_s >= _IDLE_S and self._commits + commits > self._trimmed:
+            give_back()
+            self._trimmed = self._commits + commits
 
     def fold(self) -> None:
         """Fold the table now."""
