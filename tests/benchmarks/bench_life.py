@@ -152,7 +152,9 @@ def _life(daemon: Daemon, size: int, picture: Path | None) -> str:
             time.sleep(2 * _SAMPLE_S)
         if picture:
             _draw(watch, picture)
-        return table(("part", "s", "daemon MB", "its CPU", "its processes MB", "their CPU s", "measured"), list(_life_rows(watch)))
+        return table(
+            ("part", "s", "daemon MB", "its CPU", "its processes MB", "their CPU s", "measured"), list(_life_rows(watch))
+        )
 
 
 def _embedded(client: object) -> bool:
