@@ -110,7 +110,7 @@ def _left(report: dict[str, Any]) -> str:
 
 def _embedding_notes(report: dict[str, Any]) -> Iterator[str]:
     if report["embedder"]["why"]:
-        yield f"  [yellow]the model runs on torch: {escape(report['embedder']['why'])}[/]"
+        yield f"  [yellow]the model could be faster here: {escape(report['embedder']['why'])}[/]"
     if report["on_battery"]:
         yield "  [yellow]on battery: single saves are indexed, the backlog waits[/]"
 
