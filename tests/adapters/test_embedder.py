@@ -11,7 +11,6 @@ import math
 import os
 import subprocess
 import sys
-import threading
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +25,7 @@ import pytest
 from fakes import cosine
 from hypothesis import given
 from hypothesis import strategies as st
+from threads import in_thread, spin
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -206,25 +206,6 @@ def made_today(facts: Facts) -> Facts:
     return msgspec.structs.replace(facts, made_by=prepared.made_by(), machine=prepared.machine())
 
 
-def in_thread(call: Callable[[], list[list[float]]]) -> Future[list[list[float]]]:
-    future: Future[list[list[float]]] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - the test looks at it
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def until(true: Callable[[], object]) -> None:
-    """Let other threads run until something holds; the test's own timeout ends a wait in vain."""
-    while not true():
-        os.sched_yield()
-
-
 def numbers(vectors: Sequence[Vector]) -> list[list[float]]:
     return [list(array("f", vector)) for vector in vectors]
 
@@ -291,7 +272,7 @@ def test_a_query_goes_between_two_batches_of_a_backfill(bench: Bench) -> None:
     backfill = in_thread(lambda: bench.embed("wait", words(19)))
     with bench.gate().open("w"):
         query = in_thread(lambda: bench.embed("query", query=True))
-        until(lambda: bench.embedder._light and bench.embedder._light._queries_waiting)
+        spin(lambda: bench.embedder._light and bench.embedder._light._queries_waiting)
     assert (query.result()[0][0], [vector[0] for vector in backfill.result()]) == (5, [4, len(words(19))])
     assert bench.seen() == ["wait", "query", words(19)]
 
@@ -319,7 +300,7 @@ def test_the_state_follows_what_is_done(bench: Bench) -> None:
     asked = in_thread(lambda: bench.embed("wait"))
     with bench.gate().open("w"):
         assert bench.embedder.state == "preparing"
-    until(bench.requests)
+    spin(bench.requests)
     assert bench.embedder.state == "busy"
     with bench.gate().open("w"):
         pass
@@ -724,7 +705,7 @@ def test_a_query_is_not_refused_because_another_caller_begins(bench: Bench) -> N
 
         def ask() -> None:
             queries.append(in_thread(lambda: numbers(embedder.embed(["query"], query=True))))
-            until(lambda: queries[0].done() or embedder.state != "preparing")
+            spin(lambda: queries[0].done() or embedder.state != "preparing")
 
         embedder.meanwhile = ask
         embedder.embed(["b"])

@@ -10,10 +10,9 @@ import os
 import signal
 import struct
 import sys
-import threading
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -22,6 +21,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from threads import in_thread, spin
 
 from anchord.adapters import child as child_module
 from anchord.adapters import lane as lane_module
@@ -204,25 +204,6 @@ def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
         return _child("a_model", Settings(folder="its files", threads=1, dimension=2, window=window, tokenizer=""))
 
     return start
-
-
-def in_thread(call: Callable[[], Numbers]) -> Future[Numbers]:
-    future: Future[Numbers] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - the test looks at it
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def until(true: Callable[[], object]) -> None:
-    """Let other threads run until something holds; the test's own timeout ends a wait in vain."""
-    while not true():
-        os.sched_yield()
 
 
 # Answers
@@ -449,7 +430,7 @@ def test_a_query_goes_between_two_batches_of_a_backfill(bench: Bench) -> None:
     backfill = in_thread(lambda: bench.embed("wait") + bench.embed("longer text"))
     with (bench.folder / "gate").open("w"):
         query = in_thread(lambda: bench.embed("query", query=True))
-        until(lambda: bench.lane._queries_waiting)
+        spin(lambda: bench.lane._queries_waiting)
     assert query.result() == [[5, 2, 1]]
     assert backfill.result() == [[4, 1, 1], [11, 3, 1]]
 

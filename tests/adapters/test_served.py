@@ -14,7 +14,6 @@ import warnings
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -24,6 +23,7 @@ from typing import Any, cast
 import pytest
 import structlog
 from faults.service import Service, until
+from threads import in_thread, spin
 
 from anchord.adapters import served as served_module
 from anchord.adapters.models import find_model
@@ -349,25 +349,6 @@ def right(*texts: str) -> list[Any]:
 
 def zeros() -> list[float]:
     return [0.0] * SIZE
-
-
-def in_thread(call: Callable[[], object]) -> Future[object]:
-    future: Future[object] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - the test looks at it
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return future
-
-
-def spin(condition: Callable[[], object]) -> None:
-    """Let other threads run until something holds; the test's own timeout ends a wait in vain."""
-    while not condition():
-        os.sched_yield()
 
 
 def many(count: int, words: str = "") -> list[str]:
