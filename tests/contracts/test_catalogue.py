@@ -14,7 +14,8 @@ from fakes import FakeCatalogue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anchord.adapters.catalogue import SCHEMA, SqliteCatalogue
+from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.adapters.catalogue_schema import SCHEMA
 from anchord.errors import StoreError
 from anchord.model import (
     UNSEEN,

@@ -204,6 +204,27 @@ def test_include_does_not_bring_back_what_an_ignore_file_took() -> None:
     assert judged("a.md", {".gitignore": ["a.md"]}, with_include("a.md")).reason == "ignored by .gitignore:1 a.md"
 
 
+# The short way
+
+
+LISTED = ["credentials.md", "terraform.tfstate.json", "shell_history", "id_rsa.txt", "a.env", ".env", ".env.py", "x.pem",
+          "a-lock.json", "package-lock.json", "pnpm-lock.yaml", "a.min.js", "b.map", "c_pb2.py", "d.pb.go", "logins.json",
+          "go.sum", "Cargo.lock", ".hidden.md", "gcloud", "LICENSE", "CMakeLists.txt", "note.md", "b.py", "x.yaml"]  # fmt: skip
+"""One name for each pattern of the lists that can be about a text, and ordinary ones."""
+names = st.sampled_from(LISTED) | st.builds(
+    "{}{}".format,
+    st.text("ab_-.", max_size=6) | st.sampled_from(["id_rsa", "credentials", ".env", "a_history", "a.tfstate"]),
+    st.sampled_from(["", ".md", ".py", ".json", ".js", ".min.js", ".yaml", ".lock", ".env", ".go", ".tfstate.md", ".pem"]),
+).filter(lambda name: name not in {"", ".", ".."})
+
+
+@given(name=names, folder=st.sampled_from(["", "a/", "a/b/", ".github/"]))
+def test_most_files_are_judged_by_less_and_the_verdict_is_the_same(name: str, folder: str) -> None:
+    ignores = {".gitignore": ["*.log", "/b.py", "a/*.yaml", "note*"], "a/.gitignore": ["!note.md"]}
+    by_all_rules = with_exclude("/no such file")
+    assert judged(folder + name, ignores) == judged(folder + name, ignores, by_all_rules)
+
+
 # Ignore files
 
 

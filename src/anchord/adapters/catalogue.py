@@ -1,10 +1,4 @@
-"""`state.sqlite`: the truth about files.
-
-    meta      key, value                       whether the last stop was clean, which model made the vectors
-    files     root, path, fingerprint, digest  what was seen; `wanted` and `applied` are generations: they differ between
-                                               an intent and its confirmation, when only the store knows which rows exist
-    chunks    file, generation, ordinal, id    where each chunk stands; absolute lines live here and not in the table, so
-                                               that an insertion at the top of a file writes nothing to the table
+"""`state.sqlite`: the truth about files; `catalogue_schema` has its tables.
 
 WAL with synchronous=FULL: when `intend` or `apply` returns, a power cut does not undo it. One writer; any number of
 read-only connections beside it, which see whole transactions. Paths are stored as the bytes the system gave.
@@ -21,27 +15,11 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+from anchord.adapters.catalogue_schema import RECIPES, SCHEMA, TABLES
 from anchord.errors import StoreDamagedError, StoreError
 from anchord.model import UNSEEN, Failure, Fingerprint, Known, Origin, Placed, Problem, Spot, Update
 
-SCHEMA = 2
 _VARIABLES = 500
-_SCHEMA_SQL = """
-CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files(
-    id INTEGER PRIMARY KEY, root TEXT NOT NULL, path BLOB NOT NULL,
-    fingerprint BLOB NOT NULL, read_ns INTEGER NOT NULL, digest TEXT NOT NULL, recipe TEXT NOT NULL,
-    wanted INTEGER NOT NULL, applied INTEGER NOT NULL,
-    problem TEXT, partial INTEGER NOT NULL DEFAULT 0, since_ns INTEGER NOT NULL DEFAULT 0, reason TEXT NOT NULL DEFAULT '',
-    UNIQUE(root, path));
-CREATE INDEX problems ON files(root, path) WHERE problem IS NOT NULL;
-CREATE INDEX unsettled ON files(root, path) WHERE wanted != applied;
-CREATE TABLE chunks(
-    file INTEGER NOT NULL REFERENCES files(id) ON DELETE CASCADE, generation INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-    chunk_id TEXT NOT NULL, vector_key TEXT NOT NULL, row_hash TEXT NOT NULL, start_line INTEGER NOT NULL,
-    end_line INTEGER NOT NULL, PRIMARY KEY(file, generation, ordinal)) WITHOUT ROWID;
-CREATE INDEX chunks_by_id ON chunks(chunk_id);
-"""
 
 
 class SqliteCatalogue:
@@ -85,11 +63,13 @@ class SqliteCatalogue:
         if version == 0 and read_only:
             raise StoreError(f"{self._file} holds no index", "run `anchord index` to make it")
         if version == 0:
-            self._db.executescript(f"BEGIN; {_SCHEMA_SQL} PRAGMA user_version={SCHEMA}; COMMIT;")
+            self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version={SCHEMA}; COMMIT;")
         elif version > SCHEMA:
             raise StoreError(f"{self._file} was written by a newer anchord (schema {version})", "update anchord")
         elif version < SCHEMA:
             raise StoreDamagedError(f"{self._file} was written by an older anchord (schema {version})", "it is made anew")
+        if not read_only:
+            self._db.execute(RECIPES)
 
     def is_sound(self) -> bool:
         """Read all of the file for damage; takes a second for 100,000 files."""
@@ -139,10 +119,19 @@ class SqliteCatalogue:
             where += " AND (path=? OR (path>=? AND path<?))"
             values += [low, low + b"/", low + b"0"]  # "0" is the byte after "/".
         rows = self._db.execute(f"SELECT path, {_COLUMNS} FROM files WHERE {where}", values)
-        unpack = _FINGERPRINT.unpack
+        unpack, new = _FINGERPRINT.unpack, tuple.__new__
         return {  # Written out: each call of a function here is made for every file at every start.
-            path.decode(_NAMES, "surrogateescape"): Known(
-                Fingerprint(*unpack(packed)), read_ns, digest, recipe, bool(settled), (), problem and _problem(problem, partial)
+            path.decode(_NAMES, "surrogateescape"): new(
+                Known,
+                (
+                    new(Fingerprint, unpack(packed)),
+                    read_ns,
+                    digest,
+                    recipe,
+                    bool(settled),
+                    (),
+                    problem and Problem(problem, bool(partial)),
+                ),
             )
             for path, packed, read_ns, digest, recipe, settled, problem, partial in rows
         }

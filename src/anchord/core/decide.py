@@ -34,7 +34,7 @@ def decide(
 def is_as_read(seen: Fingerprint, known: Known, recipe: str) -> bool:
     """Whether a file is as it was when it was read and indexed, by this recipe."""
     same = known.fingerprint == seen and known.settled and known.recipe == recipe
-    return same and bool(known.digest) and not _is_racy(seen, known)
+    return same and bool(known.digest) and seen.mtime_ns < (trusted := known.read_ns - RACY_NS) and seen.ctime_ns < trusted
 
 
 def _leave(known: Known | None, reason: str) -> Decision:

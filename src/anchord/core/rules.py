@@ -104,6 +104,12 @@ _MAYBE_DENIED, _MAYBE_GENERATED = (
     re.compile("|".join(fnmatch.translate(line.rstrip("/")) for line in lines)) for lines in (_DENIED_LINES, _GENERATED_LINES)
 )
 """Match the names that the lists could be about: for all others that is the end of it."""
+_SPECIAL_LINES = [
+    line for line in (*_DENIED_LINES, *_GENERATED_LINES) if "*" in line[1:] or line[:2] != "*." or kind_of(f"a{line[1:]}")
+]
+_SPECIAL_NAMES = frozenset(line for line in _SPECIAL_LINES if "*" not in line)
+_SPECIAL = re.compile("|".join((r"\.", *(fnmatch.translate(line) for line in _SPECIAL_LINES if "*" in line))))
+"""Both lists and what is hidden, as far as they can be about a file of a known kind: asked for every file of a walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +173,27 @@ class Scope:
     own_state: tuple[str, ...]
     forgotten: frozenset[str] = frozenset()
     ignores: tuple[_Patterns, ...] = ()
+    _is_plain: bool = False
+    """Whether no rule but those of names and of ignore files can be about a file of this folder."""
 
     def enter(self, folder: str, ignore_files: Sequence[IgnoreFile]) -> Scope:
         """Return the rules inside a sub-folder (or, with "", those of this one with its own ignore files read)."""
         path = f"{self.path}{folder}/" if folder else self.path
         found = tuple(_patterns(path, f.name, f.lines) for f in ignore_files)
         ignores = (*self.ignores, *found)
-        return Scope(self.root, path, self.excludes, self.includes, self.own_state, self.forgotten, ignores)
+        named = self.root.kind == "conversations" or self.root.include or self.root.exclude or self.forgotten
+        plain = not named and "/." not in f"/{path}"
+        return Scope(self.root, path, self.excludes, self.includes, self.own_state, self.forgotten, ignores, plain)
 
     def verdict(self, name: str, *, is_folder: bool) -> Verdict:
         """Say whether an entry of this folder belongs to the index; for a folder, whether it is worth entering."""
         path = self.path + name + "/" * is_folder
+        if self._is_plain and not is_folder and (kind := kind_of(name)) and not _is_special(name):
+            for patterns in self.ignores:
+                if patterns.may_be_about(name, path):
+                    break
+            else:
+                return _BY_KIND[kind]  # As of nearly every file: no rule could be about it.
         return self._refused(name, path, is_folder=is_folder) or self._accepted(name, path, is_folder=is_folder)
 
     def _refused(self, name: str, path: str, *, is_folder: bool) -> Verdict | None:
@@ -227,6 +243,10 @@ _BY_KIND: Mapping[str | None, Verdict] = {
     None: Verdict(included=False, reason="not a known text type; `include` may name it"),
     **{kind: Verdict(included=True, reason=f"a {kind} file", notable=True) for kind in ("markdown", "text", "code")},
 }
+
+
+def _is_special(name: str) -> bool:
+    return name in _SPECIAL_NAMES or bool(_SPECIAL.match(name))
 
 
 def _in_conversations(name: str, path: str, *, is_folder: bool) -> Verdict:
