@@ -60,10 +60,10 @@ def is_alarming(lost: Mapping[str, Fingerprint], known: Mapping[str, Known], wal
 
 def missing(walk: Walk, known: Mapping[str, Known]) -> dict[str, Fingerprint]:
     """Return the known files that a walk did not see and could have seen, as they were."""
-    unseen = known.keys() - {found.path for found in walk.found} - {path for path, _ in walk.problems}
+    seen = {found.path for found in walk.found} | {path for path, _ in walk.problems}
     return {
         path: known[path].fingerprint
-        for path in sorted(unseen)
+        for path in sorted(path for path in known if path not in seen)
         if not any(path.startswith(folder + "/") for folder in walk.unread)
     }
 
