@@ -245,9 +245,18 @@ class FakeCatalogue:
         """Return where chunks stand; a wanted place goes before a confirmed one."""
         places: dict[str, Spot] = {}
         for origin, file in self.files.items():
-            for placed in (*file.known.chunks, *(file.wanted or ())):
-                places[placed.chunk_id] = Spot(origin, placed.start_line, placed.end_line)
+            for chunks in (file.known.chunks, file.wanted or ()):
+                for ordinal, placed in enumerate(chunks):
+                    places[placed.chunk_id] = Spot(origin, placed.start_line, placed.end_line, ordinal)
         return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
+
+    def neighbours(self, chunk_id: str, reach: int) -> Sequence[str]:
+        """Return the ids around a chunk in its file."""
+        for file in self.files.values():
+            ids = [placed.chunk_id for placed in file.known.chunks]
+            if chunk_id in ids:
+                return ids[max(0, ids.index(chunk_id) - reach) : ids.index(chunk_id) + reach + 1]
+        return []
 
     def note(self, key: str, value: str) -> None:
         """Keep a small fact."""
@@ -322,20 +331,32 @@ class FakeStore:
 
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Compare with every row."""
-        scored = [Scored(row, cosine(vector, other), None) for row, other in self.table.values() if _fits(row, filters)]
-        return sorted(scored, key=lambda found: -(found.cosine or 0.0))[:limit]
+        scored = [Scored(row.id, cosine(vector, other)) for row, other in self.table.values() if _fits(row, filters)]
+        return sorted(scored, key=lambda found: -found.score)[:limit]
 
     def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
         """Count the words that a row shares with a text, rare ones for more."""
         rows = [row for row, _ in self.table.values() if _fits(row, filters)]
         words = {row.id: Counter(_split(row.search_text)) for row in rows}
-        holders = {word: sum(word in counted for counted in words.values()) for word in set(_split(text))}
+        asked = set(_split(text)) if text.strip() else set[str]()
+        if asked:
+            asked |= {
+                word
+                for counted in words.values()
+                for word in counted
+                if word.startswith(tuple(map(str.lower, filters.prefixes)))
+            }
+        holders = {word: sum(word in counted for counted in words.values()) for word in asked}
         scored = []
         for row in rows:
             shared = [(word, words[row.id][word]) for word in holders if words[row.id][word]]
             score = sum(times / (times + 1) * math.log(1 + len(rows) / holders[word]) for word, times in shared)
-            scored += [Scored(row, None, score)] if shared else []
-        return sorted(scored, key=lambda found: -(found.bm25 or 0.0))[:limit]
+            scored += [Scored(row.id, score)] if shared else []
+        return sorted(scored, key=lambda found: -found.score)[:limit]
+
+    def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:
+        """Look into every row."""
+        return [row.id for row, _ in self.table.values() if literal in row.search_text and _fits(row, filters)][:limit]
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
@@ -383,7 +404,15 @@ def _fits(row: Row, filters: Filters) -> bool:
         and filters.kind in ("", row.kind)
         and (not filters.path_glob or _path_fits(row.path, filters.path_glob))
         and (not filters.section or any(headings[at : at + len(section)] == section for at in starts))
+        and all(_holds(row, phrase) for phrase in filters.phrases)
+        and not any(_holds(row, phrase) for phrase in filters.without)
+        and all(any(word.startswith(begins.lower()) for word in _split(row.search_text)) for begins in filters.prefixes)
     )
+
+
+def _holds(row: Row, phrase: str) -> bool:
+    words, wanted = _split(row.search_text), _split(phrase)
+    return any(words[at : at + len(wanted)] == wanted for at in range(len(words)))
 
 
 def _path_fits(path: str, glob: str) -> bool:

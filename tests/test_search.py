@@ -1,9 +1,9 @@
-"""Scores: how two lists become one. Laws that hold for any lists, and the few cases that a person would name."""
+"""Scores: how two lists become one; passages: how hits become an answer. Laws, and the few cases that a person would name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
 
@@ -13,25 +13,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.adapters.hashing import HashEmbedder
-from anchord.errors import EmbedderError
-from anchord.model import UNSEEN, Diff, Filters, Known, Origin, Placed, Row, Scored, Update, Vector
-from anchord.search import CANDIDATES, MODES, Question, fuse, grouped, search
+from anchord.errors import EmbedderError, UsageError
+from anchord.model import UNSEEN, Diff, Filters, Hit, Known, Origin, Placed, Row, Scored, Spot, Update, Vector
+from anchord.search import (
+    CANDIDATES,
+    EXACT_SHARE,
+    MODES,
+    Answer,
+    Passage,
+    Question,
+    apart,
+    fuse,
+    grouped,
+    joined,
+    merged,
+    search,
+)
 
 
-def row(chunk_id: str, path: str = "a.md", text: str = "") -> Row:
-    return Row(chunk_id, "doc", "r", path, "markdown", "", "hash", f"key-{chunk_id}", text, text)
+def row(chunk_id: str, path: str = "a.md", text: str = "", header_path: str = "") -> Row:
+    return Row(chunk_id, "doc", "r", path, "markdown", header_path, "hash", f"key-{chunk_id}", text, text)
 
 
-def near(**cosines: float) -> list[Scored]:
-    return [Scored(row(chunk_id), cosine, None) for chunk_id, cosine in cosines.items()]
+def scored(**scores: float) -> list[Scored]:
+    return [Scored(chunk_id, score) for chunk_id, score in scores.items()]
 
 
-def words(**scores: float) -> list[Scored]:
-    return [Scored(row(chunk_id), None, score) for chunk_id, score in scores.items()]
+near = words = scored
+
+
+def spots_of(*lists: Sequence[Scored]) -> Mapping[str, Spot]:
+    return {found.id: Spot(Origin("r", "a.md"), 1, 1) for found in (item for each in lists for item in each)}
+
+
+def fused(one: Sequence[Scored], other: Sequence[Scored], share: float = 0.5, exact: frozenset[str] = frozenset()) -> list[Hit]:
+    return fuse(one, other, spots_of(one, other, [Scored(each, 0.0) for each in exact]), lambda _: share, exact)
 
 
 def scores_of(one: Sequence[Scored], other: Sequence[Scored], share: float = 0.5) -> dict[str, float]:
-    return {hit.row.id: hit.score for hit in fuse(one, other, share)}
+    return {hit.id: hit.score for hit in fused(one, other, share)}
 
 
 # Laws
@@ -44,12 +64,12 @@ _share = st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1)
 
 @given(_near, _words, _share)
 def test_every_score_is_between_0_and_1(one: list[Scored], other: list[Scored], share: float) -> None:
-    assert all(0.0 <= hit.score <= 1.0 for hit in fuse(one, other, share))
+    assert all(0.0 <= hit.score <= 1.0 for hit in fused(one, other, share))
 
 
 @given(_near, _words, _share)
 def test_each_row_found_either_way_comes_once_and_none_is_lost(one: list[Scored], other: list[Scored], share: float) -> None:
-    assert sorted(hit.row.id for hit in fuse(one, other, share)) == sorted({found.row.id for found in (*one, *other)})
+    assert sorted(hit.id for hit in fused(one, other, share)) == sorted({found.id for found in (*one, *other)})
 
 
 @given(_near, _words, _share, st.randoms(use_true_random=False))
@@ -57,31 +77,30 @@ def test_the_order_of_the_lists_does_not_matter(one: list[Scored], other: list[S
     shuffled = [list(one), list(other)]
     for found in shuffled:
         random.shuffle(found)
-    assert fuse(shuffled[0], shuffled[1], share) == fuse(one, other, share)
+    assert fused(shuffled[0], shuffled[1], share) == fused(one, other, share)
 
 
 @given(_near, _words, _share)
 def test_hits_come_best_first_and_ties_by_id(one: list[Scored], other: list[Scored], share: float) -> None:
-    keys = [(-hit.score, hit.row.id) for hit in fuse(one, other, share)]
+    keys = [(-hit.score, hit.id) for hit in fused(one, other, share)]
     assert keys == sorted(keys)
 
 
 @given(_near, _words, _share)
 def test_a_hit_says_how_it_was_found(one: list[Scored], other: list[Scored], share: float) -> None:
-    cosines = {found.row.id: found.cosine for found in one}
-    scores = {found.row.id: found.bm25 for found in other}
-    assert all((hit.cosine, hit.bm25) == (cosines.get(hit.row.id), scores.get(hit.row.id)) for hit in fuse(one, other, share))
+    cosines, scores = dict(one), dict(other)
+    assert all((hit.cosine, hit.bm25) == (cosines.get(hit.id), scores.get(hit.id)) for hit in fused(one, other, share))
 
 
 @given(_near)
 def test_by_meaning_alone_the_order_is_that_of_the_cosines(found: list[Scored]) -> None:
-    cosines = [hit.cosine for hit in fuse(found, (), 1.0) if hit.cosine is not None]
+    cosines = [hit.cosine for hit in fused(found, (), 1.0) if hit.cosine is not None]
     assert all(a >= b - 1e-9 for a, b in pairwise(cosines))
 
 
 @given(_words)
 def test_by_words_alone_the_order_is_that_of_the_words_scores(found: list[Scored]) -> None:
-    scores = [hit.bm25 for hit in fuse((), found, 0.0) if hit.bm25 is not None]
+    scores = [hit.bm25 for hit in fused((), found, 0.0) if hit.bm25 is not None]
     assert all(a >= b - 1e-6 for a, b in pairwise(scores))
 
 
@@ -89,7 +108,7 @@ def test_by_words_alone_the_order_is_that_of_the_words_scores(found: list[Scored
 def test_a_better_cosine_never_lowers_the_rank_among_equals(
     one: list[Scored], other: list[Scored], chunk_id: str, low: float, more: float
 ) -> None:
-    rest = [found for found in one if found.row.id != chunk_id]
+    rest = [found for found in one if found.id != chunk_id]
     bounds = near(worst=-1.0, best=1.0)
     worse = scores_of([*bounds, *rest, *near(**{chunk_id: low})], other)
     better = scores_of([*bounds, *rest, *near(**{chunk_id: min(1.0, low + more)})], other)
@@ -100,7 +119,7 @@ def test_a_better_cosine_never_lowers_the_rank_among_equals(
 
 
 def test_nothing_found_gives_nothing() -> None:
-    assert fuse((), (), 0.5) == []
+    assert fused((), (), 0.5) == []
 
 
 def test_the_best_both_ways_has_1_and_the_worst_found_by_meaning_alone_0() -> None:
@@ -129,32 +148,89 @@ def test_the_share_weighs_meaning_against_words() -> None:
     assert scores_of(*found, 0.25) == {"a": 0.25, "b": 0.75}
 
 
-# Groups
+def test_a_kind_may_weigh_meaning_differently() -> None:
+    spots = {"file": Spot(Origin("r", "a.md"), 1, 1), "talk": Spot(Origin("r", "b.md"), 1, 1)}
+    share = {"a.md": 0.5, "b.md": 0.25}
+    hits = fuse(near(file=1.0, talk=1.0, low=0.0), (), spots, lambda spot: share[spot.origin.path])
+    assert {hit.id: hit.score for hit in hits} == {"file": 0.5, "talk": 0.25}
 
 
-def hits_of(paths: Sequence[str]) -> list[Scored]:
-    return [Scored(row(f"{n:03}", path), 1.0 - n / 1000, None) for n, path in enumerate(paths)]
+def test_what_holds_a_name_letter_by_letter_goes_before_what_only_resembles_it() -> None:
+    hits = fused(near(like=0.9, has=0.5, none=0.1), words(like=2.0, has=1.8), exact=frozenset({"has", "far"}))
+    assert [hit.id for hit in hits] == ["has", "like", "far", "none"]
+    assert [hit.is_exact for hit in hits] == [True, False, True, False]
+    assert hits[2].score == EXACT_SHARE
+
+
+def test_ranks_count_from_1_in_each_list() -> None:
+    hits = {hit.id: (hit.cosine_rank, hit.bm25_rank) for hit in fused(near(a=0.9, b=0.1), words(b=7.0))}
+    assert hits == {"a": (1, None), "b": (2, 1)}
+
+
+def test_what_has_no_place_any_more_is_left_out() -> None:
+    assert fuse(near(a=0.9), words(a=1.0), {}, lambda _: 0.5) == []
+
+
+# Groups and passages
+
+
+def hits_of(paths: Sequence[str]) -> list[Hit]:
+    spots = {f"{n:03}": Spot(Origin("r", path), 1, 1) for n, path in enumerate(paths)}
+    return fuse([Scored(chunk, 1.0 - n / 1000) for n, chunk in enumerate(spots)], (), spots, lambda _: 1.0)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=20))
 def test_grouping_drops_none_and_keeps_the_order_in_each_group(paths: list[str]) -> None:
-    hits = fuse(hits_of(paths), (), 1.0)
-    groups = grouped(hits, len(hits) + 1)
-    assert sorted(hit.row.id for group in groups for hit in group) == sorted(hit.row.id for hit in hits)
-    assert all([hit.row.path for hit in group] == [group[0].row.path] * len(group) for group in groups)
+    hits = hits_of(paths)
+    groups = grouped(hits)
+    assert sorted(hit.id for group in groups for hit in group) == sorted(hit.id for hit in hits)
+    assert all([hit.spot.origin for hit in group] == [group[0].spot.origin] * len(group) for group in groups)
     assert all([hit.score for hit in group] == sorted((hit.score for hit in group), reverse=True) for group in groups)
-
-
-@given(st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=20), st.integers(1, 5))
-def test_the_limit_counts_groups_and_their_order_is_that_of_their_best(paths: list[str], limit: int) -> None:
-    groups = grouped(fuse(hits_of(paths), (), 1.0), limit)
-    assert [group[0].row.path for group in groups] == list(dict.fromkeys(paths))[:limit]
+    assert [group[0].spot.origin.path for group in groups] == list(dict.fromkeys(paths))
 
 
 def test_files_of_the_same_path_in_two_roots_are_two_groups() -> None:
-    one, other = row("1"), row("2")
-    hits = fuse([Scored(one, 0.9, None), Scored(replace(other, root="elsewhere"), 0.8, None)], (), 1.0)
-    assert len(grouped(hits, 10)) == 2
+    one, other = (Hit(root, Spot(Origin(root, "a.md"), 1, 1), 1.0, 1.0, None, 1, None) for root in ("one", "other"))
+    assert len(grouped([one, other])) == 2
+
+
+def placed(number: int, score: float, section: str = "S", lines: tuple[int, int] | None = None) -> tuple[Row, Hit]:
+    start, end = lines or (10 * number + 1, 10 * number + 9)
+    made = row(f"{number:02}", text=f"text {number}", header_path=section)
+    return made, Hit(made.id, Spot(Origin("r", "a.md"), start, end, number), score, score, None, 1, None)
+
+
+def test_hits_that_touch_in_a_section_are_one_passage_with_the_fields_of_the_best() -> None:
+    (passage,) = merged([placed(2, 0.9), placed(1, 0.3), placed(3, 0.1)])
+    assert (passage.ids, passage.hit.id, passage.hit.score) == (("01", "02", "03"), "02", 0.9)
+    assert (passage.start_line, passage.end_line) == (11, 39)
+    assert passage.text == "text 1\n\ntext 2\n\ntext 3"
+
+
+def test_hits_of_other_sections_and_those_with_something_between_stay_apart() -> None:
+    passages = merged([placed(1, 0.5), placed(2, 0.9, "Other"), placed(4, 0.7, "Other")])
+    assert [passage.ids for passage in passages] == [("02",), ("04",), ("01",)]
+
+
+@given(st.sets(st.integers(0, 12)), st.integers(1, 4))
+def test_every_hit_is_in_one_passage(numbers: set[int], per_section: int) -> None:
+    found = [placed(number, number / 20, f"S{number // per_section}") for number in numbers]
+    ids = [chunk for passage in merged(found) for chunk in passage.ids]
+    assert sorted(ids) == sorted(each.id for each, _ in found)
+
+
+def test_text_is_joined_with_the_blank_lines_between() -> None:
+    origin = Origin("r", "a.md")
+    assert joined([("a", Spot(origin, 1, 1)), ("b", Spot(origin, 2, 2)), ("c", Spot(origin, 5, 5))]) == "a\nb\n\n\nc"
+    assert joined([("one part", Spot(origin, 1, 4)), ("of a line", Spot(origin, 4, 4))]) == "one part\nof a line"
+
+
+def test_a_passage_told_in_better_ones_is_not_told_again() -> None:
+    def passage(*ids: str) -> Passage:
+        made, hit = placed(1, 1.0)
+        return Passage(made, hit, 1, 1, "", ids)
+
+    assert [each.ids for each in apart([passage("1", "2"), passage("2"), passage("2", "3")])] == [("1", "2"), ("2", "3")]
 
 
 # The whole search
@@ -168,17 +244,27 @@ class Shelf:
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
 
-    def put(self, chunk_id: str, text: str, *, line: int = 1) -> None:
-        """Store a text in a file of its own."""
-        made = row(chunk_id, f"{chunk_id}.md", text)
-        self.store.upsert([made], dict(zip([made.vector_key], HashEmbedder().embed([text]), strict=True)))
-        known = Known(UNSEEN, 0, "digest", "recipe", settled=True, chunks=(Placed(chunk_id, made.vector_key, "", line, line),))
-        self.catalogue.apply([Update(Origin("r", made.path), known, Diff((), (), (), 0, 0), (), "new file")])
+    def put(self, chunk_id: str, *texts: str, line: int = 1) -> None:
+        """Store a text in a file of its own; several as chunks of one section that follow each other, ten lines apart."""
+        ids = [chunk_id, *(f"{chunk_id} {number}" for number in range(2, len(texts) + 1))]
+        rows = [row(each, f"{chunk_id}.md", text) for each, text in zip(ids, texts, strict=True)]
+        self.store.upsert(rows, {made.vector_key: vector for made in rows for vector in HashEmbedder().embed([made.text])})
+        chunks = [Placed(made.id, made.vector_key, "", line + 10 * n, line + 10 * n) for n, made in enumerate(rows)]
+        known = Known(UNSEEN, 0, "digest", "recipe", settled=True, chunks=tuple(chunks))
+        self.catalogue.apply([Update(Origin("r", rows[0].path), known, Diff((), (), (), 0, 0), (), "new file")])
+
+    def ask(self, question: Question) -> Answer:
+        """Search."""
+        return search(question, self.store, self.embedder, self.catalogue)
+
+    def hits(self, text: str, mode: str = "hybrid") -> list[Hit]:
+        """Return the best hits of each passage, best first."""
+        answer = self.ask(Question(text, mode, limit=1000))
+        return [passage.hit for group in answer.groups for passage in group]
 
     def find(self, text: str, mode: str = "hybrid") -> list[str]:
         """Return the ids that a search finds, best first."""
-        hits = list(search(Question(text, mode), self.store, self.embedder, self.catalogue).hits)
-        return [hit.row.id for hit in hits if hit.score > 0]
+        return [hit.id for hit in self.hits(text, mode) if hit.score > 0]
 
 
 @pytest.fixture
@@ -201,10 +287,8 @@ def test_the_mode_decides_what_is_asked(shelf: Shelf) -> None:
     assert shelf.embedder.embedded == 0
     shelf.find("onions", "vector")
     assert shelf.embedder.embedded == 1
-    by_meaning = search(Question("onions", "vector"), shelf.store, shelf.embedder, shelf.catalogue).hits
-    assert all(hit.bm25 is None for hit in by_meaning)
-    by_words = search(Question("onions", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits
-    assert [(hit.row.id, hit.cosine, hit.score) for hit in by_words] == [("soup", None, 1.0)]
+    assert all(hit.bm25 is None for hit in shelf.hits("onions", "vector"))
+    assert [(hit.id, hit.cosine, hit.score) for hit in shelf.hits("onions", "text")] == [("soup", None, 1.0)]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -214,8 +298,8 @@ def test_a_blank_question_finds_nothing_and_embeds_nothing(shelf: Shelf, mode: s
 
 
 def test_a_hit_has_the_lines_that_its_chunk_has_now(shelf: Shelf) -> None:
-    (hit, *_) = search(Question("sofa", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits
-    assert (hit.start_line, hit.end_line) == (7, 7)
+    (hit, *_) = shelf.hits("sofa", "text")
+    assert (hit.spot.start_line, hit.spot.end_line) == (7, 7)
 
 
 def test_a_row_that_left_its_file_is_not_found(shelf: Shelf) -> None:
@@ -225,15 +309,75 @@ def test_a_row_that_left_its_file_is_not_found(shelf: Shelf) -> None:
 
 def test_filters_hold_for_both_ways(shelf: Shelf) -> None:
     for mode in MODES:
-        found = search(Question("the", mode, Filters(path_glob="cats.md")), shelf.store, shelf.embedder, shelf.catalogue).hits
-        assert [hit.row.id for hit in found] == ["cats"]
+        answer = shelf.ask(Question("the", mode, Filters(path_glob="cats.md")))
+        assert [passage.ids for group in answer.groups for passage in group] == [("cats",)]
 
 
 def test_no_more_candidates_are_asked_for_than_the_limit() -> None:
     shelf = Shelf()
     for n in range(CANDIDATES + 10):
         shelf.put(f"{n:03}", f"word number{n}")
-    assert len(search(Question("word", "text"), shelf.store, shelf.embedder, shelf.catalogue).hits) == CANDIDATES
+    assert len(shelf.hits("word", "text")) == CANDIDATES
+
+
+def test_the_limit_counts_groups_and_in_a_flat_list_chunks(shelf: Shelf) -> None:
+    shelf.put("herbs", "basil in the soup", "thyme in the soup")
+    groups = shelf.ask(Question("soup", "text", limit=1)).groups
+    assert [passage.ids for passage in groups[0]] == [("herbs", "herbs 2")]
+    assert groups[0][0].text == "basil in the soup" + "\n" * 10 + "thyme in the soup"
+    flat = shelf.ask(Question("soup", "text", limit=3, flat=True)).groups
+    assert sorted(passage.ids for (passage,) in flat) == [("herbs",), ("herbs 2",), ("soup",)]
+
+
+def test_a_passage_takes_in_neighbours_of_its_section_up_to_a_size(shelf: Shelf) -> None:
+    shelf.put("long", "first part", "second part", "third parts about cranberries", "fourth part", "fifth part")
+    taken = {most: shelf.ask(Question("cranberries", "text", expand=most)).groups[0][0] for most in (0, 40, 55, 10_000)}
+    assert {most: passage.ids for most, passage in taken.items()} == {
+        0: ("long 3",),
+        40: ("long 3", "long 4"),
+        55: ("long 2", "long 3", "long 4"),
+        10_000: ("long", "long 2", "long 3", "long 4", "long 5"),
+    }
+    assert (taken[55].start_line, taken[55].end_line) == (11, 31)
+    assert taken[10_000].text.startswith("first part\n\n")
+
+
+# What a query asks for besides words
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_quoted_phrase_must_be_there(shelf: Shelf, mode: str) -> None:
+    shelf.put("other", "its rates of interest")
+    assert shelf.find('"interest rates"', mode) == ["banks"]
+    assert "other" in shelf.find("interest rates", mode)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_word_after_a_minus_must_not_be_there(shelf: Shelf, mode: str) -> None:
+    assert "soup" not in shelf.find("the -onions", mode)
+    assert shelf.find("the cat", mode)
+
+
+def test_the_beginning_of_a_word_finds_the_whole_one(shelf: Shelf) -> None:
+    assert shelf.find("oni*", "text") == ["soup"]
+
+
+def test_a_query_that_only_excludes_is_refused(shelf: Shelf) -> None:
+    with pytest.raises(UsageError, match="what must not be there"):
+        shelf.ask(Question("-onions"))
+
+
+def test_a_name_is_found_whole_and_by_case(shelf: Shelf) -> None:
+    for chunk_id, text in {
+        "a": "parse the config",
+        "b": "def parse_config",
+        "c": "PARSE_CONFIG",
+        "d": "x_parse_configs",
+    }.items():
+        shelf.put(chunk_id, text)
+    assert shelf.find("parse_config", "text")[0] in {"b", "d"}
+    assert [hit.id for hit in shelf.hits("parse_config") if hit.is_exact] in (["b", "d"], ["d", "b"])
+    assert [hit.id for hit in shelf.hits("PARSE_CONFIG") if hit.is_exact] == ["c"]
 
 
 # Without a model
@@ -251,13 +395,13 @@ def test_a_hybrid_search_goes_by_words_while_there_is_no_model_and_says_so(shelf
     by_words = shelf.find("onions", "text")
     shelf.embedder = Unable()
     assert shelf.find("onions") == by_words
-    answer = search(Question("onions"), shelf.store, shelf.embedder, shelf.catalogue)
+    answer = shelf.ask(Question("onions"))
     assert answer.note == "found by words alone: the model is being made ready for this machine"
-    assert [hit.cosine for hit in answer.hits] == [None] * len(answer.hits)
+    assert all(passage.hit.cosine is None for group in answer.groups for passage in group)
 
 
 def test_a_search_that_has_a_model_has_no_note(shelf: Shelf) -> None:
-    assert search(Question("onions"), shelf.store, shelf.embedder, shelf.catalogue).note == ""
+    assert shelf.ask(Question("onions")).note == ""
 
 
 def test_a_search_by_meaning_alone_is_refused_while_there_is_no_model(shelf: Shelf) -> None:

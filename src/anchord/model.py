@@ -356,13 +356,14 @@ class Ingested:
     """It tells of no conversation: it is a text like others, to be chunked itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Where a chunk stands now."""
 
     origin: Origin
     start_line: int
     end_line: int
+    ordinal: int = 0
+    """Which chunk of its file it is, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,27 +397,35 @@ class Filters:
     session: str = ""
     since: str = ""
     until: str = ""
+    phrases: tuple[str, ...] = ()
+    """Each stands in the row, as whole words in any case."""
+    without: tuple[str, ...] = ()
+    """None of them does."""
+    prefixes: tuple[str, ...] = ()
+    """Some word of the row begins with each."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A row that the store found, and how: cosine similarity (-1 to 1) or BM25 (from 0); None: not found that way."""
+class Scored(NamedTuple):
+    """A row that the store found, with its cosine similarity (-1 to 1) or its BM25 score (from 0)."""
 
-    row: Row
-    cosine: float | None
-    bm25: float | None
+    id: str
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A search result: a row, where it stands now, and how its score came about."""
+    """A search result: a chunk, where it stands now, and how its score came about. None: it was not found that way."""
 
-    row: Row
-    start_line: int
-    end_line: int
+    id: str
+    spot: Spot
     score: float
     cosine: float | None
     bm25: float | None
+    cosine_rank: int | None
+    bm25_rank: int | None
+    """Ranks count from 1."""
+    is_exact: bool = False
+    """Whether it holds a name of the query letter by letter."""
 
 
 Vector = bytes

@@ -86,6 +86,9 @@ class Catalogue(Protocol):
     def spots(self, chunk_ids: Sequence[str]) -> Mapping[str, Spot]:
         """Return where chunks stand now; unknown ids are left out."""
 
+    def neighbours(self, chunk_id: str, reach: int) -> Sequence[str]:
+        """Return the ids of a chunk and of those up to `reach` before and after it in its file, in order."""
+
     def note(self, key: str, value: str) -> None:
         """Keep a small fact."""
 
@@ -124,7 +127,10 @@ class Store(Protocol):
         """Return the rows most similar to a vector, best first."""
 
     def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
-        """Return the rows that hold words of a text, best first."""
+        """Return the rows that hold words of a text, or words that begin as the filters ask for, best first."""
+
+    def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:
+        """Return the ids of rows that hold a text letter by letter, in no order."""
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id, in any order."""

@@ -12,12 +12,13 @@ from anchord.adapters.archive import Archive, Talk
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.core.decide import decide
 from anchord.core.moments import moment
+from anchord.core.wording import Wording, matched_words
 from anchord.errors import UsageError
 from anchord.ipc.protocol import SearchParams, ShowParams
-from anchord.model import Filters, Fingerprint, Hit, Origin, Problem, Row, Spot, printable
+from anchord.model import Filters, Fingerprint, Origin, Problem, Row, Spot, printable
 from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
-from anchord.search import MODES, Question, grouped, search
+from anchord.search import MODES, Passage, Question, search
 from anchord.sources import kind_of
 from anchord.sources.archived import is_archived
 from anchord.tally import Tally
@@ -42,15 +43,15 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
         params.root, params.path, params.kind, params.section, params.room, params.session,
         moment(params.since, now), moment(params.until, now, end=True),
     )  # fmt: skip
-    found = search(Question(params.query, params.mode, filters), reader.store, reader.means.embedder, catalogue)
-    groups = grouped(found.hits, params.k)
-    told = [Origin(hit.row.root, hit.row.path) for group in groups for hit in group if is_archived(hit.row.path)]
+    question = Question(params.query, params.mode, filters, params.k, params.show_chunks, params.expand)
+    found = search(question, reader.store, reader.means.embedder, catalogue)
+    said = [each.hit.spot.origin for group in found.groups for each in group if is_archived(each.hit.spot.origin.path)]
     carriers: Mapping[Origin, str] = {}
-    if told:
+    if said:
         with open_archive_of(reader) as archive:
-            carriers = archive.carriers_of(told) if archive else {}
-    told_groups = [[_hit(hit, paths, carriers) for hit in group] for group in groups]
-    return {"query": params.query, "mode": params.mode, "note": found.note, "groups": told_groups}
+            carriers = archive.carriers_of(said) if archive else {}
+    groups = [[_passage(each, found.wording, paths, carriers) for each in group] for group in found.groups]
+    return {"query": params.query, "mode": params.mode, "note": found.note, "groups": groups}
 
 
 @contextmanager
@@ -88,22 +89,29 @@ def _said(row: Row) -> dict[str, Any]:
     }
 
 
-def _hit(hit: Hit, roots: Mapping[str, str], carriers: Mapping[Origin, str]) -> dict[str, Any]:
-    row = hit.row
+def _passage(passage: Passage, wording: Wording, roots: Mapping[str, str], carriers: Mapping[Origin, str]) -> dict[str, Any]:
+    """Return a passage; id, scores and fields are those of its best chunk, text and lines those of all its `ids`."""
+    row, hit = passage.row, passage.hit
     return {
         "id": row.id,
         "score": round(hit.score, 4),
         "cosine": None if hit.cosine is None else round(hit.cosine, 4),
+        "cosine_rank": hit.cosine_rank,
         "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
+        "bm25_rank": hit.bm25_rank,
+        "exact": hit.is_exact,
+        "matched": matched_words(wording, f"{row.header_path}\n{passage.text}"),
         "root": row.root,
         "path": row.path,
-        "file": _file(Origin(row.root, row.path), roots, carriers),
+        "file": _file(hit.spot.origin, roots, carriers),
         "kind": row.kind,
         "room": row.room or None,
         "header_path": row.header_path,
-        "start_line": hit.start_line,
-        "end_line": hit.end_line,
-        "text": row.text,
+        "start_line": passage.start_line,
+        "end_line": passage.end_line,
+        "ids": list(passage.ids),
+        "content_hash": row.content_hash,
+        "text": passage.text,
         **_said(row),
     }
 

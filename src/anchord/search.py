@@ -1,51 +1,96 @@
-"""Query -> hits: found by meaning and by words, fused by scores, grouped by file.
+"""Query -> passages: found by meaning and by words, fused by scores, grouped by file, each text once.
 
-Scores, not ranks, are fused (convex combination): half the cosine, scaled between the worst and the best found, half the
-BM25 score over the best. Measured against reciprocal ranks in SEARCH.md: better or equal on every set.
+Scores, not ranks, are fused (convex combination): a share of the cosine, scaled between the worst and the best found, and the
+rest of the BM25 score over the best. Measured against reciprocal ranks in SEARCH.md: better or equal on every set. What was
+said in conversations is found more by its words, so their share is larger there. A name of code or a path that the query
+spells out lifts the chunks that hold it letter by letter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from anchord.errors import EmbedderError
-from anchord.model import Filters, Hit, Origin, Scored
+from anchord.core.wording import Wording, parse_query
+from anchord.errors import EmbedderError, UsageError
+from anchord.model import Filters, Hit, Origin, Row, Scored, Spot
 from anchord.ports import Catalogue, Embedder, Store
+from anchord.sources.archived import is_archived
 
 CANDIDATES = 100
 VECTOR_SHARE = 0.5
+TALK_VECTOR_SHARE = 0.4
+EXACT_SHARE = 0.25
 MODES = ("hybrid", "vector", "text")
+_NEIGHBOURS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for, how (`hybrid`, `vector` or `text`), and where."""
+    """What is searched for, how (`hybrid`, `vector` or `text`), where, and how the answer is to be laid out."""
 
     text: str
     mode: str = "hybrid"
     filters: Filters = field(default_factory=Filters)
+    limit: int = 10
+    """Groups; or passages, when it is a flat list."""
+    flat: bool = False
+    """Every chunk by itself, by its score."""
+    expand: int = 0
+    """Characters up to which each passage takes in what stands around it in its section."""
+    vector_share: float | None = None
+    """How much meaning counts against words; None: as was found best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Text of one file that is shown as one: a hit, with hits that touch it in the same section, and neighbours on request.
+
+    `row` and `hit` are those of the best chunk; `ids` are all its chunks, in order.
+    """
+
+    row: Row
+    hit: Hit
+    start_line: int
+    end_line: int
+    text: str
+    ids: tuple[str, ...]
+
+
+Group = tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found, best first, and what is to be said of it."""
+    """What was found: groups (of a file, or of an exchange) and in each passages, best first; and what is to be said of it."""
 
-    hits: tuple[Hit, ...]
+    groups: tuple[Group, ...]
+    wording: Wording
     note: str = ""
 
 
 def search(question: Question, store: Store, embedder: Embedder, catalogue: Catalogue) -> Answer:
-    """Return hits, best first, with the lines they have now; rows that left their file since are not among them.
+    """Answer with the lines that chunks have now; rows that left their file since are not among them.
 
     While no vector of the query can be had, a hybrid search goes by words alone, and says so.
 
     Raises:
-        EmbedderError: a search by vectors alone cannot be done now.
+        UsageError: there is nothing to look for. EmbedderError: a search by vectors alone cannot be done now.
     """
-    text, mode, filters, note = question.text, question.mode, question.filters, ""
+    wording = parse_query(question.text)
+    if not wording.text and wording.without:
+        raise UsageError("the query only says what must not be there", "add what to look for; quote what begins with `-`")
+    hits, note = find(question, wording, store, embedder, catalogue)
+    groups = [[hit] for hit in hits] if question.flat else grouped(hits)
+    return Answer(tuple(_shown(groups[: question.limit], question, store, catalogue)), wording, note)
+
+
+def find(question: Question, wording: Wording, store: Store, embedder: Embedder, catalogue: Catalogue) -> tuple[list[Hit], str]:
+    """Return all hits, best first, and what is to be said of them."""
+    text, mode, note = wording.text, question.mode, ""
+    filters = replace(question.filters, phrases=wording.phrases, without=wording.without, prefixes=wording.prefixes)
     near: Sequence[Scored] = ()
-    if mode != "text" and text.strip():
+    if mode != "text" and text:
         try:
             near = store.nearest(embedder.embed([text], query=True)[0], CANDIDATES, filters)
         except EmbedderError as error:
@@ -53,31 +98,126 @@ def search(question: Question, store: Store, embedder: Embedder, catalogue: Cata
                 raise
             mode, note = "text", f"found by words alone: {error.message}"
     words = store.matching(text, CANDIDATES, filters) if mode != "vector" else ()
-    hits = fuse(near, words, {"vector": 1.0, "text": 0.0}.get(mode, VECTOR_SHARE))
-    spots = catalogue.spots([hit.row.id for hit in hits])
-    placed = [(hit, spots[hit.row.id]) for hit in hits if hit.row.id in spots]
-    return Answer(tuple(replace(hit, start_line=spot.start_line, end_line=spot.end_line) for hit, spot in placed), note)
+    exact = (
+        {chunk for name in wording.identifiers for chunk in store.holding(name, CANDIDATES, filters)} if words else set[str]()
+    )
+    fixed = {"vector": 1.0, "text": 0.0}.get(mode, question.vector_share)
+
+    def share(spot: Spot) -> float:
+        return fixed if fixed is not None else TALK_VECTOR_SHARE if is_archived(spot.origin.path) else VECTOR_SHARE
+
+    spots = catalogue.spots(list({found.id for found in (*near, *words)} | exact))
+    return fuse(near, words, spots, share, exact), note
 
 
-def fuse(near: Sequence[Scored], words: Sequence[Scored], vector_share: float) -> list[Hit]:
-    """Combine two lists into one, without lines yet; a row that one way did not find counts as its worst there."""
-    cosines = {scored.row.id: scored.cosine for scored in near if scored.cosine is not None}
-    scores = {scored.row.id: scored.bm25 for scored in words if scored.bm25 is not None}
+def fuse(
+    near: Sequence[Scored],
+    words: Sequence[Scored],
+    spots: Mapping[str, Spot],
+    vector_share: Callable[[Spot], float],
+    exact: set[str] | frozenset[str] = frozenset(),
+) -> list[Hit]:
+    """Combine two lists into one; a row that one way did not find counts as its worst there. What has no spot is left out."""
+    cosines, scores = dict(near), dict(words)
+    near_ranks, word_ranks = _ranks(near), _ranks(words)
     low, high = min(cosines.values(), default=0.0), max(cosines.values(), default=1.0)
     top = max(scores.values(), default=1.0)
+    exact_share = EXACT_SHARE if exact else 0.0
     hits = []
-    for row in {scored.row.id: scored.row for scored in (*near, *words)}.values():
-        cosine, bm25 = cosines.get(row.id), scores.get(row.id)
+    for chunk in {*cosines, *scores, *exact} & spots.keys():
+        cosine, bm25, share = cosines.get(chunk), scores.get(chunk), vector_share(spots[chunk])
         meaning = 0.0 if cosine is None else (cosine - low) / (high - low) if high > low else 1.0
         wording = 0.0 if bm25 is None else bm25 / top if top > 0 else 0.0
-        score = vector_share * meaning + (1 - vector_share) * wording
-        hits.append(Hit(row, 0, 0, score, cosine, bm25))
-    return sorted(hits, key=lambda hit: (-hit.score, hit.row.id))
+        fused = share * meaning + (1 - share) * wording
+        score = (1 - exact_share) * fused + exact_share * (chunk in exact)
+        ranks = near_ranks.get(chunk), word_ranks.get(chunk)
+        hits.append(Hit(chunk, spots[chunk], score, cosine, bm25, *ranks, is_exact=chunk in exact))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
-def grouped(hits: Sequence[Hit], limit: int) -> list[list[Hit]]:
-    """Group hits by file, each best first, in the order of their best; `limit` groups."""
+def _ranks(found: Sequence[Scored]) -> dict[str, int]:
+    ordered = sorted(found, key=lambda scored: (-scored.score, scored.id))
+    return {scored.id: rank for rank, scored in enumerate(ordered, 1)}
+
+
+def grouped(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Group hits by file, each best first, in the order of their best."""
     groups: dict[Origin, list[Hit]] = {}
     for hit in hits:
-        groups.setdefault(Origin(hit.row.root, hit.row.path), []).append(hit)
-    return list(groups.values())[:limit]
+        groups.setdefault(hit.spot.origin, []).append(hit)
+    return list(groups.values())
+
+
+def _shown(groups: Sequence[Sequence[Hit]], question: Question, store: Store, catalogue: Catalogue) -> Iterator[Group]:
+    """Yield groups with their text; a row that has just gone is left out."""
+    rows = {row.id: row for row in store.rows([hit.id for group in groups for hit in group])}
+    for group in groups:
+        present = [(rows[hit.id], hit) for hit in group if hit.id in rows]
+        passages = [_passage([each]) for each in present] if question.flat else merged(present)
+        if question.expand:
+            passages = [_widened(passage, question.expand, store, catalogue) for passage in passages]
+        if passages:
+            yield tuple(apart(passages))
+
+
+def merged(found: Sequence[tuple[Row, Hit]]) -> list[Passage]:
+    """Make passages of a file's hits: those that touch within a section are one. Best first."""
+    runs: list[list[tuple[Row, Hit]]] = []
+    for row, hit in sorted(found, key=lambda each: each[1].spot.ordinal):
+        last = runs[-1][-1] if runs else None
+        if last and last[0].header_path == row.header_path and hit.spot.ordinal == last[1].spot.ordinal + 1:
+            runs[-1].append((row, hit))
+        else:
+            runs.append([(row, hit)])
+    return sorted(map(_passage, runs), key=lambda passage: (-passage.hit.score, passage.hit.id))
+
+
+def _passage(run: Sequence[tuple[Row, Hit]]) -> Passage:
+    row, hit = min(run, key=lambda each: (-each[1].score, each[1].id))
+    text = joined([(row.text, hit.spot) for row, hit in run])
+    spots = [hit.spot for _, hit in run]
+    return Passage(row, hit, spots[0].start_line, spots[-1].end_line, text, tuple(row.id for row, _ in run))
+
+
+def joined(pieces: Sequence[tuple[str, Spot]]) -> str:
+    """Put chunks that follow each other together, with the blank lines that stand between them."""
+    text, end = pieces[0][0], pieces[0][1].end_line
+    for more, spot in pieces[1:]:
+        text += "\n" * max(1, spot.start_line - end) + more
+        end = spot.end_line
+    return text
+
+
+def _widened(passage: Passage, most: int, store: Store, catalogue: Catalogue) -> Passage:
+    """Take in neighbours of the same section, nearest first, while the text stays within so many characters."""
+    ids = list(catalogue.neighbours(passage.hit.id, _NEIGHBOURS + len(passage.ids)))
+    if passage.ids[0] not in ids or passage.ids[-1] not in ids:
+        return passage
+    rows, spots = {row.id: row for row in store.rows(ids)}, catalogue.spots(ids)
+    first, last = ids.index(passage.ids[0]), ids.index(passage.ids[-1])
+    size, open_ends = len(passage.text), {-1, 1}
+    while open_ends:
+        for way in (1, -1):
+            at = last + 1 if way == 1 else first - 1
+            row = rows.get(ids[at]) if 0 <= at < len(ids) else None
+            fits = row and row.id in spots and row.header_path == passage.row.header_path and size + len(row.text) <= most
+            if way not in open_ends or not row or not fits:
+                open_ends.discard(way)
+                continue
+            size += len(row.text) + 1
+            first, last = (first, at) if way == 1 else (at, last)
+    taken = ids[first : last + 1]
+    if not all(chunk in rows and chunk in spots for chunk in taken):
+        return passage
+    lines = spots[taken[0]].start_line, spots[taken[-1]].end_line
+    text = joined([(rows[chunk].text, spots[chunk]) for chunk in taken])
+    return replace(passage, start_line=lines[0], end_line=lines[1], text=text, ids=tuple(taken))
+
+
+def apart(passages: Sequence[Passage]) -> Iterator[Passage]:
+    """Yield passages, best first, but for those whose chunks all stand in better ones: no text is told twice."""
+    told: set[str] = set()
+    for passage in passages:
+        if not told.issuperset(passage.ids):
+            yield passage
+        told.update(passage.ids)

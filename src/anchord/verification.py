@@ -18,7 +18,7 @@ from enum import StrEnum
 from anchord.chunkers.layout import Count
 from anchord.core.guard import is_alarming, missing, moves, note_of
 from anchord.core.recipe import Recipe
-from anchord.model import Content, Known, Origin, Row, Spot, Unstable, Vector, Walk, printable
+from anchord.model import Content, Known, Origin, Row, Unstable, Vector, Walk, printable
 from anchord.ports import Catalogue, Embedder, Files, Store
 from anchord.rows import MAX_BYTES, Made, make_rows
 from anchord.sources.archived import is_archived
@@ -165,7 +165,7 @@ def _compare(wanted: Mapping[str, tuple[Origin, Made]], catalogue: Catalogue, st
     for chunk_id, (origin, made) in wanted.items():
         if chunk_id not in seen:
             yield Difference(Kind.MISSING, origin, chunk_id)
-        elif spots.get(chunk_id) != Spot(origin, made.start_line, made.end_line):
+        elif (spot := spots.get(chunk_id)) is None or spot[:3] != (origin, made.start_line, made.end_line):
             yield Difference(Kind.LINES, origin, chunk_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from array import array
 from collections.abc import Iterator
@@ -13,9 +14,10 @@ import lance
 import psutil
 import pytest
 
+from anchord.adapters import lance_fold
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lance_fold import Folding
-from anchord.adapters.lance_upkeep import maintain
+from anchord.adapters.lance_upkeep import maintain, purge
 from anchord.adapters.lock import WriterLock, lock_holder
 from anchord.model import Filters, Row
 
@@ -142,3 +144,67 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
 def parts(store: LanceStore) -> int:
     """Count the parts of the index with the most."""
     return max(len(index.segments) for index in lance.dataset(store.dataset).describe_indices())
+
+
+# The index of vectors
+
+
+def many(folder: Path, count: int) -> tuple[LanceStore, dict[str, bytes]]:
+    """Make a table of as many rows, each with a vector of its own."""
+    choose = random.Random(1)  # noqa: S311 - the same numbers each time
+    store = LanceStore(str(folder / "lance"), 16, "model")
+    rows = [
+        Row(f"{n:05}", "doc", "root", f"{n % 7}.md", "markdown", "", "hash", f"key {n}", "text", "text") for n in range(count)
+    ]
+    vectors = {row.vector_key: array("f", [choose.gauss(0, 1) for _ in range(16)]).tobytes() for row in rows}
+    vectors["key 3"] = bytes(64)  # of a text that the model could not embed
+    store.upsert(rows, vectors)
+    return store, vectors
+
+
+def test_a_large_table_gets_an_index_of_vectors_and_finds_what_it_found_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, vectors = many(tmp_path, 3_000)
+    asked = [vectors[f"key {n}"] for n in range(100, 120)]
+    before = [store.nearest(each, 20, Filters()) for each in asked]
+    monkeypatch.setattr(lance_fold, "VECTOR_INDEX_ROWS", 3_001)
+    assert (maintain(store), "vector_idx" in indices(store)) == ([], False)
+    monkeypatch.setattr(lance_fold, "VECTOR_INDEX_ROWS", 3_000)
+    assert (maintain(store), "vector_idx" in indices(store)) == ([], True)
+    after = [store.nearest(each, 20, Filters()) for each in asked]
+    assert [[found.id for found in each] for each in after] == [[found.id for found in each] for each in before]
+    found = store.nearest(asked[0], 5, Filters(path_glob="3.md"))
+    assert len(found) == 5
+    assert all(int(each.id) % 7 == 3 for each in found)
+
+
+def test_rows_that_came_or_went_after_the_index_was_made_are_found_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance_fold, "VECTOR_INDEX_ROWS", 1_000)
+    store, vectors = many(tmp_path, 1_000)
+    assert maintain(store) == []
+    new = Row("new", "doc", "root", "new.md", "markdown", "", "hash", "key new", "text", "text")
+    store.upsert([new], {"key new": vectors["key 5"]})
+    store.delete(["00005"])
+    for _ in range(2):
+        assert [each.id for each in store.nearest(vectors["key 5"], 1, Filters())] == ["new"]
+        assert "00003" not in {each.id for each in store.nearest(vectors["key 5"], 1_000, Filters())}
+        assert maintain(store, passes=10) == []
+
+
+def test_what_was_purged_is_in_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lance_fold, "VECTOR_INDEX_ROWS", 1_000)
+    store, _ = many(tmp_path, 1_000)
+    assert maintain(store) == []
+    before = {path.parent.name for path in Path(store.dataset).glob("_indices/*/*")}
+    store.delete(["00007"])
+    purge(store)
+    after = {path.parent.name for path in Path(store.dataset).glob("_indices/*/*")}
+    assert "vector_idx" in indices(store)
+    assert before & after == set()
+
+
+def indices(store: LanceStore) -> set[str]:
+    return {index.name for index in lance.dataset(store.dataset).describe_indices()}

@@ -349,7 +349,7 @@ def test_a_problem_stays_listed_until_its_end_is_confirmed(catalogue: Catalogue)
 def test_spots_say_where_chunks_stand(catalogue: Catalogue) -> None:
     keep(catalogue, A, known(chunk("x", 1, 4), chunk("y", 5, 9)))
     keep(catalogue, B, known(chunk("z", 2, 3)))
-    assert catalogue.spots(["z", "y", "unknown", "y"]) == {"z": Spot(B, 2, 3), "y": Spot(A, 5, 9)}
+    assert catalogue.spots(["z", "y", "unknown", "y"]) == {"z": Spot(B, 2, 3), "y": Spot(A, 5, 9, 1)}
     assert catalogue.spots([]) == {}
 
 
@@ -357,7 +357,7 @@ def test_between_intent_and_confirmation_old_rows_have_a_place_and_moved_ones_th
     keep(catalogue, A, known(chunk("old", 1, 2), chunk("moved", 3, 4)))
     catalogue.intend([update(A, known(chunk("new", 1, 5), chunk("moved", 6, 7)))])
     assert catalogue.spots(["old", "moved", "new"]) == {
-        "old": Spot(A, 1, 2), "moved": Spot(A, 6, 7), "new": Spot(A, 1, 5)
+        "old": Spot(A, 1, 2), "moved": Spot(A, 6, 7, 1), "new": Spot(A, 1, 5)
     }  # fmt: skip
     catalogue.apply([update(A, known(chunk("new", 1, 5), chunk("moved", 6, 7)))])
     assert set(catalogue.spots(["old", "moved", "new"])) == {"moved", "new"}

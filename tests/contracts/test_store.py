@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -67,7 +67,7 @@ def fill(store: Store, *rows: Row, vectors: Sequence[Vector] = ()) -> None:
 
 
 def found(scored: Sequence[Scored]) -> list[str]:
-    return [each.row.id for each in scored]
+    return [each.id for each in scored]
 
 
 # Writing
@@ -251,9 +251,7 @@ def test_the_nearest_come_first_with_their_cosine(store: Store) -> None:
     fill(store, *rows, vectors=[WEST, BETWEEN, EAST, NORTH])
     hits = store.nearest(vector(5), 3, ANY)
     assert found(hits) == ["east", "between", "north"]
-    assert [each.cosine for each in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-6)
-    assert all(each.bm25 is None for each in hits)
-    assert hits[0].row == rows[2]
+    assert [each.score for each in hits] == pytest.approx([1.0, 0.5**0.5, 0.0], abs=1e-6)
 
 
 def test_the_limit_counts_after_the_filters(store: Store) -> None:
@@ -269,8 +267,7 @@ def test_words_are_found_in_any_case_and_order(store: Store) -> None:
     fill(store, row("1", text="The quick brown Fox jumps"), row("2", text="A lazy dog sleeps"))
     hits = store.matching("fox QUICK", 5, ANY)
     assert found(hits) == ["1"]
-    assert hits[0].cosine is None
-    assert (hits[0].bm25 or 0) > 0
+    assert hits[0].score > 0
 
 
 def test_more_of_the_words_come_first(store: Store) -> None:
@@ -295,13 +292,51 @@ def test_operators_in_a_question_are_only_words(store: Store) -> None:
     assert found(store.matching("fox -quick", 5, ANY)) == ["1"]
 
 
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        (Filters(phrases=("quick brown",)), ["1", "3"]),
+        (Filters(phrases=("QUICK  brown", "fox")), ["1"]),
+        (Filters(phrases=("quick brow",)), []),
+        (Filters(phrases=("c++",)), ["4"]),
+        (Filters(without=("fox",)), ["2", "3", "4"]),
+        (Filters(without=("brown", "dog")), ["4"]),
+        (Filters(without=("fo",)), ["1", "2", "3", "4"]),
+        (Filters(prefixes=("br",)), ["1", "3"]),
+        (Filters(prefixes=("Fo",), without=("dog",)), ["1"]),
+        (Filters(phrases=("it's (a) 50% [x]",)), []),
+    ],
+)
+def test_phrases_and_beginnings_must_be_there_and_what_is_excluded_not(
+    store: Store, filters: Filters, wanted: Sequence[str]
+) -> None:
+    texts = {"1": "the quick brown fox", "2": "a lazy dog", "3": "Quick\nbrown bread", "4": "written in C++ with words"}
+    fill(store, *(row(each, text=text) for each, text in texts.items()))
+    assert sorted(found(store.nearest(EAST, 9, filters))) == wanted
+    assert set(found(store.matching("quick lazy words", 9, filters))) <= set(wanted)
+    assert all(store.holding(" ", 9, filters) for _ in wanted)
+
+
+def test_words_with_a_beginning_are_found_by_it(store: Store) -> None:
+    fill(store, row("1", text="the configuration of it"), row("2", text="confirm it"), row("3", text="it"))
+    assert sorted(found(store.matching("conf", 9, Filters(prefixes=("conf",))))) == ["1", "2"]
+    assert found(store.matching("config", 9, Filters(prefixes=("config",)))) == ["1"]
+
+
+def test_a_literal_is_found_letter_by_letter(store: Store) -> None:
+    fill(store, row("1", text="call parse_config()"), row("2", text="call Parse_Config()"), row("3", text="parse config"))
+    assert sorted(store.holding("parse_config", 9, ANY)) == ["1"]
+    assert list(store.holding("'; --", 9, ANY)) == []
+    assert len(store.holding("p", 1, ANY)) == 1
+
+
 def test_both_searches_see_a_write_at_once(store: Store) -> None:
     fill(store, row("1", text="alpha"))
     assert found(store.nearest(EAST, 5, ANY)) == found(store.matching("alpha", 5, ANY)) == ["1"]
     fill(store, row("1", text="beta"), vectors=[NORTH])
     assert found(store.matching("beta", 5, ANY)) == ["1"]
     assert list(store.matching("alpha", 5, ANY)) == []
-    assert [each.cosine for each in store.nearest(NORTH, 5, ANY)] == pytest.approx([1.0])
+    assert [each.score for each in store.nearest(NORTH, 5, ANY)] == pytest.approx([1.0])
     store.delete(["1"])
     assert list(store.matching("beta", 5, ANY)) == list(store.nearest(NORTH, 5, ANY)) == []
 
@@ -517,13 +552,8 @@ def test_the_rows_of_a_root_are_counted_and_named(tmp_path: Path) -> None:
     assert store.count() == 3
 
 
-Search = Callable[[LanceStore], Sequence[Scored]]
-
-
-@pytest.mark.parametrize(
-    "search", [lambda s: s.nearest(EAST, 5, ANY), lambda s: s.matching("words", 5, ANY)], ids=["meaning", "words"]
-)
-def test_a_vector_of_zeros_is_found_by_words_alone(tmp_path: Path, search: Search) -> None:
+def test_a_vector_of_zeros_is_found_by_words_alone(tmp_path: Path) -> None:
     store = lance(tmp_path)
     fill(store, row("1"), vectors=[vector()])
-    assert all(each.cosine is None for each in search(store))
+    assert list(store.nearest(EAST, 5, ANY)) == []
+    assert found(store.matching("words", 5, ANY)) == ["1"]

@@ -59,8 +59,9 @@ def test_no_exchange_is_json(samples: Talks) -> None:
 @pytest.mark.parametrize(("words", "source", "question"), FOUND)
 def test_a_question_chosen_by_hand_finds_its_exchange(samples: Talks, words: str, source: str, question: str) -> None:
     best, *_ = samples.store.matching(words, 1, Filters(root=ROOT))
-    assert best.row.source == source
-    assert question in best.row.header_path
+    (row,) = samples.store.rows([best.id])
+    assert row.source == source
+    assert question in row.header_path
 
 
 def test_an_edited_answer_of_chatgpt_is_left_out_and_the_active_one_found(samples: Talks) -> None:

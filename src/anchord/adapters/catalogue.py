@@ -161,11 +161,11 @@ class SqliteCatalogue:
         spots = {}
         for some in _slices(chunk_ids):
             rows = self._db.execute(
-                "SELECT chunk_id, root, path, start_line, end_line FROM chunks JOIN files ON files.id=file "
+                "SELECT chunk_id, root, path, start_line, end_line, ordinal FROM chunks JOIN files ON files.id=file "
                 f"WHERE chunk_id IN ({_marks(some)}) ORDER BY generation",
                 some,
             )
-            spots.update({row[0]: Spot(_origin(row[1], row[2]), row[3], row[4]) for row in rows})
+            spots.update({row[0]: Spot(_origin(row[1], row[2]), *row[3:]) for row in rows})
         return spots
 
     def neighbours(self, chunk_id: str, reach: int) -> Sequence[str]:

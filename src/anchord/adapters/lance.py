@@ -7,7 +7,6 @@ Facts this rests on (measured, lancedb 0.40 / lance 13):
 - A bit that flips in a data file is not noticed by LanceDB: every row carries a checksum of its own.
 - A reader's handle can point at files that upkeep has just removed: it is opened anew, and asked once more.
 
-Text in filters comes from paths and people: `_quoted` is the one place that makes it SQL.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import os
 import re
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -27,8 +27,10 @@ import lancedb
 import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
 
+from anchord.adapters.lance_filters import among, condition, quoted
 from anchord.core.diff import row_hash
 from anchord.core.identity import row_checksum
+from anchord.core.wording import phrase_pattern
 from anchord.description import doc_id
 from anchord.errors import OtherFormError, StoreDamagedError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
@@ -45,6 +47,9 @@ _SIZE_S = 5.0
 _WRITER_CACHES = (16 << 20, 16 << 20)
 _READER_CACHES = (128 << 20, 32 << 20)
 """Bytes of indices and of metadata kept in memory. By default gigabytes are, and each commit adds a tenth of a megabyte."""
+_PROBES = 20
+_BEGINNING_ROWS = 500
+_BEGINNING_WORDS = 30
 _TROUBLE = (RuntimeError, OSError, ValueError)
 """What lancedb raises; Rust's errors come as RuntimeError."""
 _TEXT_COLUMNS = (
@@ -139,7 +144,7 @@ class LanceStore:
         """Delete rows by id."""
         for some in _slices(ids):
             with _writing():
-                self._table.delete(_among("id", some))
+                self._table.delete(among("id", some))
 
     def _batch(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> pa.Table:
         columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in _TEXT_COLUMNS}
@@ -160,12 +165,12 @@ class LanceStore:
     def ids_of(self, origin: Origin) -> Sequence[str]:
         """Return the ids of a file's rows."""
         # Two names can print alike (a byte that is no UTF-8, and its four characters): the document's id tells them apart.
-        where = f"path = {_quoted(printable(origin.path))} AND doc_id = {_quoted(doc_id(origin))}"
+        where = f"path = {quoted(printable(origin.path))} AND doc_id = {quoted(doc_id(origin))}"
         return list(self._select(where, ["id"])["id"].to_pylist())
 
     def ids_of_root(self, root: str) -> Sequence[str]:
         """Return the ids of a root's rows."""
-        return list(self._select(f"root = {_quoted(root)}", ["id"])["id"].to_pylist())
+        return list(self._select(f"root = {quoted(root)}", ["id"])["id"].to_pylist())
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
@@ -194,7 +199,7 @@ class LanceStore:
         """Yield (id, vector key, vector) of the rows that have one of these values in one of these columns."""
         slices = (list(_slices(values)) for values in wanted.values())
         for together in zip_longest(*slices):
-            where = " OR ".join(_among(column, some) for column, some in zip(wanted, together, strict=True) if some)
+            where = " OR ".join(among(column, some) for column, some in zip(wanted, together, strict=True) if some)
             found = self._select(where, ["id", "vector_key", "vector"], newest=False)
             for batch in found.to_batches():
                 vectors = self._numbers(batch)
@@ -207,32 +212,54 @@ class LanceStore:
 
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest cosine similarity."""
-        numbers, columns = array("f", vector).tolist(), [*self._columns, "_distance"]
+        numbers, where = array("f", vector).tolist(), condition(filters)
 
         def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
-            query = table.search(numbers, vector_column_name="vector", query_type="vector")
-            query = query.distance_type("cosine").bypass_vector_index()
-            return list(_restricted(query, filters).select(columns).limit(limit).to_list())
+            query = table.search(numbers, vector_column_name="vector", query_type="vector").distance_type("cosine")
+            # The index looks at a part of the rows, and may find fewer than there are where a filter lets few of them through.
+            query = (
+                query.where(where, prefilter=True).bypass_vector_index() if where else query.nprobes(_PROBES).refine_factor(2)
+            )
+            return list(query.select(["id", "_distance"]).limit(limit).to_list())
 
         found = self._read(ask)
-        return [Scored(_row(row), 1.0 - row["_distance"], None) for row in found if not math.isnan(row["_distance"])]
+        return [Scored(row["id"], 1.0 - row["_distance"]) for row in found if not math.isnan(row["_distance"])]
 
     def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest BM25 score."""
-        if not text.strip():
-            return []
-        columns = [*self._columns, "_score"]
+        where = condition(filters)
 
         def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
-            query = table.search(text, query_type="fts", fts_columns="search_text")
-            return list(_restricted(query, filters).select(columns).limit(limit).to_list())
+            words = " ".join([text, *self._beginning(table, filters)])
+            query = table.search(words, query_type="fts", fts_columns="search_text")
+            query = query.where(where, prefilter=True) if where else query
+            return list(query.select(["id", "_score"]).limit(limit).to_list())
 
-        found = self._read(ask)
-        return [Scored(_row(row), None, row["_score"]) for row in found]
+        return [Scored(row["id"], row["_score"]) for row in self._read(ask)] if text.strip() else []
+
+    def _beginning(self, table: Any, filters: Filters) -> set[str]:  # noqa: ANN401 - likewise
+        """Return words that begin as is asked for: the index of words knows whole ones only."""
+        if not filters.prefixes:
+            return set()
+        query = table.search().where(condition(filters)).select(["search_text"]).limit(_BEGINNING_ROWS)
+        words = re.compile(
+            "|".join(phrase_pattern(prefix, begins=True)[4:] + r"\w*" for prefix in filters.prefixes), re.IGNORECASE
+        )
+        found = (word.lower() for text in query.to_arrow()["search_text"].to_pylist() for word in words.findall(text))
+        return {word for word, _ in Counter(found).most_common(_BEGINNING_WORDS)}
+
+    def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:
+        """Return the ids of rows that hold a text letter by letter."""
+        where = " AND ".join(filter(None, [condition(filters), f"contains(search_text, {quoted(literal)})"]))
+
+        def ask(table: Any) -> list[str]:  # noqa: ANN401 - likewise
+            return list(table.search().where(where).select(["id"]).limit(limit).to_arrow()["id"].to_pylist())
+
+        return self._read(ask)
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
-        found = (self._select(_among("id", some), self._columns) for some in _slices(ids))
+        found = (self._select(among("id", some), self._columns) for some in _slices(ids))
         return [_row(row) for table in found for row in table.to_pylist()]
 
     def ids(self) -> Sequence[str]:
@@ -256,7 +283,7 @@ class LanceStore:
         if self.form < _HASHED:
             return
         columns = (*self._summed, "vector", "checksum")
-        found = (self._select(_among("id", some), list(columns)).to_batches() for some in _slices(ids))
+        found = (self._select(among("id", some), list(columns)).to_batches() for some in _slices(ids))
         for batch in (batch for batches in found for batch in batches):
             texts = zip(*(batch[name].to_pylist() for name in self._summed), strict=True)
             for fields, vector, wanted in zip(texts, self._numbers(batch), batch["checksum"].to_pylist(), strict=True):
@@ -361,43 +388,6 @@ def _reading() -> Iterator[None]:
         yield
     except _TROUBLE as error:
         raise StoreError(f"reading rows failed: {_first_line(error)}", "run `anchord verify --repair`") from error
-
-
-def _restricted(query: Any, filters: Filters) -> Any:  # noqa: ANN401 - lancedb ships no types
-    clauses = []
-    if filters.root:
-        clauses.append(f"root = {_quoted(filters.root)}")
-    if filters.kind:
-        clauses.append(f"kind = {_quoted(filters.kind)}")
-    clauses += [f"{name} = {_quoted(wanted)}" for name in ("room", "session") if (wanted := getattr(filters, name))]
-    if filters.since:
-        clauses.append(f"until >= {_quoted(filters.since)}")
-    if filters.until:
-        clauses.append(f"at < {_quoted(filters.until)} AND at != ''")
-    if filters.section:
-        wanted = " > ".join(part.strip() for part in filters.section.split(">"))
-        pattern = f"(?i)(^|> ){re.escape(wanted)}($| >)"
-        clauses.append(f"regexp_like(header_path, {_quoted(pattern)})")
-    if filters.path_glob:
-        clauses.append(f"regexp_like(path, {_quoted(_glob_pattern(filters.path_glob))})")
-    return query.where(" AND ".join(clauses), prefilter=True) if clauses else query
-
-
-def _glob_pattern(glob: str) -> str:
-    """`*` stays in a folder, `**` does not; a glob without "/" fits the name in any folder, as in .gitignore."""
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("/"))
-    words = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    body = "".join(words.get(piece) or re.escape(piece) for piece in pieces)
-    return f"^{body}$" if "/" in glob else f"(^|/){body}$"
-
-
-def _quoted(text: str) -> str:
-    """Return a text as a SQL literal: the only character with a meaning inside is the quote."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _among(column: str, values: Sequence[str]) -> str:
-    return f"{column} IN ({', '.join(map(_quoted, values))})"
 
 
 def _slices(values: Sequence[str]) -> Iterator[Sequence[str]]:

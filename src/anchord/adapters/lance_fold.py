@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,11 @@ from anchord.adapters.child import Child, ChildError, die_with_parent
 from anchord.adapters.frames import read_frame, write_frame
 
 FRAGMENT_ROWS = 65_536
+VECTOR_INDEX_ROWS = 20_000
+"""With fewer rows, comparing with every vector as it is takes no longer than 20 ms."""
+_PARTITION_ROWS = 8_192
+_OUTGROWN = 4
+_VECTOR_INDEX = "vector_idx"
 TROUBLE = (RuntimeError, OSError, ValueError)
 _FOLD_S = 1_800.0
 _IDLE_S = 120.0
@@ -48,12 +54,30 @@ def fold(order: Order) -> list[str]:
     steps: list[tuple[str, Callable[[], object]]] = [
         ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=FRAGMENT_ROWS)),
         ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=order.merge)),
+        ("indexing vectors", lambda: index_vectors(dataset)),
     ]
     if order.merge:
-        steps.reverse()  # Only fragments that lie in the same parts of all indices can become one.
+        steps[:2] = reversed(steps[:2])  # Only fragments that lie in the same parts of all indices can become one.
     if order.drop:
         steps.append(("dropping old versions", lambda: dataset.cleanup_old_versions(older_than=older)))
     return list(_tried(steps))
+
+
+def index_vectors(dataset: Any, *, anew: bool = False) -> None:  # noqa: ANN401 - pylance ships no types
+    """Make the index of vectors, where there are so many that it pays: anew when asked for, or when the table outgrew it.
+
+    One byte a number instead of four; what it finds is compared again with the vectors as they are.
+    """
+    rows = dataset.count_rows()
+    there = any(index.name == _VECTOR_INDEX for index in dataset.describe_indices())
+    if there and not anew:
+        os.environ["LANCE_INCLUDE_VECTOR_CENTROIDS"] = "false"  # Of the statistics only the count of parts is read.
+        partitions = dataset.stats.index_stats(_VECTOR_INDEX)["indices"][0]["num_partitions"]
+        anew = rows > _OUTGROWN * _PARTITION_ROWS * partitions
+    if anew if there else rows >= VECTOR_INDEX_ROWS:
+        dataset.create_index(
+            "vector", "IVF_SQ", name=_VECTOR_INDEX, metric="cosine", replace=True, sample_rate=32, max_iterations=8
+        )
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from pathlib import Path
 import lancedb
 
 from anchord.adapters.lance import NEXT, TABLE, LanceStore, create_indices
-from anchord.adapters.lance_fold import FRAGMENT_ROWS, TROUBLE, Order, fold, words
+from anchord.adapters.lance_fold import FRAGMENT_ROWS, TROUBLE, Order, fold, index_vectors, words
 from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)
@@ -87,6 +87,7 @@ def purge(store: LanceStore) -> int:
             target_rows_per_fragment=FRAGMENT_ROWS, materialize_deletions=True, materialize_deletions_threshold=0.0
         )
         create_indices(lancedb.connect(str(table.parent)).open_table(table.stem))
+        index_vectors(lance.dataset(store.dataset), anew=True)
         lance.dataset(store.dataset).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     except TROUBLE as error:
         raise StoreError(f"rewriting the table failed: {words(error)}", "see the free space of the disk") from error

@@ -14,7 +14,7 @@ from anchord.cli import render
 from anchord.cli.frame import AsJson, app, ask, daemon, needed_daemon, out, places, print_json, say, warn
 from anchord.cli.index import open_index
 from anchord.errors import NotRunningError, UsageError
-from anchord.ipc.protocol import MOST_HITS, MOST_NEIGHBOURS, SearchParams, ShowParams
+from anchord.ipc.protocol import MOST_EXPANDED, MOST_HITS, MOST_NEIGHBOURS, SearchParams, ShowParams
 from anchord.model import printable
 
 
@@ -65,6 +65,10 @@ def search(  # noqa: PLR0917 - one parameter an option
     since: Annotated[str, typer.Option("--since", metavar="D", help="Only what was said since: 2026-01-31, 7d, 3h.")] = "",
     until: Annotated[str, typer.Option("--until", metavar="D", help="Only what was said until then.")] = "",
     show_chunks: Annotated[bool, typer.Option("--show-chunks", help="A flat list of chunks.")] = False,
+    expand: Annotated[
+        int,
+        typer.Option("--expand", metavar="CHARS", min=0, max=MOST_EXPANDED, help="With what stands around it in its section."),
+    ] = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Sync first.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -72,7 +76,7 @@ def search(  # noqa: PLR0917 - one parameter an option
     words = {"query": query, "mode": mode, "root": root, "path": path, "kind": kind, "section": section}
     words |= {"room": room, "session": session, "since": since, "until": until}
     _require_text(*words.values())
-    wanted: dict[str, Any] = {**words, "k": k}
+    wanted: dict[str, Any] = {**words, "k": k, "show_chunks": show_chunks, "expand": expand}
     of = places()
     client = needed_daemon(of) if fresh else daemon(of)
     if client is not None:
@@ -84,9 +88,6 @@ def search(  # noqa: PLR0917 - one parameter an option
         with open_index(of) as reader:
             found = answer_search(reader, reader.catalogue, SearchParams(**wanted))
         warn("anchord is not running: results are as of the last `anchord index`")
-    if show_chunks:
-        hits = sorted((hit for group in found["groups"] for hit in group), key=lambda hit: -hit["score"])[:k]
-        found = {**found, "groups": [[hit] for hit in hits]}
     if json:
         print_json(found)
         return

@@ -20,6 +20,7 @@ MAX_LINE = 1 << 20
 
 MOST_HITS = 1_000
 MOST_NEIGHBOURS = 10_000
+MOST_EXPANDED = 100_000
 LONGEST_WAIT_S = 31_536_000
 
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32000
@@ -52,6 +53,8 @@ class SearchParams(Params, frozen=True, kw_only=True):
     session: str = ""
     since: str = ""
     until: str = ""
+    show_chunks: bool = False
+    expand: Annotated[int, Meta(ge=0, le=MOST_EXPANDED)] = 0
     fresh: bool = False
 
 

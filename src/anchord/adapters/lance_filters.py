@@ -1,0 +1,51 @@
+"""Filters -> SQL. Their text comes from paths and people: `quoted` is the one place that makes it SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from anchord.core.wording import phrase_pattern
+from anchord.model import Filters
+
+
+def condition(filters: Filters) -> str:
+    """Return the condition of a search, "" when all rows are meant."""
+    clauses = [
+        f"{name} = {quoted(wanted)}" for name in ("root", "kind", "room", "session") if (wanted := getattr(filters, name))
+    ]
+    if filters.since:
+        clauses.append(f"until >= {quoted(filters.since)}")
+    if filters.until:
+        clauses.append(f"at < {quoted(filters.until)} AND at != ''")
+    if filters.section:
+        wanted = " > ".join(part.strip() for part in filters.section.split(">"))
+        clauses.append(_like("header_path", f"(?i)(^|> ){re.escape(wanted)}($| >)"))
+    if filters.path_glob:
+        clauses.append(_like("path", _glob_pattern(filters.path_glob)))
+    clauses += [_like("search_text", phrase_pattern(phrase)) for phrase in filters.phrases]
+    clauses += [_like("search_text", phrase_pattern(prefix, begins=True)) for prefix in filters.prefixes]
+    clauses += [f"NOT {_like('search_text', phrase_pattern(phrase))}" for phrase in filters.without]
+    return " AND ".join(clauses)
+
+
+def among(column: str, values: Sequence[str]) -> str:
+    """Return the condition that a column has one of some values."""
+    return f"{column} IN ({', '.join(map(quoted, values))})"
+
+
+def quoted(text: str) -> str:
+    """Return a text as a SQL literal: the only character with a meaning inside is the quote."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _like(column: str, pattern: str) -> str:
+    return f"regexp_like({column}, {quoted(pattern)})"
+
+
+def _glob_pattern(glob: str) -> str:
+    """`*` stays in a folder, `**` does not; a glob without "/" fits the name in any folder, as in .gitignore."""
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("/"))
+    words = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    body = "".join(words.get(piece) or re.escape(piece) for piece in pieces)
+    return f"^{body}$" if "/" in glob else f"(^|/){body}$"

@@ -1,0 +1,127 @@
+"""What a person typed -> what is looked for: words, and what every hit must or must not hold.
+
+`"an exact phrase"` must be there, `-word` and `-"a phrase"` must not, of `pref*` some word must begin so. All else is words,
+also what only looks like one of these: `--flag`, `a-b`, a lone quote, `*args`, `2 * 3`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PIECE = re.compile(r'(?<![^\s(])(?P<out>-)?"(?P<phrase>[^"]*[^\s"][^"]*)"(?!\w)|(?P<word>[^\s"]+|")')
+_WITHOUT = re.compile(r"-(\w.*)")
+_PREFIX = re.compile(r"(\w[\w.]{1,})\*")
+_WORD = re.compile(r"\w+")
+_IDENTIFIER = re.compile(
+    r"(?=.*[^\W\d_])(?:\w+(?:[./:]+\w+)+|\w*_\w+)"  # a.b, a/b, a::b, a_b
+    r"|[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-zA-Z]+\d\w*"  # aB, ABc, AbC, a1
+)
+_CALL = "()[]{}<>,;:.!?'`*"
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A parsed query."""
+
+    text: str
+    """What is embedded and looked for by words: all but what must not be there."""
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """Return the words that are names of code, paths or options: those a hit should have letter by letter."""
+        words = (word.strip(_CALL) for word in self.text.split())
+        return tuple(dict.fromkeys(word for word in words if _IDENTIFIER.fullmatch(word)))
+
+
+def parse_query(query: str) -> Wording:
+    """Take a query apart; any text is one."""
+    kept, phrases, without, prefixes = list[str](), list[str](), list[str](), list[str]()
+    for piece in _PIECE.finditer(query):
+        phrase, word = piece["phrase"], piece["word"]
+        if phrase is not None:
+            (without if piece["out"] else phrases).append(" ".join(phrase.split()))
+        elif out := _WITHOUT.fullmatch(word):
+            without.append(out[1])
+        elif begins := _PREFIX.fullmatch(word):
+            prefixes.append(begins[1])
+        kept += (
+            [] if phrase is not None and piece["out"] else [] if word and _WITHOUT.fullmatch(word) else [_plain(phrase, word)]
+        )
+    return Wording(" ".join(filter(None, kept)), tuple(phrases), tuple(without), tuple(prefixes))
+
+
+def _plain(phrase: str | None, word: str | None) -> str:
+    if phrase is not None:
+        return " ".join(phrase.split())
+    begins = _PREFIX.fullmatch(word or "")
+    return begins[1] if begins else (word or "").strip('"')
+
+
+def phrase_pattern(phrase: str, *, begins: bool = False) -> str:
+    """Return a regular expression of a phrase as whole words (or, with `begins`, as the beginning of some), in any case.
+
+    Written for Rust's engine and for Python's alike.
+    """
+    words = r"\s+".join(re.escape(word) for word in phrase.split())
+    left = r"\b" if _WORD.match(phrase) else ""
+    right = r"\b" if not begins and _WORD.match(phrase[-1:]) else ""
+    return f"(?i){left}{words}{right}"
+
+
+def spans(wording: Wording, text: str) -> list[tuple[int, int]]:
+    """Return where in a text [start, end) something of a query stands, in order and apart: for showing, not for finding.
+
+    A word is found where the stems of both are the same, as far as dropping the usual endings tells.
+    """
+    stems = {_stem(word) for word in _words(wording.text)} - _COMMON
+    found = [match.span() for match in _WORD.finditer(text) if _stem(match[0].lower()) in stems]
+    exact = [re.escape(name) for name in wording.identifiers]
+    patterns = [phrase_pattern(phrase) for phrase in wording.phrases] + [f"(?i){name}" for name in exact]
+    patterns += [phrase_pattern(prefix, begins=True) + r"\w*" for prefix in wording.prefixes]
+    for pattern in patterns:
+        found += [match.span() for match in re.finditer(pattern, text)]
+    return _merged(sorted(found))
+
+
+def matched_words(wording: Wording, text: str) -> list[str]:
+    """Return the words, phrases and names of a query that stand in a text, as the text writes them, each once."""
+    words: dict[str, str] = {}
+    for start, end in spans(wording, text):
+        words.setdefault(text[start:end].lower(), text[start:end])
+    return list(words.values())
+
+
+def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in found:
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _words(text: str) -> Iterator[str]:
+    yield from (word.lower() for word in _WORD.findall(text))
+
+
+_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "e", "s", "y")
+_COMMON = frozenset(
+    {"a", "an", "and", "are", "as", "at", "b", "be", "but", "by", "do", "for", "how", "i", "if", "in", "into", "is", "it", "no",
+     "not", "of", "on", "or", "such", "th", "that", "the", "their", "then", "there", "these", "they", "thi", "this", "to", "wa",
+     "was", "what", "when", "where", "which", "who", "why", "will", "with"}
+)  # fmt: skip
+"""Stems of what is in every text."""
+
+
+def _stem(word: str) -> str:
+    least = 3
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= least:
+            return word[: -len(ending)]
+    return word

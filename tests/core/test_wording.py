@@ -1,0 +1,101 @@
+"""What a person typed, taken apart; and what of it stands in a text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchord.core.wording import Wording, matched_words, parse_query, phrase_pattern, spans
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("plain words", Wording("plain words")),
+        ("  blanks\t and\nlines ", Wording("blanks and lines")),
+        ('the "exact  phrase" here', Wording("the exact phrase here", phrases=("exact phrase",))),
+        ("cats -dogs", Wording("cats", without=("dogs",))),
+        ('cats -"big dogs" -birds', Wording("cats", without=("big dogs", "birds"))),
+        ("conf* files", Wording("conf files", prefixes=("conf",))),
+        ('"one" "two"', Wording("one two", phrases=("one", "two"))),
+        ("", Wording("")),
+        ("-only", Wording("", without=("only",))),
+    ],
+)
+def test_each_form_is_understood(query: str, wanted: Wording) -> None:
+    assert parse_query(query) == wanted
+
+
+@pytest.mark.parametrize(
+    "query", ["--force-rechunk", "a-b", "2 * 3", "*args", "a*b", "- dash", "a -", "-", "--", "f(x)-1", "x -- y"]
+)
+def test_what_only_looks_like_a_form_is_words(query: str) -> None:
+    assert parse_query(query) == Wording(" ".join(query.split()))
+
+
+@pytest.mark.parametrize("query", ['a lone " quote', '"', '""', '" "', '5" and 6" disks', 'say "hi'])
+def test_a_lone_quote_asks_for_no_phrase(query: str) -> None:
+    assert parse_query(query).phrases == ()
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("where is parse_config used", ("parse_config",)),
+        ("src/app/config.py", ("src/app/config.py",)),
+        ("what does parseConfig() do?", ("parseConfig",)),
+        ("HTTPServer and MyClass", ("HTTPServer", "MyClass")),
+        ("std::vector or utf8", ("std::vector", "utf8")),
+        ("the --force-rechunk option", ()),
+        ("plain English Words, and 3.5 or 10:30", ()),
+        ("max_chars max_chars", ("max_chars",)),
+        ("_private", ("_private",)),
+    ],
+)
+def test_names_of_code_and_paths_are_known_by_their_form(query: str, wanted: tuple[str, ...]) -> None:
+    assert parse_query(query).identifiers == wanted
+
+
+@given(st.text())
+def test_any_text_is_a_query_and_no_pattern_of_it_is_broken(query: str) -> None:
+    wording = parse_query(query)
+    for phrase in (*wording.phrases, *wording.without):
+        assert re.search(phrase_pattern(phrase), f"({phrase})")
+    for prefix in wording.prefixes:
+        assert re.search(phrase_pattern(prefix, begins=True), f"{prefix}tail")
+    assert spans(wording, query) == sorted(spans(wording, query))
+
+
+@given(st.lists(st.sampled_from(["a", "cats", "-dogs", '"two words"', "pre*", "--x", "snake_case", '"'])))
+def test_nothing_that_is_not_excluded_is_lost(words: list[str]) -> None:
+    wording = parse_query(" ".join(words))
+    kept = {part.strip("-*") for part in " ".join((wording.text, *wording.without)).replace('"', " ").split()}
+    assert kept >= {part.strip('-*"') for word in words for part in word.split()} - {"", "x"}
+
+
+# What matched
+
+
+def test_words_are_shown_where_their_stems_stand() -> None:
+    text = "Indexing makes an index; the indexed files are in The Index. Nothing else."
+    assert matched_words(parse_query("index files"), text) == ["Indexing", "index", "indexed", "files"]
+
+
+def test_common_words_are_not_shown() -> None:
+    assert matched_words(parse_query("how is the cat"), "How the cat is.") == ["cat"]
+
+
+def test_phrases_and_names_are_shown_whole() -> None:
+    text = "Call parse_config twice: the quick\nbrown fox."
+    assert matched_words(parse_query('parse_config "quick brown" tw*'), text) == ["parse_config", "twice", "quick\nbrown"]
+
+
+@given(st.text("ab c_-", max_size=30), st.text("ab c_-", max_size=60))
+def test_spans_lie_in_the_text_and_do_not_touch(query: str, text: str) -> None:
+    found = spans(parse_query(query), text)
+    flat = [place for span in found for place in span]
+    assert flat == sorted(set(flat))
+    assert all(0 <= start < end <= len(text) for start, end in found)
