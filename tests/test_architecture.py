@@ -34,9 +34,9 @@ TIERS: tuple[tuple[str, ...], ...] = (
     ("conversing", "discovery", "survey", "generation", "forgetting", "queries", "verifying"),
     ("upkeep",),
     ("pipeline",),
-    ("oneshot", "status"),
+    ("oneshot", "status", "asking"),
     ("methods",),
-    ("daemon",),
+    ("daemon", "agents"),
     ("cli",),
 )
 """From the lowest: a module imports from lower tiers and from its own package. The first prefix that fits counts."""
@@ -92,6 +92,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tomlkit": ("adapters.config_file",),
     "platformdirs": ("places",),
     "psutil": ("status", "upkeep", "adapters.child", "adapters.serving", "adapters.power"),
+    "mcp": ("agents.server",),
     "typer": ("cli",),
     "rich": ("cli",),
     "msgspec": ("config", "ipc", "adapters", "cli"),

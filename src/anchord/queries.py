@@ -119,25 +119,45 @@ def _passage(passage: Passage, wording: Wording, roots: Mapping[str, str], carri
 def answer_show(reader: Reader, catalogue: SqliteCatalogue, params: ShowParams) -> dict[str, Any]:
     """Answer `show`: a chunk by the first digits of its id, with neighbours, or with all chunks of its file.
 
+    `previous` and `next` are the ids around what is shown, None at the ends of the file.
+
     Raises:
-        UsageError: no chunk, or several, have such an id.
+        UsageError: no chunk, or several, have such an id; or no such file is indexed.
     """
-    found = catalogue.starting_with(params.id.lower(), _ID_MATCHES) if params.id else []
-    if len(found) != 1:
-        what = f"{len(found)} or more chunks start" if found else "no chunk starts"
-        raise UsageError(f"{what} with `{params.id}`", "give more digits, as `anchord search --json` shows them")
-    reach = 1 << 30 if params.whole else max(0, params.context)
-    ids = catalogue.neighbours(found[0], reach)
+    whole = params.whole or bool(params.path)
+    found = [_first_of(catalogue, Origin(params.root, params.path))] if params.path else _one(catalogue, params.id)
+    reach = 1 << 30 if whole else max(0, params.context)
+    around = list(catalogue.neighbours(found[0], reach if whole else reach + 1))
+    at = around.index(found[0])
+    ids = around[max(0, at - reach) : at + reach + 1]
     rows = {row.id: row for row in reader.store.rows(ids)}
     spots = catalogue.spots(ids)
     chunks = [_located(rows[chunk], spots[chunk]) for chunk in ids if chunk in rows and chunk in spots]
-    told = {"id": found[0], "chunks": chunks}
+    before, after = around[: max(0, at - reach)], around[at + reach + 1 :]
+    ends = {"previous": before[-1] if before else None, "next": after[0] if after else None}
+    told = {"id": found[0], "chunks": chunks, **ends}
     row = rows.get(found[0])
     if row is None or not row.session:
         return told
     with open_archive_of(reader) as archive:
         talk = archive.conversation(Origin(row.root, row.path)) if archive else None
     return {**told, "conversation": _conversation(talk, row.root, catalogue)} if talk else told
+
+
+def _one(catalogue: SqliteCatalogue, digits: str) -> list[str]:
+    found = list(catalogue.starting_with(digits.lower(), _ID_MATCHES)) if digits else []
+    if len(found) != 1:
+        what = f"{len(found)} or more chunks start" if found else "no chunk starts"
+        raise UsageError(f"{what} with `{digits}`", "give more digits, as `anchord search --json` shows them")
+    return found
+
+
+def _first_of(catalogue: SqliteCatalogue, origin: Origin) -> str:
+    known = catalogue.known(origin)
+    if known is None or not known.chunks:
+        what = "holds no text" if known else "is not indexed"
+        raise UsageError(f"{printable(origin.path)} of root `{origin.root}` {what}", "`anchord explain PATH` says why")
+    return known.chunks[0].chunk_id
 
 
 def _conversation(talk: Talk, root: str, catalogue: SqliteCatalogue) -> dict[str, Any]:

@@ -14,7 +14,8 @@ _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
 ]  # fmt: skip
 _HIT = {
-    "id", "score", "cosine", "bm25", "root", "path", "file", "kind", "room", "header_path", "start_line", "end_line", "text",
+    "id", "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "matched", "root", "path", "file", "kind", "room",
+    "header_path", "start_line", "end_line", "ids", "content_hash", "text",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",

@@ -12,10 +12,9 @@ from rich.console import Console
 
 from anchord import __version__
 from anchord.adapters.config_file import load_config
-from anchord.adapters.lock import lock_holder
+from anchord.asking import connect, not_running
 from anchord.cli.render import printable
 from anchord.config import Config
-from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
 from anchord.places import Places, find_places
 
@@ -77,30 +76,16 @@ def configuration(of: Places) -> Config:
     return load_config(of.config)
 
 
-def daemon(of: Places) -> Client | None:
-    """Return a connection to the daemon, None when there is none."""
-    try:
-        return Client(of.socket)
-    except NotRunningError:
-        return None
-
-
 def needed_daemon(of: Places) -> Client:
     """Return a connection to the daemon.
 
     Raises:
         NotRunningError: there is none, or another process holds the index without answering.
     """
-    client = daemon(of)
-    if client is not None:
-        return client
-    holder = lock_holder(of.lock)
-    if holder is not None:
-        raise NotRunningError(
-            f"no daemon answers on {of.socket}, but process {holder} is writing the index",
-            "wait for it if it is `anchord index`, else end it and run `anchord start`",
-        )
-    raise NotRunningError("anchord is not running", "`anchord start` starts it")
+    client = connect(of)
+    if client is None:
+        raise not_running(of)
+    return client
 
 
 def print_json(value: object) -> None:

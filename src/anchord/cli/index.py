@@ -14,9 +14,10 @@ import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from anchord.cli.frame import AsJson, app, ask, configuration, daemon, err, places, print_json, say, warn
+from anchord.asking import connect, open_index, require_index
+from anchord.cli.frame import AsJson, app, ask, configuration, err, places, print_json, say, warn
 from anchord.cli.lifecycle import log_to_stderr
-from anchord.errors import AnchordError, StoreError, UsageError
+from anchord.errors import AnchordError, UsageError
 from anchord.ipc.client import Client
 from anchord.ipc.protocol import LONGEST_WAIT_S
 from anchord.places import Places
@@ -35,7 +36,7 @@ def index(
     of = places()
     folders = [existing_folder(path, of.own) for path in paths or ()]
     configuration(of)
-    client = daemon(of)
+    client = connect(of)
     result = here(of, folders) if client is None else there(of, client, "index", {"paths": folders})
     say_summary(result, as_json=json)
 
@@ -83,7 +84,7 @@ def verify(
         raise UsageError(f"--vectors {vectors} is no number that fits", "give a number, or all")
     sample = None if vectors == "all" else int(vectors)
     of = places()
-    client = daemon(of)
+    client = connect(of)
     if client is not None:
         with client:
             result = client.call("verify", repair=repair, vectors=sample)
@@ -183,7 +184,7 @@ def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, A
     if not repair:
         with open_index(of) as reader:
             return verification_dict(verify_index(reader, sample))
-    _require_index(of)
+    require_index(of)
     writer = open_writer(of, configuration(of), [])
     try:
         writer.catalogue.note("clean", "0")
@@ -195,28 +196,6 @@ def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, A
         return verification_dict(found)
     finally:
         writer.close()
-
-
-@contextlib.contextmanager
-def open_index(of: Places) -> Iterator[Any]:
-    """Open the index itself, to read it beside whoever writes.
-
-    Raises:
-        StoreError: there is none yet.
-    """
-    from anchord.workspace import open_reader
-
-    _require_index(of)
-    reader = open_reader(of, configuration(of))
-    try:
-        yield reader
-    finally:
-        reader.close()
-
-
-def _require_index(of: Places) -> None:
-    if not of.catalogue.exists():
-        raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
 
 
 @contextlib.contextmanager

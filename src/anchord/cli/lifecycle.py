@@ -12,7 +12,8 @@ from typing import Annotated
 import typer
 
 from anchord.adapters.lock import lock_holder
-from anchord.cli.frame import app, ask, configuration, daemon, places, say
+from anchord.asking import connect
+from anchord.cli.frame import app, ask, configuration, places, say
 from anchord.config import root_config
 from anchord.errors import AlreadyRunningError, AnchordError
 from anchord.places import Places
@@ -57,7 +58,7 @@ def start(paths: Paths = None, kind: Kind = "project") -> None:
         )  # fmt: skip
     deadline = time.monotonic() + _START_S
     while time.monotonic() < deadline and process.poll() is None:
-        client = daemon(of)
+        client = connect(of)
         if client is not None:
             client.close()
             say(f"anchord is running (process {process.pid}); its log is {of.log_file}")
@@ -118,7 +119,7 @@ def _checked(of: Places, paths: list[str] | None, kind: str) -> list[str]:
 
 
 def _stop(of: Places) -> None:
-    client = daemon(of)
+    client = connect(of)
     if client is None:
         say("anchord is not running")
         return

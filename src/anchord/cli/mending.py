@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from anchord.cli.frame import AsJson, app, ask, configuration, daemon, places, print_json, say, warn
+from anchord.asking import connect
+from anchord.cli.frame import AsJson, app, ask, configuration, places, print_json, say, warn
 from anchord.cli.index import here, say_summary, there
 from anchord.errors import UsageError
 from anchord.model import printable
@@ -32,7 +33,7 @@ def rescan(name: Annotated[str, typer.Argument(metavar="[ROOT]")] = "", json: As
 def confirm_delete(name: Name, json: AsJson = False) -> None:
     """Let the rows of files go that left a root all at once; until then they are kept."""
     of = places()
-    client = daemon(of)
+    client = connect(of)
     if client is not None:
         with client:
             result = client.call("confirm-delete", name=name)
@@ -53,7 +54,7 @@ def reindex(
 ) -> None:
     """Read every file again, whatever its size and times say; embed only texts that are new."""
     of = places()
-    client = daemon(of)
+    client = connect(of)
     if client is not None:
         say_summary(there(of, client, "reindex", {"force_rechunk": force_rechunk}), as_json=json)
     else:
@@ -64,7 +65,7 @@ def reindex(
 def rebuild(json: AsJson = False) -> None:
     """Build the index anew from the files, embedding every text; the present one serves until then."""
     of = places()
-    client = daemon(of)
+    client = connect(of)
     result = there(of, client, "rebuild", {}) if client is not None else here(of, [], "rebuild")
     say_summary(result, as_json=json)
 
@@ -80,7 +81,7 @@ def forget(
     if printable(absolute) != absolute:
         raise UsageError(f"`{absolute}` is not UTF-8", "forget the folder that holds it")
     of = places()
-    client = daemon(of)
+    client = connect(of)
     if client is not None:
         with client:
             result = client.call("forget", path=absolute, undo=undo)

@@ -10,11 +10,11 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from anchord import asking
 from anchord.cli import render
-from anchord.cli.frame import AsJson, app, ask, daemon, needed_daemon, out, places, print_json, say, warn
-from anchord.cli.index import open_index
+from anchord.cli.frame import AsJson, app, ask, needed_daemon, out, places, print_json, say, warn
 from anchord.errors import NotRunningError, UsageError
-from anchord.ipc.protocol import MOST_EXPANDED, MOST_HITS, MOST_NEIGHBOURS, SearchParams, ShowParams
+from anchord.ipc.protocol import MOST_EXPANDED, MOST_HITS, MOST_NEIGHBOURS
 from anchord.model import printable
 
 
@@ -78,16 +78,12 @@ def search(  # noqa: PLR0917 - one parameter an option
     _require_text(*words.values())
     wanted: dict[str, Any] = {**words, "k": k, "show_chunks": show_chunks, "expand": expand}
     of = places()
-    client = needed_daemon(of) if fresh else daemon(of)
-    if client is not None:
-        with client:
-            found = client.call("search", **wanted, fresh=fresh)
+    if fresh:
+        found = ask(of, "search", **wanted, fresh=True)
     else:
-        from anchord.queries import answer_search
-
-        with open_index(of) as reader:
-            found = answer_search(reader, reader.catalogue, SearchParams(**wanted))
-        warn("anchord is not running: results are as of the last `anchord index`")
+        found, lives = asking.ask(of, "search", wanted)
+        if not lives:
+            warn("anchord is not running: results are as of the last `anchord index`")
     if json:
         print_json(found)
         return
@@ -110,16 +106,7 @@ def show(
 ) -> None:
     """Print a chunk, its neighbours, or all chunks of its file."""
     _require_text(chunk_id)
-    of = places()
-    client = daemon(of)
-    if client is not None:
-        with client:
-            found = client.call("show", id=chunk_id, whole=whole, context=context)
-    else:
-        from anchord.queries import answer_show
-
-        with open_index(of) as reader:
-            found = answer_show(reader, reader.catalogue, ShowParams(id=chunk_id, whole=whole, context=context))
+    found, _ = asking.ask(places(), "show", {"id": chunk_id, "whole": whole, "context": context})
     if json:
         print_json(found)
         return
@@ -136,14 +123,12 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson =
     """Say whether a file is indexed, which rule decided, and what would be done with it now."""
     absolute = os.path.abspath(os.path.expanduser(path))
     of = places()
-    client = daemon(of) if _is_text(absolute) else None  # JSON holds no other name; the index itself does.
-    if client is not None:
-        with client:
-            told = client.call("explain", path=absolute)
-    else:
+    if _is_text(absolute):
+        told, _ = asking.ask(of, "explain", {"path": absolute})
+    else:  # JSON holds no such name; the index itself does.
         from anchord.queries import answer_explain
 
-        with open_index(of) as reader:
+        with asking.open_index(of) as reader:
             told = answer_explain(reader, reader.catalogue, absolute)
     if json:
         print_json(told)

@@ -9,7 +9,8 @@ import typer
 from anchord.adapters.asked import load_asked
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.config_file import load_config, written_keys
-from anchord.cli.frame import AsJson, app, configuration, daemon, help_without_command, places, print_json, say, warn
+from anchord.asking import connect
+from anchord.cli.frame import AsJson, app, configuration, help_without_command, places, print_json, say, warn
 from anchord.config import root_config, values, without_effect
 from anchord.errors import UsageError
 from anchord.model import Root, printable
@@ -29,7 +30,7 @@ def add(
     of = places()
     folder = existing_folder(path, of.own)
     wanted = root_config(folder, kind, name)
-    client = daemon(of)
+    client = connect(of)
     if client is None:
         root = add_to_config(of.config, _remembered(of), wanted, of.own)
         added, then = {"name": root.name, "path": root.path, "kind": root.kind}, "`anchord start` keeps it indexed"
@@ -47,7 +48,7 @@ def add(
 def remove(name: Annotated[str, typer.Argument(metavar="NAME")], json: AsJson = False) -> None:
     """Take a root out of the configuration and its chunks out of the index; its files are not touched."""
     of = places()
-    client = daemon(of)
+    client = connect(of)
     if client is not None:
         with client:
             removed = client.call("roots.remove", name=name)["removed_chunks"]
@@ -63,7 +64,7 @@ def remove(name: Annotated[str, typer.Argument(metavar="NAME")], json: AsJson = 
 def roots(json: AsJson = False) -> None:
     """List the roots."""
     of = places()
-    client = daemon(of)
+    client = connect(of)
     if client is not None:
         with client:
             listed = client.call("roots")

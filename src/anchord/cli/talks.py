@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from anchord.cli.frame import AsJson, app, configuration, daemon, places, print_json, say, warn
+from anchord.asking import connect
+from anchord.cli.frame import AsJson, app, configuration, places, print_json, say, warn
 from anchord.config import root_config
 from anchord.model import printable
 from anchord.places import Places
@@ -62,7 +63,7 @@ def _add(of: Places, each: Discovered, taken: Collection[str]) -> str:
     """Make a folder a root; return its name."""
     first = f"{each.program} {Path(each.path).name}".lower().replace(" ", "-")
     name = next(name for name in chain([first], (f"{first}-{n}" for n in count(2))) if name not in taken)
-    client = daemon(of)
+    client = connect(of)
     if client is None:
         added = add_to_config(of.config, (), root_config(each.path, "conversations", name), of.own).name
     else:

@@ -59,9 +59,11 @@ class SearchParams(Params, frozen=True, kw_only=True):
 
 
 class ShowParams(Params, frozen=True, kw_only=True):
-    """`show`."""
+    """`show`: a chunk by its id, or by `root` and `path` all chunks of a file."""
 
-    id: str
+    id: str = ""
+    root: str = ""
+    path: str = ""
     whole: bool = False
     context: Annotated[int, Meta(ge=0, le=MOST_NEIGHBOURS)] = 0
 
