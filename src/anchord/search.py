@@ -80,13 +80,19 @@ def search(question: Question, store: Store, embedder: Embedder, catalogue: Cata
     wording = parse_query(question.text)
     if not wording.text and wording.without:
         raise UsageError("the query only says what must not be there", "add what to look for; quote what begins with `-`")
-    hits, note = find(question, wording, store, embedder, catalogue)
+    hits, note = find(question, wording, store, embedder, catalogue.spots)
     groups = [[hit] for hit in hits] if question.flat else grouped(hits)
     return Answer(tuple(_shown(groups[: question.limit], question, store, catalogue)), wording, note)
 
 
-def find(question: Question, wording: Wording, store: Store, embedder: Embedder, catalogue: Catalogue) -> tuple[list[Hit], str]:
-    """Return all hits, best first, and what is to be said of them."""
+def find(
+    question: Question,
+    wording: Wording,
+    store: Store,
+    embedder: Embedder,
+    spots_of: Callable[[Sequence[str]], Mapping[str, Spot]],
+) -> tuple[list[Hit], str]:
+    """Return all hits, best first, and what is to be said of them. `spots_of` says where chunks stand."""
     text, mode, note = wording.text, question.mode, ""
     filters = replace(question.filters, phrases=wording.phrases, without=wording.without, prefixes=wording.prefixes)
     near: Sequence[Scored] = ()
@@ -106,7 +112,7 @@ def find(question: Question, wording: Wording, store: Store, embedder: Embedder,
     def share(spot: Spot) -> float:
         return fixed if fixed is not None else TALK_VECTOR_SHARE if is_archived(spot.origin.path) else VECTOR_SHARE
 
-    spots = catalogue.spots(list({found.id for found in (*near, *words)} | exact))
+    spots = spots_of(list({found.id for found in (*near, *words)} | exact))
     return fuse(near, words, spots, share, exact), note
 
 

@@ -68,6 +68,11 @@ def fences(text: str) -> list[tuple[int, int]]:
     return [(fence.first, fence.last) for fence in _outline(text.split("\n")).fences]
 
 
+def headings(text: str) -> list[Heading]:
+    """Return the headings of a document, in order."""
+    return _outline(text.split("\n")).headings
+
+
 def has_open_fence(text: str) -> bool:
     """Whether the last fence of a document is never closed."""
     lines = text.split("\n")
