@@ -34,7 +34,7 @@ TIERS: tuple[tuple[str, ...], ...] = (
     ("conversing", "discovery", "survey", "generation", "forgetting", "queries", "verifying"),
     ("upkeep",),
     ("pipeline",),
-    ("oneshot", "status", "asking"),
+    ("oneshot", "status", "asking", "evaluation"),
     ("methods",),
     ("daemon", "agents"),
     ("cli",),

@@ -44,7 +44,7 @@ class Variant:
     def name(self) -> str:
         """Return a name for a table."""
         fused = self.mode if self.mode != "hybrid" or self.share is None else f"hybrid {self.share:g}"
-        return " · ".join(part for part in (self.strategy, self.form, fused, self.model) if part)
+        return ", ".join(part for part in (self.strategy, self.form, fused, self.model) if part)
 
 
 @dataclass(frozen=True, slots=True)
