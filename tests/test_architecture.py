@@ -81,7 +81,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "sqlite3": ("adapters.catalogue", "adapters.vanished", "adapters.archive", "adapters.archive_writer", "adapters.carriers"),
     "lancedb": ("adapters.lance", "adapters.lance_upkeep"),
     "lance": ("adapters.lance_upkeep", "adapters.lance_fold"),
-    "pyarrow": ("adapters.lance",),
+    "pyarrow": ("adapters.lance", "adapters.lance_export"),
     "torch": ("adapters.torch_worker", "adapters.export"),
     "sentence_transformers": ("adapters.torch_worker",),
     "onnxruntime": ("adapters.onnx_worker", "adapters.export"),
@@ -95,7 +95,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "mcp": ("agents.server",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "msgspec": ("config", "ipc", "adapters", "cli"),
+    "msgspec": ("config", "ipc", "adapters", "evaluation.compared", "cli"),
     "structlog": ("ipc", "tally", "survey", "upkeep", "generation", "pipeline", "methods", "daemon", "cli"),
 }
 """Outside libraries and the only modules that may import them."""

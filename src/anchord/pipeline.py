@@ -36,6 +36,7 @@ _SUPERVISE_S = 2.0
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _MAX_RETRIES = 50
+_RECENT = 20
 _BACKLOG_FILES = 200
 _WAIT_FOR_ROOT_S = 15.0
 _ERRORS_BEFORE_RESTART = 4
@@ -54,6 +55,17 @@ class Counters:
     last_verified: float | None = None
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=1000))
     """From a save's first event to its being searchable."""
+    recent: deque[tuple[float, Outcome]] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    """What was done last, with when."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a handled file."""
+        now = time.monotonic()
+        self.done += 1
+        self.work.add(outcome)
+        self.pace.step(now)
+        if outcome.action not in (Action.UNCHANGED, Action.SKIPPED):
+            self.recent.append((now, outcome))
 
 
 class Pipeline:
@@ -299,9 +311,7 @@ class Pipeline:
         if outcome.action is Action.INDEXED and origin in survey.moved:
             outcome = replace(outcome, action=Action.MOVED, reason=f"moved from {survey.moved[origin]}")
         self._finish(origin)
-        counters.done += 1
-        counters.pace.step(time.monotonic())
-        counters.work.add(outcome)
+        counters.add(outcome)
         if first is not None and (outcome.upserted or outcome.deleted):
             counters.latencies_ms.append((time.monotonic() - first) * 1000)
         if outcome.action is not Action.SKIPPED:
@@ -326,9 +336,7 @@ class Pipeline:
             self._build_at = time.monotonic() + _WAIT_FOR_ROOT_S
             return
         for outcome in building.step(self._backlog_should_wait):
-            self.counters.work.add(outcome)
-            self.counters.pace.step(time.monotonic())
-            self.counters.done += 1
+            self.counters.add(outcome)
         self._worked(self.commits)
         if building.waits_for:
             self._build_at = time.monotonic() + _WAIT_FOR_ROOT_S

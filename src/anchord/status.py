@@ -16,7 +16,7 @@ from anchord import __version__
 from anchord.adapters.archive import Archive
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.means import LostModel
-from anchord.model import printable
+from anchord.model import Outcome, printable
 from anchord.pipeline import Pipeline
 from anchord.queries import answer_failures, answer_index, failure_of
 from anchord.tally import Tally
@@ -24,6 +24,7 @@ from anchord.watching import RootState
 from anchord.workspace import Writer
 
 _TALKS_S = 2.0
+_SHOWN = 8
 
 
 class Status:
@@ -90,6 +91,11 @@ class Status:
             "on_battery": pipeline.on_battery,
             "generation": self._generation(),
             "repairs": list(self._writer.repairs),
+            "waiting": [
+                {"root": origin.root, "path": printable(origin.path), "why": why}
+                for origin, why in pipeline.survey.waiting(_SHOWN)
+            ],
+            "recent": [_done(outcome, now - at) for at, outcome in reversed(list(counters.recent))],
             "rss_bytes": self._process.memory_info().rss,
             "cpu_s": round(cpu.user + cpu.system, 2),
         }
@@ -180,6 +186,22 @@ class Status:
             with closing(Archive(self._writer.places.conversations, read_only=True)) as archive:
                 self._counted_talks, self._talks_at = archive.counts(), time.monotonic()
         return self._counted_talks
+
+
+def _done(outcome: Outcome, age_s: float) -> dict[str, Any]:
+    """Return what was done with a file: how many chunks stayed, moved to other lines, were made anew or again, or went."""
+    return {
+        "root": outcome.origin.root,
+        "path": printable(outcome.origin.path),
+        "action": str(outcome.action),
+        "reason": printable(outcome.reason),
+        "kept": outcome.kept,
+        "moved": outcome.shifted,
+        "embedded": outcome.embedded,
+        "reused": outcome.reused,
+        "deleted": outcome.deleted,
+        "age_s": round(age_s, 1),
+    }
 
 
 def _held(state: RootState) -> str:

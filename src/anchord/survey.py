@@ -79,6 +79,11 @@ class Survey:
         leaving = sum(map(len, self._leaving.values()))
         return len(self.fresh) + len(self.backlog) + len(self._settling) + len(self._hints) + leaving
 
+    def waiting(self, most: int) -> list[tuple[Origin, str]]:
+        """Return the next files to be handled, with why."""
+        fresh = [(origin, "saved") for origin in list(self.fresh)[:most]]  # Made at once, whatever other threads do.
+        return [*fresh, *((origin, "found by a walk") for origin in list(self.backlog)[: most - len(fresh)])]
+
     @property
     def hinted(self) -> bool:
         """Whether hints wait to be taken in."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.conftest import CATS, Printed, Shell
+from pyarrow import parquet
 
 _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
@@ -189,7 +191,7 @@ def test_dump_prints_a_row_a_line_with_the_names_of_the_interface_sorted(shell: 
 def test_show_finds_a_chunk_by_the_first_digits_of_its_id(shell: Shell) -> None:
     row = next(row for row in _dumped(shell) if row["path"] == "cats.md")
     shown = shell("show", row["id"][:12], "--json").json
-    assert shown == {"id": row["id"], "chunks": [row]}
+    assert shown == {"id": row["id"], "chunks": [row], "previous": None, "next": None}
     assert shell("show", row["id"].upper(), "--json").json == shown
     printed = shell("show", row["id"])
     assert printed.out == f"notes:cats.md:1-3  Cats  {row['id']}\n{CATS}"
@@ -200,7 +202,9 @@ def test_show_gives_neighbours_and_the_whole_file_in_order(shell: Shell) -> None
     middle = rows[len(rows) // 2]
     assert shell("show", middle["id"], "--whole", "--json").json["chunks"] == rows
     at = rows.index(middle)
-    assert shell("show", middle["id"], "--context", "1", "--json").json["chunks"] == rows[at - 1 : at + 2]
+    around = shell("show", middle["id"], "--context", "1", "--json").json
+    assert around["chunks"] == rows[at - 1 : at + 2]
+    assert (around["previous"], around["next"]) == (rows[at - 2]["id"], rows[at + 2]["id"])
 
 
 def test_text_of_a_file_is_printed_as_it_is_without_what_steers_a_terminal(shell: Shell) -> None:
@@ -372,3 +376,45 @@ def test_a_configuration_broken_meanwhile_is_named_and_the_daemon_goes_on(runnin
         assert _hits(running("search", "kitten", "--json"))
     finally:
         running.config.write_text(good)
+
+
+# For other programs
+
+
+def test_the_manual_has_every_command_and_option(shell: Shell) -> None:
+    printed = shell("man")
+    assert printed.code == 0
+    plain = printed.out.replace("\\-", "-")
+    for words in (".TH ANCHORD 1", "search QUERY", "--show-chunks", "config show", ".SS status"):
+        assert words in plain
+    assert not [line for line in printed.out.splitlines() if line.startswith("'")]
+
+
+def test_completion_can_be_printed(shell: Shell) -> None:
+    for name in ("bash", "zsh", "fish"):
+        printed = shell("--show-completion", name)
+        assert printed.code == 0
+        assert "_ANCHORD_COMPLETE" in printed.out
+
+
+def test_export_gives_every_row_with_its_lines_and_vector(shell: Shell, tmp_path: Path) -> None:
+    rows = {row["id"]: row for row in _dumped(shell)}
+    printed = shell("export", "-", "--no-vectors")
+    told = [json.loads(line) for line in printed.out.splitlines()]
+    assert {row["id"]: (row["text"], row["start_line"], row["end_line"]) for row in told} == {
+        chunk: (row["text"], row["start_line"], row["end_line"]) for chunk, row in rows.items()
+    }
+    assert not any("vector" in row for row in told)
+    file = tmp_path / "all.parquet"
+    assert shell("export", str(file)).code == 0
+    table = parquet.read_table(file)
+    assert sorted(table["id"].to_pylist()) == sorted(rows)
+    assert len(table["vector"][0]) == 384
+    lines = tmp_path / "all.jsonl"
+    assert shell("export", str(lines)).code == 0
+    assert sum(len(json.loads(line)["vector"]) for line in lines.read_text().splitlines()) == 384 * len(rows)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("all")) == ["all.jsonl", "all.parquet"]
+
+
+def test_export_refuses_a_name_that_says_no_format(shell: Shell) -> None:
+    shell("export", "all.csv").is_refused(2, ".parquet", ".jsonl")

@@ -121,9 +121,7 @@ def test_an_unknown_parameter_is_named_as_it_was_written(name: str) -> None:
     assert f"unknown parameter '{name}'" in refused.value.message
 
 
-@pytest.mark.parametrize(
-    ("kind", "name"), [(SearchParams, "query"), (ShowParams, "id"), (PathParams, "path"), (RootParams, "path")]
-)
+@pytest.mark.parametrize(("kind", "name"), [(SearchParams, "query"), (PathParams, "path"), (RootParams, "path")])
 def test_a_missing_parameter_is_named(kind: type[Params], name: str) -> None:
     with pytest.raises(UsageError, match=f"'{name}'"):
         read_params(kind, {})

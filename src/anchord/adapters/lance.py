@@ -275,7 +275,7 @@ class LanceStore:
 
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, in no order, without holding the table in memory."""
-        for batch in self._scan(self._columns):
+        for batch in self.batches(self._columns):
             yield from map(_row, batch.to_pylist())
 
     def spoiled(self, ids: Sequence[str]) -> Iterator[str]:
@@ -332,7 +332,13 @@ class LanceStore:
 
         return self._read(ask, newest=newest)
 
-    def _scan(self, columns: Sequence[str]) -> Iterator[Any]:
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the table's columns."""
+        return list(self._table.schema.names)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield every row as Arrow's batches, in no order; of an empty table one without rows."""
         with _reading():
             self._look_for_newer()
             yield from self._table.search().select(list(columns)).limit(None).to_batches(_SCAN_ROWS)

@@ -12,6 +12,8 @@ from rich.text import Text
 
 from anchord import asking
 from anchord.cli import render
+from anchord.cli.dashboard import dashboard
+from anchord.cli.editor import open_in_editor
 from anchord.cli.frame import AsJson, app, ask, needed_daemon, out, places, print_json, say, warn
 from anchord.errors import NotRunningError, UsageError
 from anchord.ipc.protocol import MOST_EXPANDED, MOST_HITS, MOST_NEIGHBOURS
@@ -42,12 +44,15 @@ def status(
 
 
 def _watch_status() -> None:
-    """Show the status until Ctrl-C."""
+    """Show the status until Ctrl-C, also while the daemon is restarted."""
     of = places()
+    needed_daemon(of).close()
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         while True:
-            lines = "\n".join(map(render.printable, render.status_lines(ask(of, "status"))))
-            live.update(Text.from_markup(lines), refresh=True)
+            try:
+                live.update(dashboard(ask(of, "status")), refresh=True)
+            except NotRunningError as error:
+                live.update(Text(f"{error.message}: waiting for it", "yellow"), refresh=True)
             time.sleep(1)
 
 
@@ -70,6 +75,8 @@ def search(  # noqa: PLR0917 - one parameter an option
         typer.Option("--expand", metavar="CHARS", min=0, max=MOST_EXPANDED, help="With what stands around it in its section."),
     ] = 0,
     fresh: Annotated[bool, typer.Option("--fresh", help="Sync first.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how each hit was found.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help="Open the best hit in $VISUAL or $EDITOR, at its line.")] = False,
     json: AsJson = False,
 ) -> None:
     """Find chunks by meaning and by words; grouped by file, the best first."""
@@ -91,8 +98,10 @@ def search(  # noqa: PLR0917 - one parameter an option
         warn(found["note"])
     if not found["groups"]:
         warn("nothing found")
-    for line in render.search_lines(found["groups"], os.getcwd()):
+    for line in render.search_lines(found["groups"], os.getcwd(), explain=explain):
         say(line, markup=True)
+    if open_it and found["groups"]:
+        open_in_editor(found["groups"][0][0])
 
 
 @app.command()

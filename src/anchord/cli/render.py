@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from rich.markup import escape
 
@@ -23,26 +24,68 @@ def printable(line: str) -> str:
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", model.printable(line))
 
 
-def search_lines(groups: Sequence[Sequence[dict[str, Any]]], folder: str) -> Iterator[str]:
-    """Yield search results: each file's best chunk with an excerpt, then where its others are."""
+def search_lines(groups: Sequence[Sequence[dict[str, Any]]], folder: str, *, explain: bool = False) -> Iterator[str]:
+    """Yield search results: each file's best passage with an excerpt, then where its others are. What matched is marked."""
     for number, (best, *others) in enumerate(groups):
         if number:
             yield ""
-        yield f"[bold cyan]{_place(best, folder)}[/]  [green]{_section(best)}[/]  [dim]{best['score']:.2f} {best['id'][:8]}[/]"
-        for line in _excerpt(best["text"]):
-            yield f"    {escape(line)}"
+        place, figures = _place(best, folder), f"{best['score']:.2f} {best['id'][:8]}"
+        room = _WIDTH - len(place) - len(figures) - 4
+        section = str(best["header_path"])
+        beside = len(section) <= room
+        yield f"[bold cyan]{_linked(place, best)}[/]  {_green(section, room) if beside else ''}[dim]{figures}[/]"
+        if section and not beside:
+            yield f"    {_green(section, _WIDTH - 4)}"
+        for line in _excerpt(best["text"], best["matched"]):
+            yield f"    {_marked(line, best['matched'])}"
+        if explain:
+            yield f"    [dim]{escape(_found_by(best))}[/]"
         for hit in others[:3]:
             span = f"{hit['start_line']}-{hit['end_line']}"
             yield f"  [dim]also {span:<9} {_section(hit)}  {hit['score']:.2f} {hit['id'][:8]}[/]"
+            if explain:
+                yield f"    [dim]{escape(_found_by(hit))}[/]"
         if others[3:]:
-            yield f"  [dim]and {len(others) - 3} more chunks of this {'exchange' if 'session' in best else 'file'}[/]"
+            yield f"  [dim]and {len(others) - 3} more places of this {'exchange' if 'session' in best else 'file'}[/]"
+
+
+def _green(section: str, most: int) -> str:
+    return f"[green]{escape(_cut(section, most))}[/]  " if section else ""
+
+
+def _found_by(hit: dict[str, Any]) -> str:
+    """Say how a hit was found."""
+    near = f"meaning: cosine {hit['cosine']:.3f}, no. {hit['cosine_rank']}" if hit["cosine_rank"] else "not by meaning"
+    words = f"words: BM25 {hit['bm25']:.2f}, no. {hit['bm25_rank']}" if hit["bm25_rank"] else "not by words"
+    exact = "; holds the name letter by letter" if hit["exact"] else ""
+    matched = f"; matched: {', '.join(hit['matched'])}" if hit["matched"] else ""
+    return f"{near}; {words}{exact}{matched}"
+
+
+def _linked(place: str, hit: dict[str, Any]) -> str:
+    """Make a place a link to its line (OSC 8), where the terminal has links."""
+    if "session" in hit or not hit["file"]:
+        return escape(place)
+    return f"[link=file://{quote(str(hit['file']))}#{hit['start_line']}]{escape(place)}[/link]"
+
+
+def _marked(line: str, words: Sequence[str]) -> str:
+    """Mark words in a line."""
+    if not words:
+        return escape(line)
+    pattern = "|".join(rf"(?<!\w){re.escape(word)}(?!\w)" for word in sorted(words, key=len, reverse=True))
+    pieces, at = list[str](), 0
+    for found in re.finditer(pattern, line, re.IGNORECASE):
+        pieces += [escape(line[at : found.start()]), f"[bold yellow]{escape(found[0])}[/]"]
+        at = found.end()
+    return "".join([*pieces, escape(line[at:])])
 
 
 def chunk_lines(chunk: dict[str, Any]) -> Iterator[str]:
     """Yield a chunk with its place above it."""
     span = f"{chunk['start_line']}-{chunk['end_line']}"
-    place = _said(chunk) if "session" in chunk else escape(f"{chunk['root']}:{chunk['path']}:{span}")
-    yield f"[bold cyan]{place}[/]  [green]{_section(chunk)}[/]  [dim]{chunk['id']}[/]"
+    place = _said(chunk) if "session" in chunk else f"{chunk['root']}:{chunk['path']}:{span}"
+    yield f"[bold cyan]{escape(place)}[/]  [green]{_section(chunk)}[/]  [dim]{chunk['id']}[/]"
     for line in chunk["text"].split("\n"):
         yield escape(line)
 
@@ -61,7 +104,7 @@ def conversation_lines(talk: dict[str, Any]) -> Iterator[str]:
 def status_lines(report: dict[str, Any]) -> Iterator[str]:
     """Yield the status."""
     colour = {"degraded": "red", "idle": "green"}.get(report["state"], "yellow")
-    who = f"anchord {report['version']}, process {report['pid']}, up {_age(report['uptime_s'])}"
+    who = f"anchord {report['version']}, process {report['pid']}, up {age(report['uptime_s'])}"
     yield f"[bold {colour}]{report['state']}[/]  {who}"
     for reason in report["degraded"]:
         yield f"  [red]{escape(reason)}[/]"
@@ -86,7 +129,7 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         f"reused {report['reused_total']}, commits {report['commits_total']}"
     )
     latency, store = report["latency_ms"], report["store"]
-    ages = [f"{name} {_age(report[key])} ago" for name, key in _AGES if report[key] is not None]
+    ages = [f"{name} {age(report[key])} ago" for name, key in _AGES if report[key] is not None]
     if ages:
         yield f"  {', '.join(ages)}"
     if latency["p50"] is not None:
@@ -105,7 +148,7 @@ _AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"
 
 
 def _left(report: dict[str, Any]) -> str:
-    return f" (about {_age(report['left_s'])} left, {report['embedder']['rate']:.0f} texts/s)" if report["left_s"] else ""
+    return f" (about {age(report['left_s'])} left, {report['embedder']['rate']:.0f} texts/s)" if report["left_s"] else ""
 
 
 def _embedding_notes(report: dict[str, Any]) -> Iterator[str]:
@@ -126,30 +169,36 @@ def _place(hit: dict[str, Any], folder: str) -> str:
         return _said(hit)
     file = str(hit["file"])
     shown = os.path.relpath(file, folder) if file.startswith(folder.rstrip("/") + "/") else file
-    return escape(f"{shown}:{hit['start_line']}")
+    return f"{shown}:{hit['start_line']}"
 
 
 def _said(hit: dict[str, Any]) -> str:
     """Where and when something was said, in the reader's own time."""
     at = datetime.fromisoformat(hit["at"]).astimezone().strftime(" %Y-%m-%d %H:%M") if hit["at"] else ""
-    return escape(f"{hit['source']}{at}")
+    return f"{hit['source']}{at}"
 
 
 def _section(hit: dict[str, Any]) -> str:
     return escape(_cut(str(hit["header_path"])))
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
+def _cut(line: str, most: int = _WIDTH) -> str:
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def _excerpt(text: str) -> list[str]:
+def _excerpt(text: str, matched: Sequence[str] = ()) -> list[str]:
+    """Return the few lines of a text that hold most of what matched; the first ones, of those that hold as much."""
     lines = textwrap.dedent("\n".join(line for line in text.split("\n") if line.strip())).split("\n")
-    cut = [line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…" for line in lines[:_EXCERPT_LINES]]
-    return cut + ["…"] * (len(lines) > _EXCERPT_LINES)
+    words = [word.lower() for word in matched]
+    holds = [sum(word in line.lower() for word in words) for line in lines]
+    starts = range(max(1, len(lines) - _EXCERPT_LINES + 1))
+    first = max(starts, key=lambda start: (sum(holds[start : start + _EXCERPT_LINES]), -start))
+    shown = [_cut(line, _WIDTH - 4) for line in lines[first : first + _EXCERPT_LINES]]
+    return ["…"] * (first > 0) + shown + ["…"] * (first + _EXCERPT_LINES < len(lines))
 
 
-def _age(seconds: float) -> str:
+def age(seconds: float) -> str:
+    """Return how long ago, in one unit."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"

@@ -51,7 +51,11 @@ def questions_of(documents: Mapping[str, str]) -> list[Question]:
     """Return the questions that documents (path -> text) ask of each other, each text once."""
     sections = {path: list(sections_of(path, text)) for path, text in documents.items()}
     pages = _pages(documents)
-    asked = [question for path, text in documents.items() for question in _linked(path, text, sections, pages)]
+    found = [question for path, text in documents.items() for question in _linked(path, text, sections, pages)]
+    once: dict[tuple[str, Section], Question] = {}
+    for question in found:  # Of a list whose every line links to the same section, the first one asks.
+        once.setdefault((question.source[0] if question.source else "", question.target), question)
+    asked = list(once.values())
     titles = Counter(plain(section.title).lower() for each in sections.values() for section in each)
     for each in sections.values():
         for section in each:

@@ -1,0 +1,189 @@
+"""What a person sees: search results, the live status, the manual. Lines fit 80 columns and steer no terminal."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
+
+from anchord.cli.dashboard import dashboard
+from anchord.cli.editor import arguments, open_in_editor
+from anchord.cli.render import search_lines
+from anchord.errors import UsageError
+
+
+def hit(text: str = "the text", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    return {
+        "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
+        "exact": False,
+        "matched": [], "root": "r", "path": "a.md", "file": "/home/me/notes/a.md", "header_path": "A > B", "start_line": 3,
+        "end_line": 9, "text": text, **more,
+    }  # fmt: skip
+
+
+def shown(*groups: list[dict[str, Any]], explain: bool = False) -> list[str]:
+    """Return the lines as a terminal has them."""
+    return [Text.from_markup(line).plain for line in search_lines(groups, "/home/me", explain=explain)]
+
+
+@given(st.text(max_size=300), st.text(max_size=200), st.lists(st.text(min_size=1, max_size=9), max_size=4), st.booleans())
+def test_results_fit_80_columns_whatever_is_in_them(text: str, section: str, matched: list[str], explain: bool) -> None:  # noqa: FBT001 - drawn
+    one = hit(text.replace("\r", ""), header_path=" ".join(section.split()), matched=matched)
+    lines = shown([one, hit(start_line=20, end_line=30)], explain=explain)
+    assert all(len(line) <= 80 for line in lines if "matched:" not in line)
+
+
+def test_a_result_has_its_place_its_section_and_the_beginning_of_its_id() -> None:
+    assert shown([hit()])[0] == "notes/a.md:3  A > B  0.50 01234567"
+
+
+def test_a_long_section_stands_below() -> None:
+    first, second, *_ = shown([hit(header_path="A very long heading of a section " * 3)])
+    assert first == "notes/a.md:3  0.50 01234567"
+    assert second.startswith("    A very long heading")
+
+
+def test_the_excerpt_is_where_most_of_the_words_are_and_they_are_marked() -> None:
+    text = "\n".join(f"line {n}" for n in range(20)) + "\nhere are the onions\nand onions again\nend"
+    lines = list(search_lines([[hit(text, matched=["onions"])]], "/"))
+    assert "[bold yellow]onions[/]" in "\n".join(lines)
+    assert "    and onions again" in [Text.from_markup(line).plain for line in lines]
+    assert Text.from_markup(lines[1]).plain.strip() == "…"
+
+
+def test_a_word_is_not_marked_within_another() -> None:
+    lines = "\n".join(search_lines([[hit("art and party", matched=["art"])]], "/"))
+    assert lines.count("[bold yellow]") == 1
+
+
+def test_a_place_links_to_its_file_and_line_where_the_terminal_has_links() -> None:
+    (line, *_) = search_lines([[hit(file="/home/me/my notes/a.md")]], "/home/me")
+    console = Console(file=io.StringIO(), force_terminal=True, width=200)
+    console.print(line)
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert "\x1b]8;" in printed
+    assert "file:///home/me/my%20notes/a.md#3" in printed
+
+
+def test_explain_says_how_each_hit_was_found() -> None:
+    best = hit(bm25=7.25, bm25_rank=4, exact=True, matched=["parse_config"])
+    lines = shown([best, hit(cosine_rank=None, cosine=None, bm25=1.0, bm25_rank=9)], explain=True)
+    assert (
+        "    meaning: cosine 0.610, no. 2; words: BM25 7.25, no. 4; holds the name letter by letter; matched: parse_config"
+        in lines
+    )
+    assert "    not by meaning; words: BM25 1.00, no. 9" in lines
+
+
+# Editors
+
+
+@pytest.mark.parametrize(
+    ("command", "called"),
+    [
+        ("vi", ["vi", "+7", "a b.md"]),
+        ("nvim -R", ["nvim", "-R", "+7", "a b.md"]),
+        ("/usr/bin/code --wait", ["/usr/bin/code", "--wait", "--goto", "a b.md:7"]),
+        ("hx", ["hx", "a b.md:7"]),
+        ("emacs -nw", ["emacs", "-nw", "+7", "a b.md"]),
+    ],
+)
+def test_each_editor_is_called_its_own_way(command: str, called: list[str]) -> None:
+    assert arguments(command, "a b.md", 7) == called
+
+
+def test_what_stands_in_no_file_cannot_be_opened() -> None:
+    with pytest.raises(UsageError, match="conversation"):
+        open_in_editor(hit(session="s"))
+
+
+def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VISUAL", "/no/such/editor")
+    with pytest.raises(UsageError, match="/no/such/editor"):
+        open_in_editor(hit())
+
+
+# The live status
+
+REPORT: dict[str, Any] = {
+    "state": "indexing", "degraded": [], "version": "0.1.0", "pid": 7, "uptime_s": 90.0, "files": 3, "pending": 2,
+    "left_s": 4.0,
+    "waiting": [{"root": "notes", "path": "new.md", "why": "saved"},
+                {"root": "notes", "path": "old.md", "why": "found by a walk"}],
+    "recent": [{"root": "notes", "path": "a.md", "action": "indexed", "reason": "its size changed", "kept": 11, "moved": 3,
+                "embedded": 1, "reused": 0, "deleted": 1, "age_s": 1.5}],
+    "roots": [{"name": "notes", "path": "/home/me/notes", "state": "indexing", "files": 3, "chunks": 12, "watching": True,
+               "watches": 2, "polled_dirs": 0}],
+    "failed": [{"path": "/home/me/notes/x.md", "reason": "not UTF-8"}], "embedded_total": 13, "reused_total": 2,
+    "commits_total": 5,
+    "last_event_age_s": 0.5, "last_commit_age_s": 1.0, "last_verified_age_s": None, "latency_ms": {"p50": 250.0, "p95": 400.0},
+    "embedder": {"state": "ready", "model": "all-MiniLM-L6-v2", "rate": 70.0},
+    "store": {"rows": 12, "fragments": 2, "bytes": 90_000},
+    "rss_bytes": 250e6, "cpu_s": 3.0,
+}  # fmt: skip
+
+
+def drawn(report: dict[str, Any]) -> str:
+    """Return the view as 100 columns show it."""
+    console = Console(file=io.StringIO(), width=100)
+    console.print(dashboard(report))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_view_shows_roots_queue_changes_with_their_cost_and_failures() -> None:
+    view = drawn(REPORT)
+    for part in (
+        "indexing",
+        "2 files wait",
+        "new.md",
+        "found by a walk",
+        "its size changed",
+        "not UTF-8",
+        "70 texts/s",
+    ):
+        assert part in view
+    (edit,) = [line for line in view.splitlines() if "its size changed" in line]
+    assert edit.split()[3:] == ["a.md", "indexed", "11", "3", "1", "0", "1", "its", "size", "changed"]
+    assert max(len(line) for line in view.splitlines()) <= 100
+
+
+def test_a_degraded_state_says_why_and_an_idle_one_has_no_queue() -> None:
+    assert "the disk is full" in drawn(REPORT | {"state": "degraded", "degraded": ["the disk is full"]})
+    idle = drawn(REPORT | {"state": "idle", "pending": 0, "waiting": [], "failed": [], "recent": []})
+    assert "wait" not in idle
+    assert "last changes" not in idle
+
+
+def test_a_name_cannot_steer_the_terminal_or_pass_for_markup() -> None:
+    odd = REPORT["recent"][0] | {"path": "\x1b[31m[red]x[/]\n.md"}
+    view = drawn(REPORT | {"recent": [odd]})
+    assert "\x1b" not in view
+    assert "[red]x" in view
+
+
+# The manual
+
+
+@pytest.mark.skipif(
+    shutil.which("groff") is None and shutil.which("mandoc") is None, reason="neither groff nor mandoc is installed"
+)
+def test_the_manual_is_read_without_a_complaint(tmp_path: Any) -> None:  # noqa: ANN401 - a path
+    import typer  # noqa: PLC0415 - only here
+
+    from anchord.cli import app  # noqa: PLC0415 - likewise
+    from anchord.cli.manual import page  # noqa: PLC0415 - likewise
+
+    file = tmp_path / "anchord.1"
+    file.write_text("\n".join(page(typer.main.get_command(app))) + "\n", "utf-8")
+    reader = ["groff", "-man", "-Tutf8", "-ww", str(file)] if shutil.which("groff") else ["mandoc", "-Tlint", str(file)]
+    ran = subprocess.run(reader, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
