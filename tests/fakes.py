@@ -403,11 +403,24 @@ def _fits(row: Row, filters: Filters) -> bool:
         filters.root in ("", row.root)
         and filters.kind in ("", row.kind)
         and (not filters.path_glob or _path_fits(row.path, filters.path_glob))
-        and (not filters.section or any(headings[at : at + len(section)] == section for at in starts))
+        and (not filters.section or any(headings[at : at + len(section)] == section for at in starts) or _begins(row, section))
         and all(_holds(row, phrase) for phrase in filters.phrases)
         and not any(_holds(row, phrase) for phrase in filters.without)
         and all(any(word.startswith(begins.lower()) for word in _split(row.search_text)) for begins in filters.prefixes)
     )
+
+
+def _begins(row: Row, section: Sequence[str]) -> bool:
+    """Whether the last of some headings stand in a chunk, in order, and the others just above it."""
+    inside = [line.lstrip("#").strip(" \t#").lower() for line in row.text.split("\n") if re.match(r"#{1,6}[ \t]", line)]
+    above = row.header_path.lower().split(" > ")
+    for at in range(len(section)):
+        places = [inside.index(title) for title in section[at:] if title in inside]
+        in_order = len(places) == len(section) - at and places == sorted(places)
+        starts = range(len(above) - at + 1)
+        if in_order and (not at or any(above[start : start + at] == list(section[:at]) for start in starts)):
+            return True
+    return False
 
 
 def _holds(row: Row, phrase: str) -> bool:

@@ -50,7 +50,14 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
     if said:
         with open_archive_of(reader) as archive:
             carriers = archive.carriers_of(said) if archive else {}
-    groups = [[_passage(each, found.wording, paths, carriers) for each in group] for group in found.groups]
+    plans = reader.means.recipe.plans
+    groups = [
+        [
+            {**_passage(each, found.wording, paths, carriers), "strategy": plans.of(each.row.root, each.row.kind).strategy}
+            for each in group
+        ]
+        for group in found.groups
+    ]
     return {"query": params.query, "mode": params.mode, "note": found.note, "groups": groups}
 
 
@@ -110,6 +117,8 @@ def _passage(passage: Passage, wording: Wording, roots: Mapping[str, str], carri
         "start_line": passage.start_line,
         "end_line": passage.end_line,
         "ids": list(passage.ids),
+        "chunk_index": hit.spot.ordinal,
+        "locator": "#".join(filter(None, [row.path, row.header_path.rpartition(" > ")[2], str(hit.spot.ordinal)])),
         "content_hash": row.content_hash,
         "text": passage.text,
         **_said(row),

@@ -17,7 +17,7 @@ _ROW = [
 ]  # fmt: skip
 _HIT = {
     "id", "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "matched", "root", "path", "file", "kind", "room",
-    "header_path", "start_line", "end_line", "ids", "content_hash", "text",
+    "header_path", "start_line", "end_line", "ids", "chunk_index", "locator", "strategy", "content_hash", "text",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",
@@ -385,7 +385,7 @@ def test_the_manual_has_every_command_and_option(shell: Shell) -> None:
     printed = shell("man")
     assert printed.code == 0
     plain = printed.out.replace("\\-", "-")
-    for words in (".TH ANCHORD 1", "search QUERY", "--show-chunks", "config show", ".SS status"):
+    for words in (".TH ANCHORD 1", "search QUERY", "--show-chunks", "config show", "forget PATH"):
         assert words in plain
     assert not [line for line in printed.out.splitlines() if line.startswith("'")]
 

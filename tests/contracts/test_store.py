@@ -557,3 +557,26 @@ def test_a_vector_of_zeros_is_found_by_words_alone(tmp_path: Path) -> None:
     fill(store, row("1"), vectors=[vector()])
     assert list(store.nearest(EAST, 5, ANY)) == []
     assert found(store.matching("words", 5, ANY)) == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("section", "wanted"),
+    [
+        ("Install > Linux", ["1", "2", "3"]),
+        ("linux", ["1", "2", "3"]),
+        ("Install", ["1", "2", "3", "4"]),
+        ("Guide > Install > Linux", ["1", "2", "3"]),
+        ("Linux > Install", []),
+        ("Use > Linux", []),
+        ("Lin", []),
+        ("a.*", []),
+    ],
+)
+def test_a_section_is_found_by_its_path_or_where_it_begins(store: Store, section: str, wanted: Sequence[str]) -> None:
+    fill(store,
+         row("1", text="apt", header_path="Guide > Install > Linux"),
+         row("2", text="## Install\n\n### Linux ##\n\napt", header_path="Guide"),
+         row("3", text="Words.\n\n### Linux\n\napt", header_path="Guide > Install"),
+         row("4", text="Not of Linux\n\n#Linux", header_path="Install"),
+         row("5", text="Linux", header_path="Use > Linuxes"))  # fmt: skip
+    assert sorted(found(store.nearest(EAST, 9, Filters(section=section)))) == wanted

@@ -19,8 +19,7 @@ def condition(filters: Filters) -> str:
     if filters.until:
         clauses.append(f"at < {quoted(filters.until)} AND at != ''")
     if filters.section:
-        wanted = " > ".join(part.strip() for part in filters.section.split(">"))
-        clauses.append(_like("header_path", f"(?i)(^|> ){re.escape(wanted)}($| >)"))
+        clauses.append(_below([part.strip() for part in filters.section.split(">")]))
     if filters.path_glob:
         clauses.append(_like("path", _glob_pattern(filters.path_glob)))
     clauses += [_like("search_text", phrase_pattern(phrase)) for phrase in filters.phrases]
@@ -37,6 +36,20 @@ def among(column: str, values: Sequence[str]) -> str:
 def quoted(text: str) -> str:
     """Return a text as a SQL literal: the only character with a meaning inside is the quote."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def _below(titles: Sequence[str]) -> str:
+    """Return the condition that a chunk is below headings, or that the last of them begin in it: short sections share one."""
+
+    def path(above: Sequence[str]) -> str:
+        return _like("header_path", rf"(?i)(^|> ){re.escape(' > '.join(above))}($| >)")
+
+    found = [path(titles)]
+    for at in range(len(titles)):
+        lines = r".*".join(rf"^#{{1,6}}[ \t]+{re.escape(title)}[ \t#]*$" for title in titles[at:])
+        inside = _like("text", f"(?ims){lines}")
+        found.append(f"({path(titles[:at])} AND {inside})" if at else inside)
+    return f"({' OR '.join(found)})"
 
 
 def _like(column: str, pattern: str) -> str:

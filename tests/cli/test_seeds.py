@@ -1,0 +1,141 @@
+"""What the seeds ask of search and of the store, row by row (the number in a name is the row), as a person calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import pytest
+from cli.conftest import Shell
+from conversations.conftest import claude
+
+SOUP = (
+    "# Soup\n\nA word on soup. And another.\n\n## Onions\n\nSimmer the onions slowly. Stir them.\n\n"
+    "## Salt at last\n\nAdd salt to the onions at the end.\n"
+)
+BREAD = "# Bread\n\nA word on bread.\n\n## Onions\n\nOnions can go into bread.\n"
+
+
+@pytest.fixture
+def kitchen(shell: Shell) -> Shell:
+    """Give an index of two documents that share words; sections of one chunk each."""
+    shell.configure("[[root]]", f'path = "{shell.notes}"', 'strategy = "headers"')
+    shell.write("soup.md", SOUP)
+    shell.write("deep/bread.md", BREAD)
+    assert shell("index").code == 0
+    return shell
+
+
+def groups(printed: Any) -> list[list[dict[str, Any]]]:  # noqa: ANN401 - what a command printed
+    found: list[list[dict[str, Any]]] = printed.json["groups"]
+    return found
+
+
+def rows(shell: Shell) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in shell("dump").out.splitlines()]
+
+
+def seen(shell: Shell) -> dict[Path, tuple[bytes, int]]:
+    files = (path for path in shell.notes.rglob("*") if path.is_file())
+    return {path.relative_to(shell.notes): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+
+def table(shell: Shell) -> Any:  # noqa: ANN401 - lancedb ships no types
+    return lancedb.connect(str(shell.home / "data" / "lance")).open_table("chunks")
+
+
+def test_002_01_chunks_live_in_the_table_alone_and_files_stay_untouched(kitchen: Shell) -> None:
+    before = {
+        path.relative_to(kitchen.notes): (path.read_bytes(), path.stat().st_mtime_ns) for path in kitchen.notes.rglob("*.md")
+    }
+    kitchen("search", "onions")
+    kitchen("index")
+    after = {
+        path.relative_to(kitchen.notes): (path.read_bytes(), path.stat().st_mtime_ns) for path in kitchen.notes.rglob("*.md")
+    }
+    assert before == after == {Path("soup.md"): before[Path("soup.md")], Path("deep/bread.md"): before[Path("deep/bread.md")]}
+    assert not [path for path in kitchen.notes.rglob("*") if path.suffix not in ("", ".md")]
+
+
+def test_002_16_a_file_that_goes_takes_its_rows_by_its_path_and_no_others(kitchen: Shell) -> None:
+    kitchen.write("deep/bread.md.md", BREAD)
+    kitchen("index")
+    (kitchen.notes / "deep" / "bread.md").unlink()
+    assert kitchen("index").code == 0
+    assert {row["path"] for row in rows(kitchen)} == {"soup.md", "deep/bread.md.md"}
+
+
+def test_002_17_18_hits_come_by_file_the_best_first_and_none_is_dropped(kitchen: Shell) -> None:
+    found = groups(kitchen("search", "onions", "--mode", "text", "--json"))
+    assert sorted(group[0]["path"] for group in found) == ["deep/bread.md", "soup.md"]
+    (soup,) = [group for group in found if group[0]["path"] == "soup.md"]
+    assert {hit["header_path"] for hit in soup} == {"Soup > Onions", "Soup > Salt at last"}
+    assert [hit["score"] for hit in soup] == sorted((hit["score"] for hit in soup), reverse=True)
+    flat = groups(kitchen("search", "onions", "--mode", "text", "--show-chunks", "--json"))
+    assert all(len(group) == 1 for group in flat)
+    assert sorted(hit["id"] for (hit,) in flat) == sorted(hit["id"] for group in found for hit in group)
+    assert len(groups(kitchen("search", "onions", "--mode", "text", "--show-chunks", "-k", "2", "--json"))) == 2
+
+
+def test_002_19_json_has_every_field_of_a_chunk(kitchen: Shell) -> None:
+    ((hit, *_), *_) = groups(kitchen("search", "simmer slowly", "--mode", "text", "--json"))
+    (row,) = [row for row in rows(kitchen) if row["id"] == hit["id"]]
+    assert {name: hit[name] for name in row if name != "vector_key"} == {
+        name: row[name] for name in row if name != "vector_key"
+    }
+    assert hit["chunk_index"] == [each["id"] for each in rows(kitchen) if each["path"] == "soup.md"].index(hit["id"])
+    assert hit["strategy"] == "headers"
+    assert hit["locator"] == f"soup.md#Onions#{hit['chunk_index']}"
+
+
+def test_002_20_22_a_mismatch_of_the_strategy_is_shown_and_reindex_chunks_anew(kitchen: Shell) -> None:
+    before = rows(kitchen)
+    kitchen.configure("[[root]]", f'path = "{kitchen.notes}"', 'strategy = "sentences"')
+    assert kitchen("explain", "notes/soup.md", "--json").json["reason"] == "the recipe changed"
+    assert rows(kitchen) == before
+    assert groups(kitchen("search", "onions", "--mode", "text", "--json"))
+    assert kitchen("reindex", "--force-rechunk").code == 0
+    assert len(rows(kitchen)) > len(before)
+    assert kitchen("verify").code == 0
+
+
+def test_002_23_the_words_are_found_as_the_files_are_now(kitchen: Shell) -> None:
+    kitchen.write("soup.md", SOUP.replace("Simmer", "Fry"))
+    kitchen("index")
+    assert groups(kitchen("search", "simmer", "--mode", "text", "--json")) == []
+    ((hit,),) = groups(kitchen("search", "fry", "--mode", "text", "--json"))
+    assert hit["path"] == "soup.md"
+    (words,) = table(kitchen).search("fry").limit(5).to_list()
+    assert words["id"] == hit["id"]
+
+
+def test_002_24_strategies_are_judged_by_how_well_sections_are_found(kitchen: Shell) -> None:
+    told = kitchen("eval", "notes", "--strategies", "anchored,headers", "--embedded", "heading", "--shares", "", "--json").json
+    assert told["questions"] == {"heading": 1}
+    assert [
+        variant["by_kind"]["heading"]["recall"][0] for variant in told["variants"] if variant["variant"]["mode"] == "text"
+    ] == [1.0]
+    assert {variant["variant"]["strategy"] for variant in told["variants"]} == {"anchored", "headers"}
+
+
+def test_003_33_a_search_is_kept_below_headings(kitchen: Shell) -> None:
+    found = groups(kitchen("search", "onions", "--section", "soup > onions", "--json"))
+    assert [hit["header_path"] for group in found for hit in group] == ["Soup > Onions"]
+    assert {hit["path"] for group in groups(kitchen("search", "onions", "--section", "Onions", "--json")) for hit in group} == {
+        "soup.md",
+        "deep/bread.md",
+    }
+
+
+def test_004_11_12_all_parts_of_a_turn_come_in_order_and_as_one_group(shell: Shell) -> None:
+    shell.configure("[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"')
+    long = "\n\n".join(f"Paragraph {n} tells at some length about onions and matter {n * 17}." * 4 for n in range(12))
+    shell.write("s.jsonl", claude(("Tell me of onions.", long)))
+    assert shell("index").code == 0
+    (group,) = groups(shell("search", "onions", "--json"))
+    shown = shell("show", group[0]["id"], "--whole", "--json").json["chunks"]
+    assert [chunk["part_index"] for chunk in shown] == list(range(shown[0]["total_parts"]))
+    assert len({chunk["exchange_id"] for chunk in shown}) == 1
+    assert len(shown) > 2
