@@ -83,7 +83,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "lance": ("adapters.lance_upkeep", "adapters.lance_fold"),
     "pyarrow": ("adapters.lance", "adapters.lance_export"),
     "torch": ("adapters.torch_worker", "adapters.export"),
-    "sentence_transformers": ("adapters.torch_worker",),
+    "sentence_transformers": ("adapters.torch_worker", "adapters.rerank_worker"),
     "onnxruntime": ("adapters.onnx_worker", "adapters.export"),
     "numpy": ("adapters.onnx_worker",),
     "httpx2": ("adapters.served",),
@@ -212,6 +212,7 @@ def test_only_the_daemons_loop_and_named_places_catch_everything() -> None:
         "pipeline": 2,  # the loop; and jobs, whose error goes to their caller
         "rows": 1,  # a file that breaks the parser
         "adapters.serving": 1,  # whatever a model raises
+        "adapters.rerank_worker": 2,  # likewise, at its loading and after
         "adapters.export": 1,  # whatever its export raises
         "adapters.models": 1,  # whatever a tokenizer's file raises
         "adapters.served": 1,  # in a thread, carried to whoever waits

@@ -126,7 +126,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(text: str, key: st
 
 @pytest.mark.parametrize(
     ("text", "known"),
-    [("zzz = 1\n", "chunking, embedding, kind, privacy, root, store, watch"), ("[privacy]\nzzz = 1\n", "redact")],
+    [("zzz = 1\n", "chunking, embedding, kind, privacy, root, search, store, watch"), ("[privacy]\nzzz = 1\n", "redact")],
 )
 def test_an_unknown_key_like_none_is_refused_with_those_there_are(text: str, known: str) -> None:
     assert refusal(text).hint == f"known here: {known}"
@@ -277,7 +277,14 @@ def test_a_root_of_the_command_line_is_held_to_the_same_rules() -> None:
 def test_values_yields_each_key_once_in_the_order_of_the_tables() -> None:
     keys = [key for key, _ in values(Config())]
     assert len(keys) == len(set(keys))
-    assert [*dict.fromkeys(key.partition(".")[0] for key in keys)] == ["chunking", "embedding", "store", "watch", "privacy"]
+    assert [*dict.fromkeys(key.partition(".")[0] for key in keys)] == [
+        "chunking",
+        "embedding",
+        "search",
+        "store",
+        "watch",
+        "privacy",
+    ]
     assert dict(values(Config()))["watch.settle_ms"] == 200
 
 

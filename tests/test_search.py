@@ -19,6 +19,7 @@ from anchord.search import (
     CANDIDATES,
     EXACT_SHARE,
     MODES,
+    RERANKED,
     Answer,
     Passage,
     Question,
@@ -408,3 +409,65 @@ def test_a_search_by_meaning_alone_is_refused_while_there_is_no_model(shelf: She
     shelf.embedder = Unable()
     with pytest.raises(EmbedderError):
         shelf.find("onions", "vector")
+
+
+# A reranker
+
+
+class ByLength:
+    """Likes long texts."""
+
+    def __init__(self, error: EmbedderError | None = None) -> None:
+        """Fail with this error, if there is one."""
+        self.error = error
+        self.asked: list[str] = []
+
+    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the lengths."""
+        self.asked.append(query)
+        if self.error:
+            raise self.error
+        return [float(len(text)) for text in texts]
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def reranked_ids(shelf: Shelf, question: Question, reranker: ByLength) -> list[str]:
+    answer = search(question, shelf.store, shelf.embedder, shelf.catalogue, reranker)
+    return [passage.hit.id for group in answer.groups for passage in group]
+
+
+def test_a_reranker_orders_what_was_found_and_loses_nothing(shelf: Shelf) -> None:
+    found = reranked_ids(shelf, Question("the cat"), ByLength())
+    assert found == ["banks", "soup", "cats"]
+    assert sorted(found) == sorted(shelf.find("the cat") + ["soup"] * ("soup" not in shelf.find("the cat")))
+
+
+def test_scores_stay_in_order_when_it_has_spoken(shelf: Shelf) -> None:
+    hits = search(Question("the cat"), shelf.store, shelf.embedder, shelf.catalogue, ByLength()).groups
+    scores = [passage.hit.score for group in hits for passage in group]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_only_the_best_are_ordered_anew() -> None:
+    shelf = Shelf()
+    for n in range(RERANKED + 5):
+        shelf.put(f"{n:03}", "word " * (n + 1))
+    before = [hit.id for hit in shelf.hits("word")]
+    after = reranked_ids(shelf, Question("word", limit=1000), ByLength())
+    assert set(after[:RERANKED]) == set(before[:RERANKED])
+    assert after[RERANKED:] == before[RERANKED:]
+
+
+def test_a_search_by_words_is_left_as_it_is(shelf: Shelf) -> None:
+    reranker = ByLength()
+    reranked_ids(shelf, Question("the cat", "text"), reranker)
+    assert reranker.asked == []
+
+
+def test_a_reranker_that_fails_costs_its_order_and_says_so(shelf: Shelf) -> None:
+    failing = ByLength(EmbedderError("it is away", "wait"))
+    answer = search(Question("the cat"), shelf.store, shelf.embedder, shelf.catalogue, failing)
+    assert answer.note == "not ordered anew: it is away"
+    assert [group[0].hit.id for group in answer.groups] == [group[0].hit.id for group in shelf.ask(Question("the cat")).groups]

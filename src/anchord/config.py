@@ -104,6 +104,13 @@ class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
     text_prefix: str = ""
 
 
+class SearchConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The `[search]` table."""
+
+    reranker: str = ""
+    """A CrossEncoder on this machine, by folder or id: it orders the best hits anew."""
+
+
 class StoreConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The `[store]` table."""
 
@@ -135,6 +142,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     chunking: ChunkingConfig = ChunkingConfig()
     kind: KindsConfig = KindsConfig()
     embedding: EmbeddingConfig = EmbeddingConfig()
+    search: SearchConfig = SearchConfig()
     store: StoreConfig = StoreConfig()
     watch: WatchConfig = WatchConfig()
     privacy: PrivacyConfig = PrivacyConfig()
@@ -145,6 +153,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "chunking": ChunkingConfig,
     "kind": KindsConfig,
     "embedding": EmbeddingConfig,
+    "search": SearchConfig,
     "store": StoreConfig,
     "watch": WatchConfig,
     "privacy": PrivacyConfig,

@@ -27,7 +27,7 @@ from anchord.ipc.server import Method, Server
 from anchord.methods import Methods
 from anchord.pipeline import Pipeline
 from anchord.places import Places
-from anchord.workspace import Reader, Writer, open_writer, store_uri
+from anchord.workspace import Reader, Writer, open_writer, reranker_of, store_uri
 
 log = structlog.get_logger()
 
@@ -128,7 +128,8 @@ async def _serve(writer: Writer, config: Config) -> str:
 def reader_beside(writer: Writer) -> Reader:
     """Return reading handles beside the writer's: its table handle moves with its own commits."""
     store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
-    return Reader(writer.places, writer.config, writer.roots, writer.means, writer.catalogue, store, writer.files)
+    own = (writer.places, writer.config, writer.roots, writer.means, writer.catalogue)
+    return Reader(*own, store, writer.files, reranker=reranker_of(writer.config))
 
 
 def _in_pool(pool: ThreadPoolExecutor, kind: type[Params], method: Callable[[Any], object]) -> Method:

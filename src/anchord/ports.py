@@ -178,6 +178,20 @@ class Embedder(Protocol):
         """
 
 
+class Reranker(Protocol):
+    """Reads a query and a text together: slower than vectors, and better."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a number a text; more is better.
+
+        Raises:
+            EmbedderError: none can be had now.
+        """
+
+    def close(self) -> None:
+        """Give up what it holds."""
+
+
 class Vanished(Protocol):
     """Vectors of rows that left the table, kept for a while so that an undo, a move or a branch switch embeds nothing."""
 

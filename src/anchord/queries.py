@@ -44,7 +44,7 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
         moment(params.since, now), moment(params.until, now, end=True),
     )  # fmt: skip
     question = Question(params.query, params.mode, filters, params.k, params.show_chunks, params.expand)
-    found = search(question, reader.store, reader.means.embedder, catalogue)
+    found = search(question, reader.store, reader.means.embedder, catalogue, reader.reranker)
     said = [each.hit.spot.origin for group in found.groups for each in group if is_archived(each.hit.spot.origin.path)]
     carriers: Mapping[Origin, str] = {}
     if said:

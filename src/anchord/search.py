@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from anchord.core.wording import Wording, parse_query
 from anchord.errors import EmbedderError, UsageError
 from anchord.model import Filters, Hit, Origin, Row, Scored, Spot
-from anchord.ports import Catalogue, Embedder, Store
+from anchord.ports import Catalogue, Embedder, Reranker, Store
 from anchord.sources.archived import is_archived
 
 CANDIDATES = 100
@@ -22,6 +22,7 @@ VECTOR_SHARE = 0.5
 TALK_VECTOR_SHARE = 0.4
 EXACT_SHARE = 0.25
 MODES = ("hybrid", "vector", "text")
+RERANKED = 30
 _NEIGHBOURS = 8
 
 
@@ -69,10 +70,13 @@ class Answer:
     note: str = ""
 
 
-def search(question: Question, store: Store, embedder: Embedder, catalogue: Catalogue) -> Answer:
+def search(
+    question: Question, store: Store, embedder: Embedder, catalogue: Catalogue, reranker: Reranker | None = None
+) -> Answer:
     """Answer with the lines that chunks have now; rows that left their file since are not among them.
 
-    While no vector of the query can be had, a hybrid search goes by words alone, and says so.
+    While no vector of the query can be had, a hybrid search goes by words alone, and says so. A reranker orders the best hits
+    anew, but for a search by words.
 
     Raises:
         UsageError: there is nothing to look for. EmbedderError: a search by vectors alone cannot be done now.
@@ -81,6 +85,11 @@ def search(question: Question, store: Store, embedder: Embedder, catalogue: Cata
     if not wording.text and wording.without:
         raise UsageError("the query only says what must not be there", "add what to look for; quote what begins with `-`")
     hits, note = find(question, wording, store, embedder, catalogue.spots)
+    if reranker and question.mode != "text" and wording.text:
+        try:
+            hits = reranked(hits, wording.text, reranker, store)
+        except EmbedderError as error:
+            note = note or f"not ordered anew: {error.message}"
     groups = [[hit] for hit in hits] if question.flat else grouped(hits)
     return Answer(tuple(_shown(groups[: question.limit], question, store, catalogue)), wording, note)
 
@@ -114,6 +123,20 @@ def find(
 
     spots = spots_of(list({found.id for found in (*near, *words)} | exact))
     return fuse(near, words, spots, share, exact), note
+
+
+def reranked(hits: Sequence[Hit], query: str, reranker: Reranker, store: Store) -> list[Hit]:
+    """Order the best hits by how well their texts answer a query; the others follow as they are. Scores stay in order.
+
+    Raises:
+        EmbedderError: the reranker cannot be used now.
+    """
+    texts = {row.id: f"{row.header_path}\n{row.text}" for row in store.rows([hit.id for hit in hits[:RERANKED]])}
+    best = [hit for hit in hits[:RERANKED] if hit.id in texts]
+    scores = reranker.scores(query, [texts[hit.id] for hit in best]) if best else []
+    ordered = [hit for _, hit in sorted(zip(scores, best, strict=True), key=lambda each: (-each[0], each[1].id))]
+    steps = sorted((hit.score for hit in best), reverse=True)
+    return [*(replace(hit, score=score) for hit, score in zip(ordered, steps, strict=True)), *hits[RERANKED:]]
 
 
 def fuse(

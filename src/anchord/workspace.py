@@ -16,13 +16,14 @@ from anchord.adapters.files import FolderFiles
 from anchord.adapters.joined_files import JoinedFiles
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lock import WriterLock
+from anchord.adapters.reranker import CrossEncoderReranker
 from anchord.adapters.vanished import VanishedVectors
 from anchord.config import Config
 from anchord.indexer import Indexer
 from anchord.means import Given, Means, find_means, held_means, means_for, wanted_of
 from anchord.model import Root
 from anchord.places import Places
-from anchord.ports import World
+from anchord.ports import Reranker, World
 from anchord.recovery import finish_promotion, open_archive, open_asked, open_catalogue, open_table
 from anchord.roots import gather_roots
 from anchord.rows import MAX_BYTES
@@ -40,10 +41,13 @@ class Reader:
     catalogue: SqliteCatalogue
     store: LanceStore
     files: JoinedFiles
+    reranker: Reranker | None = field(default=None, kw_only=True)
 
     def close(self) -> None:
         """Close what was opened."""
         self.means.embedder.close()
+        if self.reranker:
+            self.reranker.close()
         self.catalogue.close()
         if self.files.archive:
             self.files.archive.close()
@@ -119,7 +123,17 @@ def open_reader(places: Places, config: Config) -> Reader:
     archive = Archive(places.conversations, read_only=True) if places.conversations.exists() else None
     files = JoinedFiles(FolderFiles(by_name, places.own, MAX_BYTES), by_name, archive)
     files.forget(asked.paths)
-    return Reader(places, config, roots, means, catalogue, store, files)
+    return Reader(places, config, roots, means, catalogue, store, files, reranker=reranker_of(config))
+
+
+def reranker_of(config: Config) -> Reranker | None:
+    """Return the reranker that a configuration names.
+
+    Raises:
+        ConfigError: there is no such model on this machine.
+    """
+    name = config.search.reranker
+    return CrossEncoderReranker(name, config.embedding.idle_unload_s) if name else None
 
 
 def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str = "project") -> Writer:

@@ -58,6 +58,12 @@ def test_the_excerpt_is_where_most_of_the_words_are_and_they_are_marked() -> Non
     assert Text.from_markup(lines[1]).plain.strip() == "…"
 
 
+def test_a_long_line_is_broken_between_words_so_that_what_matched_is_seen() -> None:
+    lines = shown([hit("word " * 60 + "onions at the end", matched=["onions"])])
+    assert any("onions at the end" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines)
+
+
 def test_a_word_is_not_marked_within_another() -> None:
     lines = "\n".join(search_lines([[hit("art and party", matched=["art"])]], "/"))
     assert lines.count("[bold yellow]") == 1

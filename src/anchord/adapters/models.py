@@ -79,6 +79,20 @@ def find_model(name: str) -> ModelFiles:
     return ModelFiles(name, folder, window, dimension, tokenizer, query, text, parts)
 
 
+def local_folder(name: str) -> Path:
+    """Return the folder of any model of sentence-transformers on this machine: given as one, or in the hub's cache.
+
+    Raises:
+        ConfigError: there is none, or its weights could hold code.
+    """
+    folder = _folder(name)
+    if folder is None or not (folder / "config.json").is_file():
+        raise ConfigError(f"model `{name}` is not on this machine", _HINT)
+    if not any(folder.glob("*.safetensors")):
+        raise ConfigError(f"model `{name}` has no model.safetensors in {folder}", f"other weights can hold code; {_HINT}")
+    return folder
+
+
 def counted_by(provider: str, name: str, max_tokens: int) -> ModelFiles:
     """Return the model that texts are measured with: where a server embeds, the bundled one, unless its own is here too.
 

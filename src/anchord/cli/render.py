@@ -186,14 +186,23 @@ def _cut(line: str, most: int = _WIDTH) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def _wrapped(line: str) -> list[str]:
+    """Break a long line between words, as far as there are any."""
+    indent = line[: len(line) - len(line.lstrip())][: _WIDTH // 2]
+    return textwrap.wrap(
+        line.expandtabs(4), _WIDTH - 4, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True
+    ) or [line[: _WIDTH - 4]]
+
+
 def _excerpt(text: str, matched: Sequence[str] = ()) -> list[str]:
     """Return the few lines of a text that hold most of what matched; the first ones, of those that hold as much."""
-    lines = textwrap.dedent("\n".join(line for line in text.split("\n") if line.strip())).split("\n")
+    whole = textwrap.dedent("\n".join(line for line in text.split("\n") if line.strip())).split("\n")
+    lines = [part for line in whole for part in _wrapped(line)]
     words = [word.lower() for word in matched]
     holds = [sum(word in line.lower() for word in words) for line in lines]
     starts = range(max(1, len(lines) - _EXCERPT_LINES + 1))
     first = max(starts, key=lambda start: (sum(holds[start : start + _EXCERPT_LINES]), -start))
-    shown = [_cut(line, _WIDTH - 4) for line in lines[first : first + _EXCERPT_LINES]]
+    shown = lines[first : first + _EXCERPT_LINES]
     return ["…"] * (first > 0) + shown + ["…"] * (first + _EXCERPT_LINES < len(lines))
 
 
