@@ -71,7 +71,7 @@ IMPURE_LIBRARIES = frozenset(
 HOMES: dict[str, tuple[str, ...]] = {
     "xxhash": ("core.identity",),
     "pathspec": ("core.rules",),
-    "markdown_it": ("chunkers.markdown",),
+    "markdown_it": ("chunkers.markdown", "chunkers.prose"),
     "sentencex": ("chunkers.sentences",),
     "detect_secrets": ("sources.redaction",),
     "zstandard": ("adapters.carriers",),

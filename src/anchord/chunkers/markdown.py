@@ -76,13 +76,13 @@ def headings(text: str) -> list[Heading]:
 def has_open_fence(text: str) -> bool:
     """Whether the last fence of a document is never closed."""
     lines = text.split("\n")
-    front = _front_matter_end(lines)
+    front = front_matter_end(lines)
     parsed = [""] * front + lines[front:]
     return _unclosed_fence(parsed, _read_tokens(parsed)) is not None
 
 
 def _outline(lines: Sequence[str]) -> _Outline:
-    front = _front_matter_end(lines)
+    front = front_matter_end(lines)
     parsed = [""] * front + list(lines[front:])
     for _ in range(_UNCLOSED_FENCES + 1):
         outline = _read_tokens(parsed)
@@ -95,7 +95,7 @@ def _outline(lines: Sequence[str]) -> _Outline:
     return outline
 
 
-def _front_matter_end(lines: Sequence[str]) -> int:
+def front_matter_end(lines: Sequence[str]) -> int:
     """Return how many lines at the top are front matter: YAML between --- and --- (or ...), TOML between +++."""
     opener = lines[0].rstrip()
     closers = {"---": ("---", "..."), "+++": ("+++",)}.get(opener, ())

@@ -118,8 +118,8 @@ def _section(asked: Asked, documents: Mapping[str, str], where: str) -> Section:
         raise UsageError(f"{where}: there is no document {asked.path}", "paths are those below the folder")
     if asked.first:
         return Section(asked.path, "", (), asked.first, max(asked.first, asked.last))
-    wanted = slug(asked.section.rpartition(">")[2].strip())
-    found = [section for section in sections_of(asked.path, text) if wanted in section.anchors]
+    title = asked.section.rpartition(">")[2].strip()
+    found = [section for section in sections_of(asked.path, text) if title == section.title or slug(title) in section.anchors]
     if asked.section and not found:
         raise UsageError(f"{where}: {asked.path} has no section `{asked.section}`", "name its heading, or give lines")
     return found[0] if found else Section(asked.path, "", (), 1, text.count("\n") + 1)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
+from anchord.sources import MARKDOWN
+
 Edit = tuple[str, str, str]
 """Path, text before, text after."""
+_ENDINGS = tuple(f":(icase)*{ending}" for ending in sorted(MARKDOWN - {".ipynb"}))
 _LOG = ("log", "--no-merges", "--no-renames", "--diff-filter=M", "--format=%H", "--name-only", "-z", "--relative")
 
 
 def edits_of(folder: str, most: int) -> list[Edit]:
     """Return the last changes of markdown files below a folder, newest first; none where git has no history of it."""
     try:
-        log = _git(folder, *_LOG, f"--max-count={most}", "--", "*.md", "*.markdown", "*.mdx")
+        log = _git(folder, *_LOG, f"--max-count={most}", "--", *_ENDINGS)
     except FileNotFoundError:
         return []
     if log is None:

@@ -30,10 +30,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The lines that answer, with the characters of each, and how many chunks hold some of them."""
+    """The lines that answer, without blank ones, and how many chunks hold some of them."""
 
     path: str
-    lines: Mapping[int, int]
+    lines: Mapping[int, str]
     chunks: int
 
 
@@ -70,16 +70,25 @@ def _holds(result: Result, wanted: Wanted) -> bool:
 
 
 def _covered(results: Sequence[Result], wanted: Wanted) -> float:
-    left, covered = BUDGET_CHARS, set[int]()
+    left, covered = BUDGET_CHARS, {line: set[int]() for line in wanted.lines}
     for result in results:
-        for number, line in enumerate(result.text.split("\n")):
-            left -= len(line) + 1
-            if left < 0:
-                break
-            at = min(result.first + number, result.last)
-            if result.path == wanted.path and at in wanted.lines:
-                covered.add(at)
-        if left < 0:
+        text = result.text[:left]
+        left -= len(result.text) + 1
+        if result.path == wanted.path:
+            _cover(text, result, wanted, covered)
+        if left <= 0:
             break
-    total = sum(wanted.lines.values())
-    return sum(wanted.lines[line] for line in covered) / total if total else 0.0
+    total = sum(map(len, wanted.lines.values()))
+    return sum(map(len, covered.values())) / total if total else 0.0
+
+
+def _cover(text: str, result: Result, wanted: Wanted, covered: Mapping[int, set[int]]) -> None:
+    """Mark the characters of the wanted lines that a chunk's text shows: what it repeats from above is none of its lines."""
+    lines = [line for line in sorted(wanted.lines) if result.first <= line <= result.last]
+    for shown in (line.strip() for line in text.split("\n")):
+        for place, line in enumerate(lines if shown else ()):
+            at = wanted.lines[line].find(shown)
+            if at >= 0:
+                covered[line].update(range(at, at + len(shown)))
+                lines = lines[place:] if len(shown) < len(wanted.lines[line]) else lines[place + 1 :]
+                break

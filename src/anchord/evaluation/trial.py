@@ -141,9 +141,9 @@ class Bench:
     def _wanted(self, question: Question, table: _Table) -> Wanted:
         target = question.target
         lines = self.documents[target.path].split("\n")
-        sizes = {n: len(lines[n - 1].strip()) for n in range(target.first, target.last + 1) if lines[n - 1].strip()}
+        told = {n: lines[n - 1].strip() for n in range(target.first, min(target.last, len(lines)) + 1) if lines[n - 1].strip()}
         holding = sum(first <= target.last and target.first <= last for first, last in table.places.get(target.path, ()))
-        return Wanted(target.path, sizes, holding)
+        return Wanted(target.path, told, holding)
 
 
 @dataclass(slots=True)
