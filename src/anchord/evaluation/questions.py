@@ -52,10 +52,8 @@ def questions_of(documents: Mapping[str, str]) -> list[Question]:
     pages = Pages(documents)
     once: dict[tuple[str, Section], Question] = {}
     for path, text in documents.items():
-        for question in _linked(
-            path, text, sections, pages
-        ):  # Of a list whose every line links to one section, the first asks.
-            once.setdefault((path, question.target), question)
+        for question in _linked(path, text, sections, pages):
+            once.setdefault((path, question.target), question)  # Of a list that links to one section all over, the first asks.
     asked = list(once.values())
     titles = Counter(plain(section.title).lower() for each in sections.values() for section in each)
     for each in sections.values():
