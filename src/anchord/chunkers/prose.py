@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -21,7 +20,7 @@ _WIKI = re.compile(r"\[\[(?P<to>[^\]|\n]*)(?:\|(?P<text>[^\]\n]*))?\]\]")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Characters [start, end) of a text that lead somewhere."""
+    """Characters [start, end) of a text that lead somewhere; `to` as it is written, percent signs and all."""
 
     start: int
     end: int
@@ -74,7 +73,7 @@ def _read(tokens: Sequence[Token], line: int) -> Prose:
         if token.type == "link_open":
             start, to = len(text), str(token.attrs.get("href", ""))
         elif token.type == "link_close":
-            links.append(Link(start, len(text), unquote(to)))
+            links.append(Link(start, len(text), to))
         elif token.type in ("softbreak", "hardbreak"):
             text += "\n"
         elif token.type == "text":

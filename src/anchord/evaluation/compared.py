@@ -17,7 +17,7 @@ from anchord.evaluation.history import Edit, edits_of
 from anchord.evaluation.questions import GIVEN, Question, Section, questions_of, sections_of, slug
 from anchord.evaluation.trial import Bench, Cutter, Outcome, Variant, cost_of_edits
 from anchord.means import Given, find_means
-from anchord.model import Content, Document, Origin, Root, Walk
+from anchord.model import Content, Document, Origin, Root, Walk, printable
 from anchord.places import Places
 from anchord.rows import MAX_BYTES
 from anchord.sources import MARKDOWN, parse
@@ -60,7 +60,7 @@ def documents_of(target: str) -> dict[str, str]:
         content = files.read(Origin(_ROOT, path)) if Path(path).suffix.lower() in MARKDOWN - {".ipynb"} else None
         document = parse(content.data, path) if isinstance(content, Content) else None
         if isinstance(document, Document):
-            documents[path] = document.text
+            documents[printable(path)] = document.text
     if not documents:
         raise UsageError(f"{target} holds no markdown", "give a folder of documents, or a document")
     return documents
@@ -74,6 +74,8 @@ def material_of(target: str, questions: str, commits: int, most: int) -> Materia
     """
     documents = documents_of(target)
     asked = read_questions(Path(questions), documents) if questions else spread(questions_of(documents), most)
+    if questions and not asked:
+        raise UsageError(f"{questions} asks nothing", "give a file of JSON lines")
     if not asked:
         raise UsageError(f"{target} asks nothing: no links to sections and no headings", "give --questions FILE")
     edits = edits_of(target, commits) if os.path.isdir(target) and commits else []
@@ -105,7 +107,7 @@ def read_questions(file: Path, documents: Mapping[str, str]) -> list[Question]:
         if line.strip():
             try:
                 asked = msgspec.json.decode(line, type=Asked)
-            except msgspec.DecodeError as error:
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 hint = '{"question": "...", "path": "a.md", "section": "Heading"}, or "first" and "last" lines'
                 raise UsageError(f"{file}:{number}: {error}", hint) from None
             questions.append(Question(asked.question, GIVEN, _section(asked, documents, f"{file}:{number}")))
@@ -116,13 +118,20 @@ def _section(asked: Asked, documents: Mapping[str, str], where: str) -> Section:
     text = documents.get(asked.path)
     if text is None:
         raise UsageError(f"{where}: there is no document {asked.path}", "paths are those below the folder")
+    length = text.count("\n") + 1
+    if not 0 <= asked.first <= length or not 0 <= asked.last <= length:
+        raise UsageError(f"{where}: {asked.path} has {length} lines", "lines count from 1")
     if asked.first:
         return Section(asked.path, "", (), asked.first, max(asked.first, asked.last))
+    if not asked.section:
+        return Section(asked.path, "", (), 1, length)
     title = asked.section.rpartition(">")[2].strip()
-    found = [section for section in sections_of(asked.path, text) if title == section.title or slug(title) in section.anchors]
-    if asked.section and not found:
+    sections = list(sections_of(asked.path, text))
+    named = [section for section in sections if section.title == title]
+    found = named or [section for section in sections if slug(title) in section.anchors]
+    if not found:
         raise UsageError(f"{where}: {asked.path} has no section `{asked.section}`", "name its heading, or give lines")
-    return found[0] if found else Section(asked.path, "", (), 1, text.count("\n") + 1)
+    return found[0]
 
 
 def compare(

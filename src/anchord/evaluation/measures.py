@@ -84,8 +84,15 @@ def _covered(results: Sequence[Result], wanted: Wanted) -> float:
 
 def _cover(text: str, result: Result, wanted: Wanted, covered: Mapping[int, set[int]]) -> None:
     """Mark the characters of the wanted lines that a chunk's text shows: what it repeats from above is none of its lines."""
+    shown_lines = text.split("\n")
+    if result.text.count("\n") == result.last - result.first:  # Nothing is repeated: line by line.
+        for line, shown in enumerate(map(str.strip, shown_lines), result.first):
+            at = wanted.lines[line].find(shown) if line in wanted.lines else -1
+            if at >= 0:
+                covered[line].update(range(at, at + len(shown)))
+        return
     lines = [line for line in sorted(wanted.lines) if result.first <= line <= result.last]
-    for shown in (line.strip() for line in text.split("\n")):
+    for shown in map(str.strip, shown_lines):
         for place, line in enumerate(lines if shown else ()):
             at = wanted.lines[line].find(shown)
             if at >= 0:

@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from anchord.chunkers.markdown import headings
 from anchord.chunkers.prose import Link, Prose, plain, prose
@@ -22,6 +23,7 @@ _LEAST_WORDS = 4
 _LEAST_HEADING_WORDS = 2
 _OWN_ANCHOR = re.compile(r"\s*(?:\{/\*([\w-]+)\*/\}|\{#([\w-]+)\}|<a\s[^>]*(?:id|name)=[\"']([\w-]+)[\"'][^>]*>(?:</a>)?)\s*")
 _ENDING = re.compile(r"\.(?:md|markdown|mdx|html)$", re.IGNORECASE)
+_KEPT = ("L", "M", "Nd", "Nl", "Pc")
 _INDEX = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 
 
@@ -67,20 +69,20 @@ def questions_of(documents: Mapping[str, str]) -> list[Question]:
 def sections_of(path: str, text: str) -> Iterator[Section]:
     """Yield the sections of a markdown document."""
     found, lines = headings(text), text.count("\n") + 1
-    seen: Counter[str] = Counter()
+    used: set[str] = set()
     for number, heading in enumerate(found):
         after = (other.line for other in found[number + 1 :] if other.level <= heading.level)
         own = [name for names in _OWN_ANCHOR.findall(heading.title) for name in names if name]
         title = _OWN_ANCHOR.sub(" ", heading.title).strip()
         anchor = slug(title)
-        numbered = f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor
-        seen[anchor] += 1
+        numbered = next(name for name in (anchor, *(f"{anchor}-{n}" for n in range(1, len(found) + 1))) if name not in used)
+        used.add(numbered)
         yield Section(path, title, tuple(filter(None, (*own, numbered))), heading.line + 1, next(after, lines))
 
 
 def slug(title: str) -> str:
     """Return the anchor that GitHub gives a heading."""
-    kept = (c for c in plain(title).lower() if c in "-_ " or unicodedata.category(c)[0] in "LMN")
+    kept = (c for c in plain(title).lower() if c in "- " or unicodedata.category(c).startswith(_KEPT))
     return "".join(kept).replace(" ", "-")
 
 
@@ -88,6 +90,7 @@ def _linked(path: str, text: str, sections: Mapping[str, Sequence[Section]], pag
     for passage in prose(text):
         for link in passage.links:
             to, _, anchor = link.to.partition("#")
+            to, anchor = (to, anchor) if link.is_wiki else (unquote(to), unquote(anchor))
             other = pages.followed(path, to, is_wiki=link.is_wiki) if to and anchor and "://" not in to else None
             target = _section(sections[other], anchor, is_wiki=link.is_wiki) if other and other != path else None
             if target:
