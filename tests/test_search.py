@@ -411,6 +411,13 @@ def test_a_search_by_meaning_alone_is_refused_while_there_is_no_model(shelf: She
         shelf.find("onions", "vector")
 
 
+def test_of_a_query_full_of_names_the_first_few_are_looked_for(shelf: Shelf) -> None:
+    names = [f"name_{n}" for n in range(9)]
+    for name in names:
+        shelf.put(name, f"the {name} of it")
+    assert {hit.id for hit in shelf.hits(" ".join(names)) if hit.is_exact} == {"name_0", "name_1", "name_2"}
+
+
 # A reranker
 
 

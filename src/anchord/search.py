@@ -24,6 +24,8 @@ TALK_VECTOR_SHARE = 0.35
 EXACT_SHARE = 0.25
 MODES = ("hybrid", "vector", "text")
 RERANKED = 30
+_NAMES = 3
+"""So many names of a query are looked for letter by letter: each is a look into every row."""
 _NEIGHBOURS = 8
 
 
@@ -114,9 +116,8 @@ def find(
                 raise
             mode, note = "text", f"found by words alone: {error.message}"
     words = store.matching(text, CANDIDATES, filters) if mode != "vector" else ()
-    exact = (
-        {chunk for name in wording.identifiers for chunk in store.holding(name, CANDIDATES, filters)} if words else set[str]()
-    )
+    names = wording.identifiers[:_NAMES] if mode != "vector" else ()
+    exact = {chunk for name in names for chunk in store.holding(name, CANDIDATES, filters)}
     fixed = {"vector": 1.0, "text": 0.0}.get(mode, question.vector_share)
 
     def share(spot: Spot) -> float:
