@@ -21,6 +21,7 @@ TEXTS = ["the cat sleeps", "rates rise", "onions in the soup"]
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with a CrossEncoder of one layer."""
+    import torch  # noqa: PLC0415 - likewise
     from transformers import BertConfig, BertForSequenceClassification  # noqa: PLC0415 - half a second
 
     folder = tmp_path_factory.mktemp("cross")
@@ -29,7 +30,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if (bundled / name).exists():
             shutil.copy(bundled / name, folder / name)
     size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = BertConfig.from_dict({**size, "num_labels": 1})
+    config = BertConfig.from_dict({**size, "num_labels": 1, "initializer_range": 1.0})  # So that texts score apart.
+    torch.manual_seed(1)
     BertForSequenceClassification(config).save_pretrained(folder)
     return folder
 

@@ -310,5 +310,10 @@ def test_two_pieces_of_a_line_that_read_the_same_count_both() -> None:
     assert score(pieces, wanted_of({3: line})).cov4k == pytest.approx(300 / len(line), abs=0.02)
 
 
+def test_lines_that_read_the_same_count_each_also_below_a_repeated_line() -> None:
+    rows = {20: "| same | row |", 21: "| same | row |"}
+    assert score([Result("a.md", 20, 21, "\n".join(["| a | b |", *rows.values()]))], wanted_of(rows)).cov4k == 1.0
+
+
 def test_scores_are_values_in_the_order_of_the_table() -> None:
     assert astuple(Scores((1.0, 0.5), 0.4, 0.3, 0.2)) == ((1.0, 0.5), 0.4, 0.3, 0.2)

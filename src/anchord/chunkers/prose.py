@@ -82,6 +82,8 @@ def _read(tokens: Sequence[Token], line: int) -> Prose:
             links += found
         elif token.type != "html_inline":
             text += token.content
+        elif token.content.lower().startswith("<br"):
+            text += " "
     return Prose(line + 1, text, tuple(links))
 
 

@@ -47,6 +47,8 @@ def evaluate(  # noqa: PLR0917 - one parameter an option
     """Compare strategies by how well sections are found again, and by what an edit costs."""
     if not os.path.exists(target):
         raise UsageError(f"{target} does not exist", "give a folder of documents, or a document")
+    if picture and not os.path.isdir(os.path.dirname(os.path.abspath(picture))):
+        raise UsageError(f"{picture} is in no folder that exists", "make its folder first")
     of = places()
     config = configuration(of)
     from anchord.evaluation.compared import as_json, compare, material_of

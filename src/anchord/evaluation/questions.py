@@ -12,6 +12,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from urllib.parse import unquote
 
 from anchord.chunkers.markdown import headings
@@ -75,7 +76,7 @@ def sections_of(path: str, text: str) -> Iterator[Section]:
         own = [name for names in _OWN_ANCHOR.findall(heading.title) for name in names if name]
         title = _OWN_ANCHOR.sub(" ", heading.title).strip()
         anchor = slug(title)
-        numbered = next(name for name in (anchor, *(f"{anchor}-{n}" for n in range(1, len(found) + 1))) if name not in used)
+        numbered = next(name for name in chain([anchor], (f"{anchor}-{n}" for n in count(1))) if name not in used)
         used.add(numbered)
         yield Section(path, title, tuple(filter(None, (*own, numbered))), heading.line + 1, next(after, lines))
 
@@ -114,7 +115,9 @@ def _section(sections: Sequence[Section], anchor: str, *, is_wiki: bool) -> Sect
         wanted = _squeezed(anchor.rpartition("#")[2])
         named = (section for section in sections if wanted and _squeezed(section.title) == wanted)
         return None if anchor.startswith("^") else next(named, None)
-    return next((section for section in sections if anchor.lower() in map(str.lower, section.anchors)), None)
+    exact = (section for section in sections if anchor.lower() in map(str.lower, section.anchors))
+    alike = [section for section in sections if _squeezed(section.title) == _squeezed(anchor)] if _squeezed(anchor) else []
+    return next(exact, alike[0] if len(alike) == 1 else None)  # Not every site makes anchors as GitHub does.
 
 
 def _squeezed(title: str) -> str:
