@@ -242,10 +242,9 @@ class LanceStore:
         if not filters.prefixes:
             return set()
         query = table.search().where(condition(filters)).select(["search_text"]).limit(_BEGINNING_ROWS)
-        words = re.compile(
-            "|".join(phrase_pattern(prefix, begins=True)[4:] + r"\w*" for prefix in filters.prefixes), re.IGNORECASE
-        )
-        found = (word.lower() for text in query.to_arrow()["search_text"].to_pylist() for word in words.findall(text))
+        texts = query.to_arrow()["search_text"].to_pylist()
+        patterns = [re.compile(phrase_pattern(prefix, begins=True) + r"\w*") for prefix in filters.prefixes]
+        found = (word.lower() for text in texts for pattern in patterns for word in pattern.findall(text))
         return {word for word, _ in Counter(found).most_common(_BEGINNING_WORDS)}
 
     def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:

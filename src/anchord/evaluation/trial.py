@@ -15,7 +15,7 @@ from anchord.config import Config, chunking_by_kind
 from anchord.core.recipe import Recipe, plans_of
 from anchord.core.wording import Wording
 from anchord.evaluation.measures import DEPTH, Result, Scores, Wanted, mean, score
-from anchord.evaluation.questions import Question
+from anchord.evaluation.questions import LINK, Question
 from anchord.model import Hit, Origin, Row, Spot, Vector
 from anchord.ports import Embedder
 from anchord.rows import Made, make_rows
@@ -134,7 +134,7 @@ class Bench:
     def _results(self, hits: Sequence[Hit], question: Question, rows: Mapping[str, Row]) -> Iterator[Result]:
         for hit in hits[:_RESULTS]:
             spot = hit.spot
-            asks = question.kind == "link" and question.source
+            asks = question.kind == LINK and question.source
             if not (asks and asks[0] == spot.origin.path and spot.start_line <= asks[2] and asks[1] <= spot.end_line):
                 yield Result(spot.origin.path, spot.start_line, spot.end_line, rows[hit.id].text)
 
