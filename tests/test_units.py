@@ -17,17 +17,25 @@ import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from anchord.adapters.supervisor import templates
+from anchord.errors import UsageError
+from anchord.service import AGENT, SANDBOX, SOCKET, UNIT, Installation, launchd_agent, systemd_files
+
 _ROOT = Path(__file__).parents[1]
-_UNIT = _ROOT / "systemd" / "anchord.service"
-_AGENT = _ROOT / "launchd" / "io.anchord.plist"
-_EXPOSURE_LIMIT = 65  # tenths: the unit scored 6.3 on systemd 252
+_UNIT = _ROOT / "systemd" / UNIT
+_AGENT = _ROOT / "launchd" / AGENT
+_EXPOSURE_LIMIT = 65  # tenths: the unit scored 6.3 on systemd 252 ...
+_SANDBOX_LIMIT = 15  # ... and 1.1 with the drop-in
 
 _HOME = "/Users/ada"
 _PROGRAM = "/Users/ada/.local/bin/anchord"
+_ODD = 'od d%h$HOME"\\x'
+"""A folder's name with all that systemd would read as syntax."""
 
 _PLACEHOLDER = re.compile(r"@\w+@")
 
@@ -38,14 +46,22 @@ _needs_analyzer = pytest.mark.skipif(shutil.which("systemd-analyze") is None, re
 # The systemd unit
 
 
+def _installation(folder: Path, program: str = sys.executable) -> Installation:
+    return Installation((program,), {"ANCHORD_HOME": str(folder)}, str(folder), (str(folder),), str(folder / "anchord.sock"))
+
+
+def _written(folder: Path, of: Installation, unit: str = "") -> Path:
+    """Write the files of an installation, with another text of the unit if one is given; return the unit."""
+    texts = {name: text.decode() for name, text in templates("systemd").items()}
+    for name, text in systemd_files(of, texts | ({UNIT: unit} if unit else {})).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / UNIT
+
+
 def _render_unit(text: str, folder: Path, program: str = sys.executable) -> Path:
-    """Write the unit with a program that exists here; quoting and `%%` keep systemd from reading its path as syntax."""
-    quoted = '"' + program.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%") + '"'
-    rendered, count = re.subn(r"(?m)^ExecStart=\S+", lambda _: f"ExecStart={quoted}", text)
-    assert count == 1, "the unit must have one ExecStart"
-    path = folder / _UNIT.name
-    path.write_text(rendered, encoding="utf-8")
-    return path
+    """Write a unit with a program that exists here."""
+    return _written(folder, _installation(folder, program), text)
 
 
 def _analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -70,8 +86,8 @@ def _verify(unit: Path) -> str:
     return ran.stdout + (f"exit status {ran.returncode}\n" if ran.returncode else "")
 
 
-def _exposure(unit: Path) -> subprocess.CompletedProcess[str]:
-    return _analyze(unit.parent, "security", "--offline=true", f"--threshold={_EXPOSURE_LIMIT}", str(unit))
+def _exposure(unit: Path, limit: int = _EXPOSURE_LIMIT) -> subprocess.CompletedProcess[str]:
+    return _analyze(unit.parent, "security", "--offline=true", f"--threshold={limit}", str(unit))
 
 
 @_needs_linux
@@ -119,6 +135,56 @@ def test_a_unit_without_its_restrictions_exceeds_the_exposure_limit(tmp_path: Pa
     ran = _exposure(_render_unit(bare, tmp_path))
     assert ran.returncode == 1, ran.stdout
     assert "Overall exposure level" in ran.stdout
+
+
+@_needs_linux
+@_needs_analyzer
+@pytest.mark.parametrize("network", [False, True])
+def test_every_form_of_the_units_is_verified_and_the_sandbox_is_tight(tmp_path: Path, network: bool) -> None:  # noqa: FBT001 - a case
+    of = replace(_installation(tmp_path), sandbox=True, on_demand=True, network=network)
+    unit = _written(tmp_path, of)
+    assert _verify(unit) == ""
+    assert _verify(tmp_path / SOCKET) == ""
+    if not network:
+        ran = _exposure(unit, _SANDBOX_LIMIT)
+        assert ran.returncode == 0, ran.stdout
+        assert _exposure(unit, 5).returncode == 1
+
+
+@_needs_linux
+@_needs_analyzer
+def test_whatever_a_path_holds_systemd_reads_it_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / _ODD
+    folder.mkdir()
+    program = folder / "anchord it"
+    program.symlink_to("/bin/true")
+    of = replace(_installation(folder, str(program)), sandbox=True, on_demand=True)
+    unit = _written(tmp_path, of)
+    assert _verify(unit) == ""  # It names a program that is not there, which a misread path would not be.
+
+
+def test_a_path_that_no_unit_can_hold_is_refused() -> None:
+    texts = {name: text.decode() for name, text in templates("systemd").items()}
+    with pytest.raises(UsageError, match="line break"):
+        systemd_files(Installation(("/a\nb/anchord",), {}, "/", (), ""), texts)
+
+
+def test_a_server_in_the_configuration_opens_the_network_and_nothing_else_does() -> None:
+    texts = {name: text.decode() for name, text in templates("systemd").items()}
+    closed = systemd_files(Installation(("/anchord",), {}, "/", ("/a",), "", sandbox=True), texts)
+    opened = systemd_files(Installation(("/anchord",), {}, "/", ("/a",), "", network=True, sandbox=True), texts)
+    drop_in = f"{UNIT}.d/{SANDBOX}"
+    assert "\nRestrictAddressFamilies=AF_UNIX\n" in closed[UNIT]
+    assert "PrivateNetwork=yes" in closed[drop_in]
+    assert "\nRestrictAddressFamilies=AF_UNIX AF_INET AF_INET6\n" in opened[UNIT]
+    assert "PrivateNetwork" not in opened[drop_in].replace("# ", "")
+    assert "IPAddressDeny" not in opened[drop_in]
+
+
+def test_nothing_is_left_to_be_put_in() -> None:
+    texts = {name: text.decode() for name, text in templates("systemd").items()}
+    of = Installation(("/anchord",), {}, "/", ("/a",), "/run/x.sock", sandbox=True, on_demand=True)
+    assert not [name for name, text in systemd_files(of, texts).items() if re.search("@[A-Z]+@", text)]
 
 
 def test_the_unit_has_its_three_sections_in_order() -> None:
@@ -194,6 +260,10 @@ def _render_agent(text: str) -> str:
     return text.replace("@HOME@", _HOME).replace("@ANCHORD@", _PROGRAM)
 
 
+def _agent(home: str = _HOME, program: tuple[str, ...] = (_PROGRAM,), **environment: str) -> bytes:
+    return launchd_agent(Installation(program, environment, home, (), ""), _AGENT.read_bytes())
+
+
 def _texts(value: object) -> list[str]:
     """Return every string in the value, keys included."""
     if isinstance(value, dict):
@@ -226,6 +296,15 @@ def _faults(text: str) -> list[str]:
 
 def test_the_rendered_agent_has_no_faults() -> None:
     assert _faults(_render_agent(_AGENT.read_text(encoding="utf-8"))) == []
+    assert _faults(_agent().decode()) == []
+
+
+def test_the_installed_agent_says_what_the_template_says_with_this_installations_paths() -> None:
+    assert plistlib.loads(_agent()) == plistlib.loads(_render_agent(_AGENT.read_text(encoding="utf-8")).encode())
+    odd = plistlib.loads(_agent('/Users/a<&"b', ("/opt/p y/python", "-m", "anchord"), ANCHORD_HOME="/x & y"))
+    assert odd["ProgramArguments"] == ["/opt/p y/python", "-m", "anchord", "run"]
+    assert odd["EnvironmentVariables"] == {"HF_HUB_OFFLINE": "1", "ANCHORD_HOME": "/x & y"}
+    assert odd["StandardOutPath"] == '/Users/a<&"b/Library/Logs/anchord/launchd.out.log'
 
 
 def test_the_agent_runs_the_program_it_was_rendered_with_and_logs_below_the_home() -> None:
