@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -15,7 +15,10 @@ from msgspec import Meta
 
 from anchord.errors import ConfigError, UsageError
 from anchord.settings import STRATEGIES, Value, effective, unheeded
+from anchord.toml_lines import line_of
 
+VERSION = 1
+"""Of the configuration's form. A newer one is refused; keys of an older one would be read as what they are called now."""
 _HOUR_MS = 3_600_000
 _YEAR_S = 31_536_000
 
@@ -138,6 +141,8 @@ class PrivacyConfig(msgspec.Struct, frozen=True, kw_only=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """The whole configuration."""
 
+    version: Annotated[int, Meta(ge=1)] = VERSION
+
     root: tuple[RootConfig, ...] = ()
     chunking: ChunkingConfig = ChunkingConfig()
     kind: KindsConfig = KindsConfig()
@@ -170,18 +175,28 @@ def parse_config(text: str, where: str) -> Config:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Numbers of 5,000 digits and 1,000 nested arrays are no TOMLDecodeError.
         raise ConfigError(f"{where}: {error}", "mend the line; `anchord config check` reads it again") from None
+    if isinstance(raw.get("version"), int) and raw["version"] > VERSION:
+        raise ConfigError(f"{where} is written for a newer anchord (version {raw['version']})", "update anchord")
     for key, known in _keys(raw, Config):
         name = key.rsplit(".", 1)[-1]
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, 0.5)
             hint = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(sorted(known))}"
-            raise ConfigError(f"{where}: unknown key `{key}`", hint)
+            raise ConfigError(f"{_at(where, text, key)}: unknown key `{key}`", hint)
     try:
         config = msgspec.convert(raw, Config)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {_where(str(error))}", "`anchord config show` lists the keys with their values") from None
-    _check(config, where)
+        told = _where(str(error))
+        place = _at(where, text, told.partition(":")[0])
+        raise ConfigError(f"{place}: {told}", "`anchord config show` lists the keys with their values") from None
+    _check(config, lambda key: _at(where, text, key))
     return config
+
+
+def _at(where: str, text: str, key: str) -> str:
+    """Return `FILE:LINE` as editors take it, or the file alone."""
+    line = line_of(text, key)
+    return f"{where}:{line}" if line else where
 
 
 def root_config(path: str, kind: str, name: str) -> RootConfig:
@@ -193,7 +208,7 @@ def root_config(path: str, kind: str, name: str) -> RootConfig:
     if kind not in ("project", "conversations"):
         raise ConfigError(f"no kind of root is called `{kind}`", 'use "project" or "conversations"')
     entry = RootConfig(path=path, kind=cast("Any", kind), name=name)
-    _check(Config(root=(entry,)), "--kind")
+    _check(Config(root=(entry,)), lambda _: "PATH")
     return entry
 
 
@@ -289,13 +304,17 @@ def _where(message: str) -> str:
     return f"{place}: {text}" if place else text
 
 
-def _check(config: Config, where: str) -> None:
-    """Refuse what parses but cannot be done."""
-    kinds = [table.strategy or "" for _, table in _kinds(config)]
-    for strategy in (config.chunking.strategy, *kinds, *(root.strategy for root in config.root)):
-        check_strategy(strategy, f"{where}: ")
+def _check(config: Config, at: Callable[[str], str]) -> None:
+    """Refuse what parses but cannot be done; `at` says where a key stands."""
+    chosen = {"chunking.strategy": config.chunking.strategy}
+    chosen |= {f"kind.{name}.strategy": table.strategy or "" for name, table in _kinds(config)}
+    chosen |= {f"root[{number}].strategy": root.strategy for number, root in enumerate(config.root)}
+    for key, strategy in chosen.items():
+        check_strategy(strategy, f"{at(key)}: ")
     if config.embedding.provider == "openai" and not config.embedding.url.startswith(("http://", "https://")):
         hint = 'use url = "http://localhost:11434/v1" for Ollama, for example'
-        raise ConfigError(f"{where}: embedding.url is needed for provider `openai`, and begins with http", hint)
-    if any(not root.path or "\0" in root.path for root in config.root):
-        raise ConfigError(f"{where}: root.path names no folder", "give the folder's absolute path")
+        place = at("embedding.url" if config.embedding.url else "embedding.provider")
+        raise ConfigError(f"{place}: embedding.url is needed for provider `openai`, and begins with http", hint)
+    for number, root in enumerate(config.root):
+        if not root.path or "\0" in root.path:
+            raise ConfigError(f"{at(f'root[{number}].path')}: root.path names no folder", "give the folder's absolute path")

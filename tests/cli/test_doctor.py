@@ -1,0 +1,214 @@
+"""`doctor`: each thing that can stand in the way is found, told in a line, and comes with what to do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli.conftest import Shell
+
+from anchord import doctor as doctoring
+from anchord.adapters import limits
+from anchord.adapters.limits import Inotify, clock_gap_s, folder_bytes, free_bytes
+from anchord.doctor import Finding, Health, examine
+from anchord.places import find_places
+
+
+def findings(shell: Shell) -> dict[str, list[Finding]]:
+    found: dict[str, list[Finding]] = {}
+    environment = {"ANCHORD_HOME": str(shell.home), "HOME": str(shell.home)}
+    for each in examine(find_places(environment), environment):
+        found.setdefault(each.name, []).append(each)
+        assert (each.health is Health.GOOD) or each.do, each  # Whatever is not good comes with what to do.
+    return found
+
+
+def the(found: dict[str, list[Finding]], name: str) -> Finding:
+    (finding,) = found[name]
+    return finding
+
+
+@pytest.fixture
+def indexed(shell: Shell) -> Shell:
+    shell.configure("[[root]]", f'path = "{shell.notes}"')
+    shell.write("a.md", "# One\n\nwords\n")
+    assert shell("index").code == 0
+    return shell
+
+
+def test_in_a_sound_home_nothing_is_bad_and_every_thing_is_looked_at(indexed: Shell) -> None:
+    found = findings(indexed)
+    looked_at = {"places", "configuration", "daemon", "service", "roots", "open files", "disk", "index", "model", "clock"}
+    assert looked_at <= set(found)
+    assert not [each for of_name in found.values() for each in of_name if each.health is Health.BAD]
+    assert the(found, "index").what == "1 rows"
+    assert the(found, "daemon") == Finding(
+        "daemon", Health.DOUBTFUL, "not running: what changes is not indexed", "`anchord start` starts it"
+    )
+    assert indexed("doctor").code == 0
+    listed = indexed("doctor", "--json").json
+    assert {each["name"] for each in listed} == set(found)
+
+
+def test_in_an_empty_home_it_says_how_to_begin(shell: Shell) -> None:
+    found = findings(shell)
+    assert the(found, "roots").do == "`anchord add FOLDER` adds one"
+    assert "`anchord index` makes it" in the(found, "index").what
+
+
+def test_a_configuration_that_is_wrong_is_named_with_its_line(shell: Shell) -> None:
+    shell.configure("[wach]", "mode = 1")
+    finding = the(findings(shell), "configuration")
+    assert finding.health is Health.BAD
+    assert "config.toml:" in finding.what
+    assert finding.do == "did you mean `watch`?"
+    assert shell("doctor").code == 1
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not hasattr(os, "chown"), reason="no owners here")
+def test_a_folder_that_others_can_write_to_is_named(shell: Shell) -> None:
+    (shell.home / "data").mkdir(exist_ok=True)
+    (shell.home / "data").chmod(0o777)
+    finding = the(findings(shell), "configuration")
+    assert finding.health is Health.BAD
+    assert finding.do == f"run `chmod 700 {shell.home / 'data'}`"
+
+
+def test_a_root_that_is_away_is_named(indexed: Shell) -> None:
+    shutil.rmtree(indexed.notes)
+    finding = the(findings(indexed), "roots")
+    assert finding.health is Health.BAD
+    assert "is away" in finding.what
+    assert "anchord remove" in finding.do
+
+
+def test_a_limit_of_watches_that_is_near_comes_with_the_exact_command(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "inotify", lambda: Inotify(watches=8_192, instances=1_024, used=8_000))
+    finding = the(findings(indexed), "watches")
+    assert finding.health is Health.DOUBTFUL
+    assert "8,000 of 8,192 are used" in finding.what
+    assert "`sudo sysctl fs.inotify.max_user_watches=524288`" in finding.do
+    assert "/etc/sysctl.d/" in finding.do
+    monkeypatch.setattr(limits, "inotify", lambda: Inotify(watches=600_000, instances=1_024, used=590_000))
+    assert "max_user_watches=2097152`" in the(findings(indexed), "watches").do
+
+
+def test_too_few_instances_and_open_files_are_named(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "inotify", lambda: Inotify(watches=600_000, instances=8, used=0))
+    monkeypatch.setattr(limits, "open_files", lambda: 256)
+    found = findings(indexed)
+    assert [each.health for each in found["watches"]] == [Health.GOOD, Health.DOUBTFUL]
+    assert the(found, "open files").do == "`ulimit -n 4096`"
+
+
+@pytest.mark.parametrize(("free", "health"), [(10**12, Health.GOOD), (5 * 10**8, Health.DOUBTFUL), (10**8, Health.BAD)])
+def test_a_full_disk_is_told_before_it_is_full(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch, free: int, health: Health
+) -> None:
+    monkeypatch.setattr(limits, "free_bytes", lambda _: free)
+    assert the(findings(indexed), "disk").health is health
+
+
+def test_a_damaged_catalogue_is_found(indexed: Shell) -> None:
+    file = indexed.home / "data" / "state.sqlite"
+    whole = bytearray(file.read_bytes())
+    whole[5_000:9_000] = b"\xff" * 4_000
+    file.write_bytes(whole)
+    finding = next(each for each in findings(indexed)["index"] if each.health is Health.BAD)
+    assert finding.do
+
+
+def test_rows_that_are_not_there_are_told(indexed: Shell) -> None:
+    with closing(sqlite3.connect(indexed.home / "data" / "state.sqlite")) as db:
+        db.execute(
+            "INSERT INTO chunks SELECT file, generation, 99, 'x', vector_key, row_hash, start_line, end_line FROM chunks"
+        )
+        db.commit()
+    finding = the(findings(indexed), "index")
+    assert (finding.health, finding.what) == (Health.DOUBTFUL, "1 rows, 2 are wanted")
+    assert "verify --repair" in finding.do
+
+
+def test_a_state_of_a_newer_version_is_told(indexed: Shell) -> None:
+    with closing(sqlite3.connect(indexed.home / "data" / "state.sqlite")) as db:
+        db.execute("PRAGMA user_version=999")
+    found = [each for of_name in findings(indexed).values() for each in of_name]
+    assert any(each.health is Health.BAD and each.do == "update anchord" for each in found)
+
+
+def test_a_model_that_is_not_there_is_told_with_what_to_do(indexed: Shell) -> None:
+    (indexed.home / "config.toml").write_text('[embedding]\nmodel = "nobody/nothing"\n')
+    finding = the(findings(indexed), "model")
+    assert finding.health is Health.BAD
+
+
+def test_a_server_that_does_not_answer_is_told(indexed: Shell) -> None:
+    (indexed.home / "config.toml").write_text(
+        '[embedding]\nprovider = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ndimension = 8\n'
+    )
+    assert the(findings(indexed), "model").health is Health.BAD
+
+
+@pytest.mark.parametrize(("gap", "health"), [(0.5, Health.GOOD), (90.0, Health.DOUBTFUL), (-90.0, Health.DOUBTFUL)])
+def test_a_disk_with_another_clock_is_told(indexed: Shell, monkeypatch: pytest.MonkeyPatch, gap: float, health: Health) -> None:
+    monkeypatch.setattr(limits, "clock_gap_s", lambda _: gap)
+    assert the(findings(indexed), "clock").health is health
+
+
+def test_a_clock_that_stands_in_the_past_is_told(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    finding = the(findings(indexed), "clock")
+    assert finding.health is Health.BAD
+    assert "1970-01-01" in finding.what
+
+
+def test_a_daemon_is_asked_how_it_is(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    with indexed.daemon():
+        assert the(findings(indexed), "daemon").health is Health.GOOD
+        monkeypatch.setattr(doctoring, "__version__", "99.0")
+        assert the(findings(indexed), "daemon").do == "`anchord restart` takes over the new one"
+        monkeypatch.undo()
+        indexed.write("bad.md", b"caf\xe9\n")
+        indexed("sync")
+        assert the(findings(indexed), "files").do == "`anchord errors` lists them"
+
+
+def test_a_check_that_fails_itself_is_a_finding(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: Path) -> int:
+        raise PermissionError(13, "Permission denied", "/somewhere")
+
+    monkeypatch.setattr(limits, "free_bytes", fails)
+    finding = the(findings(indexed), "disk")
+    assert (finding.health, finding.what) == (Health.BAD, "/somewhere: permission denied")
+
+
+# What the system tells
+
+
+def test_free_room_is_that_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:
+    assert free_bytes(tmp_path / "not" / "yet") > 0
+
+
+def test_files_that_are_shared_count_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100_000)
+    once = folder_bytes(tmp_path)
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    assert folder_bytes(tmp_path) == once >= 100_000
+
+
+def test_the_disk_here_keeps_this_machines_time(tmp_path: Path) -> None:
+    assert abs(clock_gap_s(tmp_path)) < 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="not Linux: there is no inotify")
+def test_the_watches_of_this_user_are_counted() -> None:
+    allowed = limits.inotify()
+    assert allowed
+    assert allowed.watches > 0
+    assert allowed.used >= 0
