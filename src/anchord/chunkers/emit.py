@@ -141,7 +141,7 @@ def _shortened(title: str, limit: int, count: Count) -> tuple[str, int]:
     if whole <= limit:
         return title, whole
     ends = [match.end() for match in _WORD.finditer(title)]
-    ends = [*range(1, ends[0]), *ends]
+    ends = [*range(1, ends[0] if ends else 0), *ends]  # No word, and a piece over the limit: that is cut smaller.
     sizes = count([title[:end] for end in ends])
     return max(((title[:end], size) for end, size in zip(ends, sizes, strict=True) if size <= limit), default=("", 0))
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _MAX_NAME = 80
 _MAX_DEFINITIONS = 20_000
 _MAX_IN_ERROR = 5_000
+_STEPS, _BYTES_A_STEP = 2_000, 8
+"""A step is a hundred operations of the parser. Code takes one for sixty bytes or more."""
+_SLICE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +109,12 @@ def definitions(text: str, language: str) -> list[Definition]:
     if tools is None:
         return []
     parser, query = tools
-    root = parser.parse(text.encode()).root_node
+    root = _parsed(parser, text.encode())
+    if root is None:
+        return []
     if root.has_error and language not in _WITHOUT_BRACES:
-        mended = parser.parse("\n".join(balance(text.split("\n"))).encode()).root_node
-        root = mended if _rows_in_error(mended) <= _rows_in_error(root) else root
+        mended = _parsed(parser, "\n".join(balance(text.split("\n"))).encode())
+        root = mended if mended and _rows_in_error(mended) <= _rows_in_error(root) else root
     if any(part.is_error and part.child_count > _MAX_IN_ERROR for part in (root, *root.children)):
         return []  # A query takes time by the square of an error's size: 100 KB of brackets take five seconds.
     found: dict[int, Definition] = {}
@@ -119,6 +124,26 @@ def definitions(text: str, language: str) -> list[Definition]:
         if first not in found and len(found) < _MAX_DEFINITIONS:
             found[first] = Definition(first, max(last, first + 1), node.start_point.row, name, 0)
     return _nested(sorted(found.values(), key=lambda definition: (definition.first, -definition.last)))
+
+
+def _parsed(parser: Parser, data: bytes) -> Node | None:
+    """Parse within a budget of steps; None where that is not enough.
+
+    What is no code of its language can take the square of its length and more to be mended: 6 KB of Ruby took half a minute.
+    Steps are counted and not seconds, so that a file is cut the same on every machine.
+    """
+    left = _STEPS + len(data) // _BYTES_A_STEP
+
+    def is_too_much(_at: int, _has_error: bool) -> bool:  # noqa: FBT001 - as it is called
+        nonlocal left
+        left -= 1
+        return left < 0
+
+    try:  # With the bytes themselves the library asks nobody.
+        return parser.parse(lambda at, _: data[at : at + _SLICE], progress_callback=is_too_much).root_node
+    except ValueError:
+        parser.reset()
+        return None
 
 
 def _rows_in_error(root: Node) -> int:
