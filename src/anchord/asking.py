@@ -9,13 +9,15 @@ from typing import Any
 
 from anchord.adapters.config_file import load_config
 from anchord.adapters.lock import lock_holder
-from anchord.errors import NotRunningError, StoreError
+from anchord.errors import AnchordError, NotRunningError, StoreError
 from anchord.ipc.client import Client
 from anchord.ipc.protocol import PathParams, SearchParams, ShowParams, read_params
 from anchord.places import Places
 
 _PATIENCE_S = 5.0
 _AGAIN_S = 0.1
+_END_S = 60.0
+_LOOK_S = 0.02
 
 Told = tuple[Any, bool]
 """An answer, and whether the daemon gave it: one from the index is as of its last writer."""
@@ -38,6 +40,20 @@ def not_running(of: Places) -> NotRunningError:
         f"no daemon answers on {of.socket}, but process {holder} is writing the index",
         "wait for it if it is `anchord index`, else end it and run `anchord start`",
     )
+
+
+def await_end(of: Places, pid: int) -> None:
+    """Wait until a daemon that was told to end has let go of the index.
+
+    Raises:
+        AnchordError: it did not within a minute.
+    """
+    deadline = time.monotonic() + _END_S
+    while lock_holder(of.lock) in (pid, 0):  # 0: somebody holds it, and the file that tells who is gone.
+        if time.monotonic() > deadline:
+            hint = f"`kill -9 {pid}` is safe: nothing is lost by it"
+            raise AnchordError(f"process {pid} did not end within {_END_S:.0f} s", hint)
+        time.sleep(_LOOK_S)
 
 
 def ask(of: Places, method: str, params: Mapping[str, Any], *, patient: bool = False) -> Told:

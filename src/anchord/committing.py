@@ -17,6 +17,8 @@ BATCH_S = 3.0
 BATCH_TEXTS = (64, 2_048)
 """The least and the most texts for that."""
 BATCH_ROWS = 4_096
+MODEL_S = 1_200.0
+"""So long may the model take for its next batch: before the first one on a machine it is made ready, which may take 900."""
 _REFUSED = "refused"
 """The catalogue's note of the vector keys that the model cannot make, by line."""
 
@@ -76,6 +78,7 @@ class Committer:
         """Delete rows, keeping their vectors for a while."""
         for at in range(0, len(ids), BATCH_ROWS):
             some = ids[at : at + BATCH_ROWS]
+            self.world.beat(0)
             self.world.vanished.put(self.world.store.vectors_of(some), self.world.clock())
             self.world.store.delete(some)
 
@@ -104,8 +107,10 @@ class Committer:
         made: dict[str, Vector] = {}
         unkept: dict[str, Vector] = {}
         most, done = self.batch_texts, False
+        self.world.beat(MODEL_S if texts else 0)
         try:
             for batch in self.world.embedder.stream(list(texts.values())):
+                self.world.beat(MODEL_S if len(made) + len(batch) < len(keys) else 0)
                 unkept.update((keys[number], vector) for number, vector in batch.items())
                 made.update(unkept)
                 if len(unkept) >= most and len(made) < len(keys):

@@ -8,10 +8,14 @@ and "Z", or "" where the source has none.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO, Protocol
+
+_NAME = re.compile(r"[0-9]{1,4}|[A-Za-z]+(?:[_./:-][A-Za-z]+)*")
+_LONGEST_NAME = 40
 
 
 class Role(StrEnum):
@@ -73,6 +77,16 @@ class Unknown:
     """A record that the reader does not know, or that is broken; it is counted by its kind."""
 
     kind: str
+    name: str = ""
+    """What the record calls itself, which can be anything."""
+
+    @property
+    def told(self) -> str:
+        """Return the kind in words. A name that is not plainly one of a format is not told: it could be content, or a key."""
+        if not self.name:
+            return self.kind
+        name = self.name if len(self.name) <= _LONGEST_NAME and _NAME.fullmatch(self.name) else "of an odd name"
+        return f"{self.kind} {name}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import structlog
 
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.memory import few_arenas
+from anchord.adapters.systemd import inherited_socket, notify, watchdog_s
 from anchord.config import Config
 from anchord.errors import AlreadyRunningError
 from anchord.ipc.protocol import Params, read_params
@@ -33,6 +35,8 @@ log = structlog.get_logger()
 
 _THREADS = 40
 _NOTIFY_S = 10.0
+_OPENING_S = 900
+"""So long may opening take where something has to be mended first."""
 _RESTARTS = "ANCHORD_RESTARTS"
 """Environment: how often this daemon began anew by itself."""
 _LEAST_LIFE_S = 600.0
@@ -48,7 +52,9 @@ def run_daemon(places: Places, config: Config, paths: list[str], kind: str = "pr
         AlreadyRunningError, StoreError, UsageError: as `open_writer` says.
     """
     few_arenas()
+    notify(f"STATUS=opening the index\nEXTEND_TIMEOUT_USEC={_OPENING_S}000000")
     writer = _opened(places, config, paths, kind)
+    _keep_temporary_files_in(places.temporary)
     try:
         restart = asyncio.run(_serve(writer, config))
     finally:
@@ -68,6 +74,16 @@ def _opened(places: Places, config: Config, paths: list[str], kind: str) -> Writ
         except AlreadyRunningError:
             time.sleep(_LOCK_PAUSE_S)
     return open_writer(places, config, paths, kind)
+
+
+def _keep_temporary_files_in(folder: Path) -> None:
+    """Have what the store writes for a moment (rows, as they are merged) where only their owner can look.
+
+    A daemon that was killed leaves some: the next one, which holds the lock, deletes them.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ["TMPDIR"] = str(folder)
 
 
 def _restarts() -> int:
@@ -91,13 +107,14 @@ async def _serve(writer: Writer, config: Config) -> str:
         else:
             methods.status.restart_trouble = f"{reason}; a new process did not help"
 
+    pinged_s = watchdog_s()
+    writer.pulse.step_s = min(writer.pulse.step_s, pinged_s)
     pipeline = Pipeline(writer, config, begin_anew)
-    reader = reader_beside(writer)
-    methods = Methods(writer, reader, pipeline, shut_down)
-    pipeline.promoted = methods.follow
+    methods = Methods(writer, reader_beside(writer), pipeline, shut_down)
+    pipeline.promoted = pipeline.upkeep.merged = methods.follow
     pool = ThreadPoolExecutor(_THREADS, "answer")
     table = {name: _in_pool(pool, kind, method) for name, (kind, method) in methods.table().items()}
-    server = Server(writer.places.socket, table, methods.status.progress)
+    server = Server(writer.places.socket, table, methods.status.progress, inherited_socket(writer.places.socket))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     loop.add_signal_handler(signal.SIGHUP, pool.submit, methods.hang_up)
@@ -108,16 +125,18 @@ async def _serve(writer: Writer, config: Config) -> str:
         await server.start()
         pool.submit(methods.warm)
         log.info("daemon.ready", pid=os.getpid(), socket=str(writer.places.socket), roots=len(writer.roots))
-        _notify("READY=1")
+        notify("READY=1")
         while not ending.is_set():
-            if pipeline.alive:  # A loop that answers beside a dead writer is not well: then systemd's watchdog may bite.
-                _notify(f"WATCHDOG=1\nSTATUS={methods.status.state()[0]}, {pipeline.pending} pending")
+            # A loop that answers beside a writer that is dead or stuck is not well: then systemd's watchdog may bite.
+            well = pipeline.alive and not writer.pulse.late_s
+            notify(("WATCHDOG=1\n" if well else "") + f"STATUS={methods.status.state()[0]}, {pipeline.pending} pending")
             try:
-                await asyncio.wait_for(ending.wait(), _NOTIFY_S)
+                await asyncio.wait_for(ending.wait(), min(_NOTIFY_S, pinged_s / 3))
             except TimeoutError:
                 continue
     finally:
-        _notify("STOPPING=1")
+        # One that becomes a new process is not stopping: systemd would give it no more time than to end.
+        notify("RELOADING=1\nSTATUS=beginning anew" if restart else "STOPPING=1\nSTATUS=stopping")
         log.info("daemon.stopping", pending=pipeline.pending)
         await asyncio.to_thread(pipeline.stop)
         await server.close()
@@ -138,13 +157,3 @@ def _in_pool(pool: ThreadPoolExecutor, kind: type[Params], method: Callable[[Any
         return await asyncio.get_running_loop().run_in_executor(pool, method, parsed)
 
     return run
-
-
-def _notify(message: str) -> None:
-    """Tell systemd (sd_notify(3)): one datagram to $NOTIFY_SOCKET, "@" standing for an abstract name; else nothing."""
-    address = os.environ.get("NOTIFY_SOCKET")
-    if not address:
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as notifier:
-        notifier.connect("\0" + address[1:] if address.startswith("@") else address)
-        notifier.sendall(message.encode())

@@ -6,6 +6,8 @@ an error but a `Problem` (model.py): it is reported and the rest goes on.
 
 from __future__ import annotations
 
+from typing import Self
+
 
 class AnchordError(Exception):
     """Base of all; `code` is stable and goes over the socket, `exit_code` is the command's."""
@@ -45,8 +47,19 @@ class StoreDamagedError(StoreError):
     code = "store_damaged"
 
 
+class NewerStateError(StoreError):
+    """A newer anchord wrote what is on the disk: this one leaves it alone."""
+
+    code = "newer_state"
+
+    @classmethod
+    def of(cls, what: str, version: int) -> Self:
+        """Say what was written by whom; there is one thing to do."""
+        return cls(f"{what} was written by a newer anchord (schema {version})", "update anchord")
+
+
 class OtherFormError(StoreError):
-    """The table is sound and not of the form that was expected: vectors of another size, or a newer schema."""
+    """The table is sound and not of the form that was expected: vectors of another size."""
 
     code = "other_form"
 

@@ -12,6 +12,9 @@ from anchord.model import Diff, Origin, Update
 from anchord.roots import root_of
 from anchord.workspace import Writer, is_local, store_uri
 
+_PURGE_S = 3_600.0
+"""So long may rewriting the table take: a million rows take a minute or two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
@@ -43,7 +46,7 @@ def forget(writer: Writer, path: str) -> Forgotten:
     origins += writer.archive.forget(origins)
     ids = list(dict.fromkeys(chunk_id for origin in origins for chunk_id in writer.store.ids_of(origin)))
     updates = [Update(origin, None, Diff((), (), tuple(ids), 0, 0), (), "forgotten by a command") for origin in origins]
-    writer.vanished.drop(list(writer.store.vectors_of(ids)))
+    writer.vanished.clear()  # Of a file that left before nobody knows which vectors were its own.
     writer.catalogue.intend(updates)
     writer.store.delete(ids)
     writer.catalogue.apply(updates)
@@ -51,6 +54,7 @@ def forget(writer: Writer, path: str) -> Forgotten:
     writer.vanished.flush()
     writer.archive.flush()
     shutil.rmtree(writer.places.damaged, ignore_errors=True)
+    writer.pulse.beat(_PURGE_S)
     local = is_local(store_uri(writer.places, writer.config))
     return Forgotten(absolute, len(origins), len(ids), lance_upkeep.purge(writer.store) if local else -1)
 

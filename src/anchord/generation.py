@@ -67,7 +67,16 @@ class Building:
             self._begin(order)
         means = writer.wanted
         vanished = _Nothing() if order.fresh else _Borrowed(writer.store, writer.vanished)
-        world = World(writer.files, self.catalogue, self.store, means.embedder, vanished, time.time_ns, writer.conversations)
+        world = World(
+            writer.files,
+            self.catalogue,
+            self.store,
+            means.embedder,
+            vanished,
+            time.time_ns,
+            writer.conversations,
+            writer.pulse.beat,
+        )
         self._indexer = Indexer(world, means.count, means.recipe)
 
     def step(self, enough: Callable[[], bool]) -> list[Outcome]:
@@ -110,8 +119,9 @@ class Building:
         writer.store = LanceStore(str(self._folder), means.dimension, means.embedder.model, table=TABLE)
         writer.means = means
         world = World(
-            writer.files, writer.catalogue, writer.store, means.embedder, writer.vanished, time.time_ns, writer.conversations
-        )
+            writer.files, writer.catalogue, writer.store, means.embedder, writer.vanished, time.time_ns, writer.conversations,
+            writer.pulse.beat,
+        )  # fmt: skip
         commits = writer.indexer.commits + self._indexer.commits
         writer.indexer = Indexer(world, means.count, means.recipe)
         writer.indexer.commits = commits

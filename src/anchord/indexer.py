@@ -47,6 +47,8 @@ from anchord.sources.archived import is_archived
 BATCH_FILES = 200
 
 _ASK = Leave()
+_TAKE_IN_S = 900.0
+"""An export of a gigabyte is read in one go, in half a minute."""
 _TOLD = "told"
 """Stands for the digest of a file of conversations, whose content is in the archive."""
 
@@ -184,6 +186,7 @@ class Indexer:
             origin = waiting.popleft()
             plan = self._plan(origin, judge, gone)
             if isinstance(plan, _TakeIn):
+                self._world.beat(_TAKE_IN_S)
                 ingested = self._conversations.take_in(origin)
                 for each in ingested.changed:
                     if enough():

@@ -24,7 +24,7 @@ from anchord.chunkers.sentences import sentence_version
 from anchord.chunkers.symbols import grammar_versions
 from anchord.config import Config, chunking_by_kind
 from anchord.core.identity import digest
-from anchord.core.recipe import Plans, Recipe, plans_of
+from anchord.core.recipe import NoPoison, Plans, Poison, Recipe, plans_of
 from anchord.errors import AnchordError, EmbedderError
 from anchord.model import Root, Vector
 
@@ -117,6 +117,7 @@ class Given:
     roots: Sequence[Root]
     models: Path
     """Where exported models are kept."""
+    poison: Poison = field(default_factory=NoPoison)
 
 
 def find_means(given: Given) -> Means:
@@ -142,7 +143,7 @@ def means_for(catalogue: SqliteCatalogue, wanted: Means, given: Given) -> Means:
     if found.embedder.model == identity:
         return found
     lost = LostModel(name, identity, int(dimension))
-    recipe = Recipe(found.recipe.plans, lambda: identity, found.recipe.tokenizer, found.recipe.of_roots)
+    recipe = Recipe(found.recipe.plans, lambda: identity, found.recipe.tokenizer, found.recipe.of_roots, given.poison)
     return Means(provider, found.model, lost, recipe)
 
 
@@ -152,7 +153,7 @@ def held_means(catalogue: SqliteCatalogue, means: Means, wanted: Means) -> Means
     if means is wanted and all(recipe == wanted.recipe.digest(root) for root, recipe in made_by.items()):
         return means
     made = means.recipe
-    recipe = HeldRecipe(made.plans, made.model, made.tokenizer, made.of_roots, held=made_by)
+    recipe = HeldRecipe(made.plans, made.model, made.tokenizer, made.of_roots, made.poison, held=made_by)
     return Means(means.provider, means.model, means.embedder, recipe)
 
 
@@ -183,5 +184,5 @@ def _means(given: Given, provider: str, name: str, precision: str) -> Means:
     tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
     reader = wanted_of(config).reader
     readers = {root.name: reader for root in roots if root.kind == "conversations"}
-    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer, readers)
+    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer, readers, given.poison)
     return Means(provider, model, embedder, recipe)

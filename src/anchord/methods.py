@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -47,6 +48,7 @@ class Methods:
         self._reader = reader
         self._pipeline = pipeline
         self._shut_down = shut_down
+        self._reloading = threading.Lock()
         self.status = Status(pipeline, writer)
         self.status.store = reader.store
 
@@ -80,7 +82,7 @@ class Methods:
         }
 
     def follow(self) -> None:
-        """Answer from the generation that has just begun to serve."""
+        """Answer from the generation that has just begun to serve, or with nothing in memory of an index that was merged."""
         writer = self._writer
         store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
         self._reader = replace(self._reader, means=writer.means, catalogue=writer.catalogue, store=store)
@@ -92,7 +94,14 @@ class Methods:
             self._reader.store.matching("warm", 1, Filters())
 
     def reload(self) -> dict[str, Any]:
-        """Follow the configuration's roots; what is the same stays as it is. Other keys take effect at the next start."""
+        """Follow the configuration's roots; what is the same stays as it is. Other keys take effect at the next start.
+
+        One after another: the next must see what this one took in.
+        """
+        with self._reloading:
+            return self._reload()
+
+    def _reload(self) -> dict[str, Any]:
         config = load_config(self._writer.places.config)
         wanted = {root.name: root for root in gather_roots(config, self._remembered(), (), self._writer.places.own)}
         now = {root.name: root for root in self._writer.roots}

@@ -23,6 +23,7 @@ from anchord.barrier import Barrier
 from anchord.config import Config
 from anchord.errors import AnchordError, StoreDamagedError, StoreError
 from anchord.generation import Building, Order, discard, left_over, needed
+from anchord.jobs import Jobs
 from anchord.model import Action, Origin, Outcome, Root
 from anchord.survey import Survey
 from anchord.tally import Pace, Tally, log_outcome
@@ -92,7 +93,7 @@ class Pipeline:
         self._spares_battery = config.embedding.on_battery == "pause"
         self._restart = restart
         self._barrier = Barrier()
-        self._jobs: deque[Callable[[], None]] = deque()
+        self._jobs = Jobs()
         self._retries: dict[Origin, int] = {}
         self._resume_at = 0.0
         self._pause_s = _FIRST_PAUSE_S
@@ -131,6 +132,7 @@ class Pipeline:
         self.survey.roots.close()
         self.upkeep.close()
         self._barrier.close()
+        self._jobs.close()
         if self.building:
             self.building.close()
         if not self._errors:
@@ -143,17 +145,7 @@ class Pipeline:
 
     def call(self, job: Callable[[], T]) -> Future[T]:
         """Run a function in the writer's thread, between two commits."""
-        future: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                future.set_result(job())
-            except Exception as error:  # noqa: BLE001 - carried to the caller, who raises it again
-                future.set_exception(error)
-
-        self._jobs.append(run)
-        self._ring()
-        return future
+        return self._jobs.call(job, self._ring)
 
     def pause(self, *, paused: bool) -> None:
         """Stop or go on indexing; hints are collected meanwhile."""
@@ -223,7 +215,7 @@ class Pipeline:
         survey.drain(everything=True)
         survey.reconcile_all()
         while (survey.fresh or survey.backlog) and not self._stopping:
-            self._index(list(survey.fresh or survey.backlog), lambda: self._stopping)
+            self._index(list(survey.fresh or survey.backlog), self._ending)
 
     # In the writer's thread: the loop
 
@@ -236,9 +228,10 @@ class Pipeline:
 
     def _step(self) -> None:
         now, survey = time.monotonic(), self.survey
+        self._writer.pulse.beat()
         survey.drain(everything=False)
-        while self._jobs:
-            self._jobs.popleft()()
+        self._jobs.run()
+        self._writer.pulse.beat()
         if self.paused or now < self._resume_at:
             self._sleep(now + _SUPERVISE_S if self.paused else self._resume_at)
             return
@@ -249,7 +242,7 @@ class Pipeline:
         if survey.is_time(now):
             return
         if survey.fresh:
-            self._index(list(survey.fresh), lambda: self._stopping or self.paused)
+            self._index(list(survey.fresh), lambda: self._ending() or self.paused)
         elif survey.backlog and not self.on_battery:
             self._index(list(survey.backlog)[:_BACKLOG_FILES], self._backlog_should_wait)
         elif self._audit_due or now >= self._next_audit:
@@ -295,9 +288,14 @@ class Pipeline:
             self.counters.last_commit = time.monotonic()
         self._pause_s, self.trouble, self._errors = _FIRST_PAUSE_S, "", 0
 
+    def _ending(self) -> bool:
+        """Whether to leave the rest of a batch. It is asked before each file: so the one before is done."""
+        self._writer.pulse.beat()
+        return self._stopping
+
     def _backlog_should_wait(self) -> bool:
         """Whether to leave the rest of a batch: to stop, to pause, or because something fresher came."""
-        if self._stopping or self.paused or self.on_battery or self._jobs or self._barrier.called:
+        if self._ending() or self.paused or self.on_battery or self._jobs or self._barrier.called:
             return True
         return bool(self.survey.fresh) or self.survey.pressing(time.monotonic())
 

@@ -76,6 +76,11 @@ class Places:
         return self.data / "vectors.sqlite"
 
     @property
+    def temporary(self) -> Path:
+        """Return the folder of files that a running daemon needs for a moment."""
+        return self.data / "tmp"
+
+    @property
     def models(self) -> Path:
         """Return the folder of models that were made ready for this machine."""
         return self.data / "models"

@@ -40,6 +40,14 @@ def unheard(_: Origin) -> None:
     """Let a folder be listed with nobody watching."""
 
 
+Beat = Callable[[float], None]
+"""Says that the writer got on, and how many seconds its next step may take if that is more than an ordinary one (else 0)."""
+
+
+def unfelt(_: float) -> None:
+    """Get on with nobody asking."""
+
+
 class Files(Protocol):
     """The roots' trees, read-only. Never follows a symbolic link, never blocks on a pipe, never leaves a root."""
 
@@ -258,3 +266,4 @@ class World:
     vanished: Vanished
     clock: Clock
     conversations: Conversations = _NONE
+    beat: Beat = unfelt

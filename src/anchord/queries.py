@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from anchord.adapters.archive import Archive, Talk
 from anchord.adapters.catalogue import SqliteCatalogue
@@ -18,13 +19,18 @@ from anchord.ipc.protocol import SearchParams, ShowParams
 from anchord.model import Filters, Fingerprint, Origin, Problem, Row, Spot, printable
 from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
-from anchord.search import MODES, Passage, Question, search
+from anchord.search import MODES, Passage, Question, Ways, search
 from anchord.sources import kind_of
 from anchord.sources.archived import is_archived
 from anchord.tally import Tally
 from anchord.workspace import Reader
 
+A = TypeVar("A")
+B = TypeVar("B")
+
 _ID_MATCHES = 10
+_WORDS = ThreadPoolExecutor(8, "words")
+"""Its threads are made when they are first needed."""
 
 
 def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchParams) -> dict[str, Any]:
@@ -44,7 +50,7 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
         moment(params.since, now), moment(params.until, now, end=True),
     )  # fmt: skip
     question = Question(params.query, params.mode, filters, params.k, params.show_chunks, params.expand)
-    found = search(question, reader.store, reader.means.embedder, catalogue, reader.reranker)
+    found = search(question, Ways(reader.store, reader.means.embedder, _at_once), catalogue, reader.reranker)
     said = [each.hit.spot.origin for group in found.groups for each in group if is_archived(each.hit.spot.origin.path)]
     carriers: Mapping[Origin, str] = {}
     if said:
@@ -59,6 +65,15 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
         for group in found.groups
     ]
     return {"query": params.query, "mode": params.mode, "note": found.note, "groups": groups}
+
+
+def _at_once(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
+    """Do the second in another thread: words are looked for while another process embeds the query."""
+    running = _WORDS.submit(second)
+    try:
+        return first(), running.result()
+    finally:
+        running.cancel()
 
 
 @contextmanager

@@ -49,10 +49,15 @@ def reconcile(world: World, recipe: Recipe, place: Origin, entering: Entering, l
 
 def _reconcile(world: World, recipe: Recipe, place: Origin, entering: Entering, leave: Leave) -> Reconciled:
     root, prefix = place.root, place.path
-    walk = world.files.walk(root, prefix, entering)
+
+    def enter(folder: Origin) -> None:
+        world.beat(0)
+        entering(folder)
+
+    walk = world.files.walk(root, prefix, enter)
     known = world.catalogue.overview(root, prefix)
     if not isinstance(walk, Walk):
-        if not prefix:
+        if not prefix or isinstance(walk, Problem):  # What may not be listed is not gone.
             return Reconciled(trouble="the folder is gone" if isinstance(walk, Absent) else walk.reason)
         gone = {Origin(root, path): each.fingerprint for path, each in known.items()}
         return Reconciled(due=tuple(gone or [Origin(root, prefix)]), gone=gone)

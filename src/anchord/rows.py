@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import Count
-from anchord.core.identity import file_key, vector_key
+from anchord.core.identity import digest, file_key, vector_key
 from anchord.core.recipe import Recipe
 from anchord.description import doc_id
 from anchord.model import About, Chunk, Document, Origin, Problem, Row, printable
@@ -31,19 +31,27 @@ class Made:
 
 def make_rows(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tuple[tuple[Made, ...], Problem | None]:
     """Parse and chunk. A file that breaks the parser is that file's problem and nobody else's."""
+    if not recipe.poison.enter(digest(data)):
+        return (), Problem("it ended the process twice: not indexed; an edit, or an update of anchord, tries it again")
     try:
-        document = load(data) if is_archived(origin.path) else parse(data, origin.path)
-        if isinstance(document, Document):
-            plan = recipe.plans.of(origin.root, document.kind)
-            chunks = chunk(document, plan, count, file_key(origin.root, origin.path))
-            rooms = _rooms(origin, document, chunks, plan.extract)
-            made = [_make(origin, piece, recipe.model(), room) for piece, room in zip(chunks, rooms, strict=True)]
-            if document.about.session:
-                made = [_said(each, document.about, number, len(made)) for number, each in enumerate(made)]
-            return tuple(made), document.problem
+        return _made(origin, data, recipe, count)
     except Exception as error:  # noqa: BLE001 - see above; the daemon's loop never sees it
-        document = Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
-    return (), document
+        return (), Problem(f"cannot be chunked ({type(error).__name__}): not indexed")
+    finally:
+        recipe.poison.leave()
+
+
+def _made(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tuple[tuple[Made, ...], Problem | None]:
+    document = load(data) if is_archived(origin.path) else parse(data, origin.path)
+    if not isinstance(document, Document):
+        return (), document
+    plan = recipe.plans.of(origin.root, document.kind)
+    chunks = chunk(document, plan, count, file_key(origin.root, origin.path))
+    rooms = _rooms(origin, document, chunks, plan.extract)
+    made = [_make(origin, piece, recipe.model(), room) for piece, room in zip(chunks, rooms, strict=True)]
+    if document.about.session:
+        made = [_said(each, document.about, number, len(made)) for number, each in enumerate(made)]
+    return tuple(made), document.problem
 
 
 def _rooms(origin: Origin, document: Document, chunks: Sequence[Chunk], extract: str) -> list[str]:

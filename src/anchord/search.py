@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
 
 from anchord.core.wording import Wording, parse_query
 from anchord.errors import EmbedderError, UsageError
@@ -73,9 +74,32 @@ class Answer:
     note: str = ""
 
 
-def search(
-    question: Question, store: Store, embedder: Embedder, catalogue: Catalogue, reranker: Reranker | None = None
-) -> Answer:
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+class Both(Protocol):
+    """Does two things that do not need each other, and returns what both gave."""
+
+    def __call__(self, first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
+        """Do them; what one raises is raised."""
+
+
+def one_after_another(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
+    """Do two things in order."""
+    return first(), second()
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Where is looked: rows by words and by vectors, vectors by texts; both at once where the caller has threads."""
+
+    store: Store
+    embedder: Embedder
+    both: Both = one_after_another
+
+
+def search(question: Question, ways: Ways, catalogue: Catalogue, reranker: Reranker | None = None) -> Answer:
     """Answer with the lines that chunks have now; rows that left their file since are not among them.
 
     While no vector of the query can be had, a hybrid search goes by words alone, and says so. A reranker orders the best hits
@@ -87,38 +111,41 @@ def search(
     wording = parse_query(question.text)
     if not wording.text and wording.without:
         raise UsageError("the query only says what must not be there", "add what to look for; quote what begins with `-`")
-    hits, note = find(question, wording, store, embedder, catalogue.spots)
+    hits, note = find(question, wording, ways, catalogue.spots)
     if reranker and question.mode != "text" and wording.text:
         try:
-            hits = reranked(hits, wording.text, reranker, store)
+            hits = reranked(hits, wording.text, reranker, ways.store)
         except EmbedderError as error:
             note = note or f"not ordered anew: {error.message}"
     groups = [[hit] for hit in hits] if question.flat else grouped(hits)
-    return Answer(tuple(_shown(groups[: question.limit], question, store, catalogue)), wording, note)
+    return Answer(tuple(_shown(groups[: question.limit], question, ways.store, catalogue)), wording, note)
 
 
 def find(
-    question: Question,
-    wording: Wording,
-    store: Store,
-    embedder: Embedder,
-    spots_of: Callable[[Sequence[str]], Mapping[str, Spot]],
+    question: Question, wording: Wording, ways: Ways, spots_of: Callable[[Sequence[str]], Mapping[str, Spot]]
 ) -> tuple[list[Hit], str]:
     """Return all hits, best first, and what is to be said of them. `spots_of` says where chunks stand."""
-    text, mode, note = wording.text, question.mode, ""
+    text, mode = wording.text, question.mode
     filters = replace(question.filters, phrases=wording.phrases, without=wording.without, prefixes=wording.prefixes)
-    near: Sequence[Scored] = ()
-    if mode != "text" and text:
+
+    def by_meaning() -> tuple[Sequence[Scored], str]:
+        if mode == "text" or not text:
+            return (), ""
         try:
-            near = store.nearest(embedder.embed([text], query=True)[0], CANDIDATES, filters)
+            return ways.store.nearest(ways.embedder.embed([text], query=True)[0], CANDIDATES, filters), ""
         except EmbedderError as error:
             if mode == "vector":
                 raise
-            mode, note = "text", f"found by words alone: {error.message}"
-    words = store.matching(text, CANDIDATES, filters) if mode != "vector" else ()
-    names = wording.identifiers[:_NAMES] if mode != "vector" else ()
-    exact = {chunk for name in names for chunk in store.holding(name, CANDIDATES, filters)}
-    fixed = {"vector": 1.0, "text": 0.0}.get(mode, question.vector_share)
+            return (), f"found by words alone: {error.message}"
+
+    def by_words() -> tuple[Sequence[Scored], set[str]]:
+        if mode == "vector":
+            return (), set()
+        exact = (ways.store.holding(name, CANDIDATES, filters) for name in wording.identifiers[:_NAMES])
+        return ways.store.matching(text, CANDIDATES, filters), {chunk for chunks in exact for chunk in chunks}
+
+    (near, note), (words, exact) = ways.both(by_meaning, by_words)
+    fixed = {"vector": 1.0, "text": 0.0}.get("text" if note else mode, question.vector_share)
 
     def share(spot: Spot) -> float:
         return fixed if fixed is not None else TALK_VECTOR_SHARE if is_archived(spot.origin.path) else VECTOR_SHARE

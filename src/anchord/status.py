@@ -108,6 +108,8 @@ class Status:
             return ("degraded", ["the writer's thread ended"]) if pipeline.started else ("starting", [])
         reasons = [self.config_trouble] if self.config_trouble else []
         reasons += [f"indexing is held up: {pipeline.trouble}"] if pipeline.trouble else []
+        late_s = self._writer.pulse.late_s
+        reasons += [f"the writer has been stuck for {late_s:.0f} s; `anchord restart` ends it"] if late_s else []
         reasons += [f"root {state.root.name}: {state.trouble}; its rows are kept" for state in states if state.trouble]
         reasons += [f"root {state.root.name}: {_held(state)}" for state in states if state.held]
         reasons += [f"root {state.root.name}: {why}" for state in states if (why := roots.why_polled(state.root.name))]

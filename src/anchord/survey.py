@@ -219,6 +219,9 @@ class Survey:
                     there[path] = seen
                 continue
             found = self._walk(root, path)
+            if found.trouble:
+                self.reconcile(root)  # Which keeps what lies below, and names the folder.
+                return
             due.update(dict.fromkeys(found.due, first))
             missing.update(found.gone)
             left_by.update(dict.fromkeys(found.gone, path))
@@ -247,6 +250,8 @@ class Survey:
             seen = self._writer.files.fingerprint(origin)
             if isinstance(seen, Fingerprint):
                 there[origin.path] = seen
+        judge = self._writer.files.judge()
+        there = {path: seen for path, seen in there.items() if judge(Origin(root, path)).included}
         left = {origin.path: fingerprint for origin, fingerprint in missing.items()}
         self.moved.update({Origin(root, new): Origin(root, old) for new, old in moves(left, there).items()})
 

@@ -7,13 +7,16 @@ and compared with their rows, so that in time everything is, and what differs is
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 
 import psutil
 import structlog
 
 from anchord.adapters import lance_upkeep
-from anchord.adapters.lance_fold import Folding
+from anchord.adapters.lance_fold import FOLD_S, Folding
 from anchord.adapters.memory import give_back
+from anchord.errors import StoreError
 from anchord.model import Origin
 from anchord.verification import Difference, verify_settled
 from anchord.verifying import repair
@@ -27,6 +30,8 @@ FOLD_COMMITS = 32
 Each unfolded commit makes the next one dearer by about a millisecond, and folding costs a third of a second: the sum is least
 at about 25 to 40 commits, whatever the size of the table.
 """
+_TURN = "upkeep passes"
+"""The catalogue's note of how often the table was folded: processes that live for a few passes only must merge too."""
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
 _CHECK_EVERY_S = 120.0
@@ -47,6 +52,8 @@ class Upkeep:
         self.mended = 0
         """Differences that checks found."""
         self.checked_at: float | None = None
+        self.merged: Callable[[], None] = lambda: None
+        """Is called when parts of the indices became one: readers hold files open that are gone."""
         self._writer = writer
         self._ceiling = ceiling_bytes
         self._process = psutil.Process()
@@ -70,8 +77,15 @@ class Upkeep:
         """Fold the table now."""
         began = time.monotonic()
         self.passes += 1
+        turn = int(self._writer.catalogue.noted(_TURN) or 0) + 1
+        with suppress(StoreError):  # On a full disk folding is what makes room.
+            self._writer.catalogue.note(_TURN, str(turn))
         self._commits = self._writer.indexer.commits
-        self.trouble = lance_upkeep.maintain(self._writer.store, passes=self.passes, fold=self._folding)
+        self._writer.pulse.beat(FOLD_S)
+        self.trouble = lance_upkeep.maintain(self._writer.store, passes=turn, fold=self._folding)
+        self._writer.pulse.beat()
+        if lance_upkeep.merges(turn):
+            self.merged()
         give_back()
         self.seconds += time.monotonic() - began
         log.info("store.maintained", seconds=round(time.monotonic() - began, 3), trouble=self.trouble)

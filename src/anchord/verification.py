@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from anchord.chunkers.layout import Count
+from anchord.committing import MODEL_S
 from anchord.core.guard import is_alarming, missing, moves, note_of
 from anchord.core.recipe import Recipe
 from anchord.model import Content, Known, Origin, Row, Unstable, Vector, Walk, printable
-from anchord.ports import Catalogue, Embedder, Files, Store
+from anchord.ports import Beat, Catalogue, Embedder, Files, Store, unfelt
 from anchord.rows import MAX_BYTES, Made, make_rows
 from anchord.sources.archived import is_archived
 
 _MIN_COSINE = 0.999
-_PART_FILES = 500
+_PART_FILES = 200
+_EMBEDDED_TEXTS = 256
 
 
 class Kind(StrEnum):
@@ -72,7 +74,13 @@ class Verification:
     changing: tuple[Origin, ...] = field(default=())
 
 
-def verify(parts: Iterable[Rebuild], catalogue: Catalogue, store: Store, vectors: tuple[Embedder, int | None]) -> Verification:
+def verify(
+    parts: Iterable[Rebuild],
+    catalogue: Catalogue,
+    store: Store,
+    vectors: tuple[Embedder, int | None],
+    beat: Beat = unfelt,
+) -> Verification:
     """Compare the table with all parts of a rebuild. `vectors`: an embedder and how many to embed again (None: all)."""
     embedder, sample = vectors
     seen: set[str] = set()
@@ -82,6 +90,7 @@ def verify(parts: Iterable[Rebuild], catalogue: Catalogue, store: Store, vectors
     chosen = _Sample(sample)
     files = 0
     for part in parts:
+        beat(0)
         files += part.files
         held += part.held
         changing += part.changing
@@ -89,7 +98,9 @@ def verify(parts: Iterable[Rebuild], catalogue: Catalogue, store: Store, vectors
         differences += _compare(part.made, catalogue, store)
         chosen.offer(part.made)
     differences += _extra(store, seen, held)
-    differences += _wrong(chosen.taken, store, embedder)
+    for at in range(0, len(chosen.taken), _EMBEDDED_TEXTS):
+        beat(MODEL_S)
+        differences += _wrong(chosen.taken[at : at + _EMBEDDED_TEXTS], store, embedder)
     found = sorted(set(differences), key=lambda each: (each.origin, each.kind, each.chunk_id))
     return Verification(files, len(seen), len(chosen.taken), tuple(found), tuple(changing))
 

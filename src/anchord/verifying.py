@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from anchord.model import Origin, printable
+from anchord.ports import unfelt
 from anchord.verification import Difference, Kind, Verification, rebuild, verify
 from anchord.workspace import Reader, Writer
 
@@ -17,7 +18,8 @@ def verify_index(reader: Reader, vectors: int | None) -> Verification:
     means = reader.means
     roots = [root.name for root in reader.roots]
     parts = rebuild(roots, (reader.files, reader.catalogue), means.recipe, means.count)
-    return verify(parts, reader.catalogue, reader.store, (means.embedder, vectors))
+    beat = reader.pulse.beat if isinstance(reader, Writer) else unfelt
+    return verify(parts, reader.catalogue, reader.store, (means.embedder, vectors), beat)
 
 
 def repair(writer: Writer, differences: Sequence[Difference]) -> list[Origin]:

@@ -16,6 +16,7 @@ from anchord.adapters.files import FolderFiles
 from anchord.adapters.joined_files import JoinedFiles
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lock import WriterLock
+from anchord.adapters.poison import PoisonFile
 from anchord.adapters.reranker import CrossEncoderReranker
 from anchord.adapters.vanished import VanishedVectors
 from anchord.config import Config
@@ -24,6 +25,7 @@ from anchord.means import Given, Means, find_means, held_means, means_for, wante
 from anchord.model import Root
 from anchord.places import Places
 from anchord.ports import Reranker, World
+from anchord.pulse import Pulse
 from anchord.recovery import finish_promotion, open_archive, open_asked, open_catalogue, open_table
 from anchord.roots import gather_roots
 from anchord.rows import MAX_BYTES
@@ -69,14 +71,19 @@ class Writer(Reader):
     asked: Asked
     was_clean: bool
     """Whether the last writer ended in good order."""
+    poison: PoisonFile
+    """What must not be parsed again."""
     repairs: list[str] = field(default_factory=list)
     """What was found damaged at the start, and what was done about it."""
+    pulse: Pulse = field(default_factory=Pulse)
+    """Whether what works on this index gets on."""
 
     def close(self) -> None:
         """Close everything; the lock last."""
         Reader.close(self)
         self.wanted.embedder.close()
         self.vanished.close()
+        self.poison.close()
         self.lock.release()
 
     def drop_root(self, name: str) -> int:
@@ -116,7 +123,7 @@ def open_reader(places: Places, config: Config) -> Reader:
     catalogue = SqliteCatalogue(places.catalogue, read_only=True)
     asked = load_asked(places.asked)
     roots = gather_roots(config, asked.roots, (), places.own)
-    given = Given(config, roots, places.models)
+    given = Given(config, roots, places.models, PoisonFile(places.data, read_only=True))
     means = means_for(catalogue, find_means(given), given)
     store = LanceStore(store_uri(places, config), means.dimension, "", read_only=True)
     by_name = {root.name: root for root in roots}
@@ -154,7 +161,9 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         catalogue = open_catalogue(places, repairs)
         undo.callback(catalogue.close)
         roots = gather_roots(config, asked.roots, paths, places.own, kind)
-        given = Given(config, roots, places.models)
+        poison = PoisonFile(places.data)
+        undo.callback(poison.close)
+        given = Given(config, roots, places.models, poison)
         wanted = find_means(given)
         undo.callback(wanted.embedder.close)
         means = means_for(catalogue, wanted, given) if is_local(uri) else wanted
@@ -170,10 +179,11 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         files = JoinedFiles(folders, by_name, archive)
         files.forget(asked.paths)
         conversations = Conversations(folders, archive, time.time_ns, by_name, wanted_of(config))
-        world = World(files, catalogue, store, means.embedder, vanished, time.time_ns, conversations)
+        pulse = Pulse()
+        world = World(files, catalogue, store, means.embedder, vanished, time.time_ns, conversations, pulse.beat)
         writer = Writer(
             places, config, list(roots), means, catalogue, store, files, wanted, Indexer(world, means.count, means.recipe),
-            vanished, archive, conversations, lock, by_name, asked, was_clean, repairs,
+            vanished, archive, conversations, lock, by_name, asked, was_clean, poison, repairs, pulse,
         )  # fmt: skip
         for name in {*catalogue.root_names(), *(root.name for root in asked.roots)} - by_name.keys():
             writer.drop_root(name)

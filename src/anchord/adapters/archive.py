@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.errors import NewerStateError, StoreDamagedError
 from anchord.model import Absent, Content, Fingerprint, Found, Origin
 from anchord.sources.archived import joined, question_of
 
@@ -86,7 +86,7 @@ class Archive:
         """Open or create the file.
 
         Raises:
-            StoreDamagedError: it is damaged. StoreError: it was written by a newer version, or (read-only) is not there.
+            StoreDamagedError: it is damaged. NewerStateError: a newer anchord wrote it.
         """
         self._file = file
         try:
@@ -105,7 +105,7 @@ class Archive:
                 f"{file}: {error}", "it is made anew from the conversations that are still there"
             ) from error
         if version > SCHEMA:
-            raise StoreError(f"{file} was written by a newer anchord (schema {version})", "update anchord")
+            raise NewerStateError.of(str(file), version)
 
     def close(self) -> None:
         """Close the file."""

@@ -109,6 +109,12 @@ class ArchiveWriter(Archive):
             self._db.execute("UPDATE exchanges SET version=?, due=1 WHERE session=?", (self._next_version(), number))
         return int(number)
 
+    def project_of(self, root: str, source: str, session: str) -> str:
+        """Return what a session is about; "" where that is not known."""
+        key = (root, source, session)
+        row = self._db.execute("SELECT project FROM sessions WHERE root=? AND source=? AND name=?", key).fetchone()
+        return str(row[0]) if row else ""
+
     def tell(self, by: Teller, session: int, exchange: Exchange, redacted: str = "") -> int:
         """Keep an exchange as a carrier tells it; return its number here. `redacted`: JSON counts of its secrets, by kind.
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from anchord.errors import StoreDamagedError
+from anchord.errors import NewerStateError, StoreDamagedError
 from anchord.model import Root
+
+VERSION = 1
 
 
 class _Given(msgspec.Struct, frozen=True):
@@ -23,6 +25,7 @@ class _Given(msgspec.Struct, frozen=True):
 class Asked(msgspec.Struct, frozen=True):
     """The content of the file; paths are bytes, as the system gives them."""
 
+    version: int = VERSION
     given: tuple[_Given, ...] = ()
     forgotten: tuple[bytes, ...] = ()
     """Absolute paths of files and folders that are never indexed."""
@@ -60,14 +63,17 @@ def load_asked(file: Path) -> Asked:
     """Read the file; there is none at first.
 
     Raises:
-        StoreDamagedError: it is not what was written.
+        StoreDamagedError: it is not what was written. NewerStateError: a newer anchord wrote it.
     """
     try:
-        return msgspec.json.decode(file.read_bytes(), type=Asked)
+        asked = msgspec.json.decode(file.read_bytes(), type=Asked)
     except FileNotFoundError:
         return Asked()
     except (OSError, ValueError) as error:
         raise StoreDamagedError(f"{file}: {error}", "delete it, and give the folders to `anchord start` again") from error
+    if asked.version > VERSION:
+        raise NewerStateError.of(str(file), asked.version)
+    return asked
 
 
 def save_asked(file: Path, asked: Asked) -> None:

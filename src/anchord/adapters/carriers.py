@@ -198,7 +198,9 @@ def _is_safe(info: zipfile.ZipInfo) -> bool:
     name = info.filename.replace("\\", "/")
     parts = name.split("/")
     is_link = stat.S_ISLNK(info.external_attr >> 16)
-    return not (info.is_dir() or is_link or name.startswith("/") or ".." in parts or ":" in parts[0] or info.flag_bits & 1)
+    return bool(name) and not (
+        info.is_dir() or is_link or name.startswith("/") or ".." in parts or ":" in parts[0] or info.flag_bits & 1
+    )
 
 
 def _is_whole(data: bytes) -> bool:

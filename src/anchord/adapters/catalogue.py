@@ -15,8 +15,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-from anchord.adapters.catalogue_schema import RECIPES, SCHEMA, TABLES
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.adapters.catalogue_schema import RECIPES, SCHEMA, STEPS, TABLES
+from anchord.errors import NewerStateError, StoreDamagedError, StoreError
 from anchord.model import UNSEEN, Failure, Fingerprint, Known, Origin, Placed, Problem, Spot, Update
 
 _VARIABLES = 500
@@ -29,8 +29,8 @@ class SqliteCatalogue:
         """Open or create the file.
 
         Raises:
-            StoreDamagedError: the file is damaged, or of an older version. StoreError: it is of a newer version, cannot be
-                written, or (read-only) is not there.
+            StoreDamagedError: the file is damaged, or so old that it cannot be brought forward. NewerStateError: a newer
+                anchord wrote it. StoreError: it cannot be written, or (read-only) is not there.
         """
         self._file = file
         uri = f"file:{_quoted(file)}?mode={'ro' if read_only else 'rwc'}"
@@ -65,11 +65,20 @@ class SqliteCatalogue:
         if version == 0:
             self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version={SCHEMA}; COMMIT;")
         elif version > SCHEMA:
-            raise StoreError(f"{self._file} was written by a newer anchord (schema {version})", "update anchord")
+            raise NewerStateError.of(str(self._file), version)
+        elif version < SCHEMA and read_only:
+            raise StoreError(f"{self._file} was written by an older anchord", "`anchord index` brings it forward")
         elif version < SCHEMA:
-            raise StoreDamagedError(f"{self._file} was written by an older anchord (schema {version})", "it is made anew")
+            self._bring_forward(version)
         if not read_only:
             self._db.execute(RECIPES)
+
+    def _bring_forward(self, version: int) -> None:
+        """Take one step after another; all of it or nothing is done."""
+        steps = [STEPS.get(number) for number in range(version, SCHEMA)]
+        if None in steps:
+            raise StoreDamagedError(f"it was written by an anchord too old to be brought forward (schema {version})")
+        self._db.executescript(f"BEGIN; {''.join(map(str, steps))} PRAGMA user_version={SCHEMA}; COMMIT;")
 
     def is_sound(self) -> bool:
         """Read all of the file for damage; takes a second for 100,000 files."""

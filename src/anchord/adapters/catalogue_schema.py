@@ -10,6 +10,9 @@ chunks    file, generation, ordinal, id    where each chunk stands; absolute lin
 from __future__ import annotations
 
 SCHEMA = 2
+STEPS: dict[int, str] = {}
+"""From a schema -> the statements that make the next one of it. A change to `TABLES` adds a step here, and a home that the
+version before made to `tests/upgrades/`. 1 was never in anybody's hands."""
 TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files(

@@ -245,7 +245,7 @@ class _Telling:
                 first = first or each.session
                 if mark and each.session not in (first, mark.session):
                     return False
-                now = replace(each, session=mark.session) if mark else each
+                now = self._known_head(each, mark) if mark else each
                 more = now.session == head.session
                 head = _joined(head, now) if more else now
                 session = self._session(head) if more and session else 0
@@ -257,6 +257,11 @@ class _Telling:
         if mark:
             self._untell(before - self._told)
         return True
+
+    def _known_head(self, head: Head, mark: Mark) -> Head:
+        """Return a head as a whole reading has it: it is the first folder that a session is about."""
+        known = self._archive.project_of(self._origin.root, self._source, mark.session)
+        return replace(head, session=mark.session, project=known or head.project)
 
     def _session(self, head: Head) -> int:
         return self._archive.session(self._origin.root, self._source, head)

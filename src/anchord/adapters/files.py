@@ -294,9 +294,9 @@ def _listed(path: str) -> list[os.DirEntry[str]]:
 
 
 def _ignore_lines(content: bytes) -> tuple[str, ...]:
-    """Split as git does: at line feeds alone; names are bytes, as `os.fsdecode` shows them."""
+    """Split as git does: at line feeds alone, and a NUL ends a line; names are bytes, as `os.fsdecode` shows them."""
     text = os.fsdecode(content.removeprefix(codecs.BOM_UTF8))
-    return tuple(line.removesuffix("\r") for line in text.split("\n"))
+    return tuple(line.partition("\0")[0].removesuffix("\r") for line in text.split("\n"))
 
 
 def _fingerprint(seen: os.stat_result) -> Fingerprint:

@@ -32,7 +32,7 @@ from anchord.core.diff import row_hash
 from anchord.core.identity import row_checksum
 from anchord.core.wording import phrase_pattern
 from anchord.description import doc_id
-from anchord.errors import OtherFormError, StoreDamagedError, StoreError
+from anchord.errors import NewerStateError, OtherFormError, StoreDamagedError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
 
 T = TypeVar("T")
@@ -79,8 +79,8 @@ class LanceStore:
         """Open the table; the writer makes it when it is missing.
 
         Raises:
-            StoreDamagedError: it is there and cannot be read. OtherFormError: it is not what was expected. StoreError:
-                (read-only) it is not there.
+            StoreDamagedError: it is there and cannot be read. OtherFormError: its vectors are of another size.
+                NewerStateError: a newer anchord made it. StoreError: (read-only) it is not there.
         """
         self._dimension = dimension
         self._measured: tuple[float, int] = (float("-inf"), 0)
@@ -90,10 +90,7 @@ class LanceStore:
         self.name = table
         self._makes_versions = not read_only
         try:
-            # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
-            self._session = lancedb.Session(*(_READER_CACHES if read_only else _WRITER_CACHES))
-            consistency = timedelta(0) if read_only else None
-            self._db = lancedb.connect(uri, read_consistency_interval=consistency, session=self._session)
+            self._db = self._connected()
             there = table in self._db.list_tables().tables
         except _TROUBLE as error:
             raise StoreError(f"{uri}: {_first_line(error)}", "see the uri under [store]") from error
@@ -105,6 +102,12 @@ class LanceStore:
         self._summed = [name for name in (*_TEXT_COLUMNS, "row_hash") if name in names]
         """What a row's checksum covers, besides its vector."""
 
+    def _connected(self) -> Any:  # noqa: ANN401 - lancedb ships no types
+        # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
+        self._session = lancedb.Session(*(_WRITER_CACHES if self._makes_versions else _READER_CACHES))
+        consistency = None if self._makes_versions else timedelta(0)
+        return lancedb.connect(self._uri, read_consistency_interval=consistency, session=self._session)
+
     def _opened(self) -> Any:  # noqa: ANN401 - lancedb ships no types
         try:
             table = self._db.open_table(self.name)
@@ -112,8 +115,10 @@ class LanceStore:
         except _TROUBLE as error:
             raise StoreDamagedError(f"{self._uri}: {_first_line(error)}", "`anchord index` makes it anew") from error
         self.form = int((table.schema.metadata or {}).get(b"anchord.schema", b"0"))
-        if self.form > SCHEMA or table.schema.field("vector").type.list_size != self._dimension:
-            raise OtherFormError(f"{self._uri} holds a table of another form (schema {self.form})", "update anchord")
+        if self.form > SCHEMA:
+            raise NewerStateError.of(f"the table in {self._uri}", self.form)
+        if table.schema.field("vector").type.list_size != self._dimension:
+            raise OtherFormError(f"{self._uri} holds vectors of another size", "`anchord index` makes them anew")
         return table
 
     def _made(self, model: str) -> Any:  # noqa: ANN401 - likewise
@@ -302,8 +307,13 @@ class LanceStore:
         """Count the rows."""
         return int(self._read(lambda table: table.count_rows()))
 
-    def refresh(self) -> None:
-        """See what was changed by other means: upkeep, or another table in this one's place."""
+    def refresh(self, *, anew: bool = False) -> None:
+        """See what was changed by other means: upkeep, or another table in this one's place.
+
+        `anew`: without what was kept in memory. That holds files of an index open which a merge replaced and upkeep deleted.
+        """
+        if anew:
+            self._db = self._connected()
         self._table = self._opened()
 
     @property

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,7 +27,8 @@ _PARTITION_ROWS = 8_192
 _OUTGROWN = 4
 _VECTOR_INDEX = "vector_idx"
 TROUBLE = (RuntimeError, OSError, ValueError)
-_FOLD_S = 1_800.0
+FOLD_S = 1_800.0
+"""After so long the process is given up."""
 _IDLE_S = 120.0
 
 
@@ -59,8 +61,36 @@ def fold(order: Order) -> list[str]:
     if order.merge:
         steps[:2] = reversed(steps[:2])  # Only fragments that lie in the same parts of all indices can become one.
     if order.drop:
-        steps.append(("dropping old versions", lambda: dataset.cleanup_old_versions(older_than=older)))
+
+        def drop() -> None:
+            flush(lance.dataset(order.dataset))
+            dataset.cleanup_old_versions(older_than=older)
+
+        steps.append(("dropping old versions", drop))
     return list(_tried(steps))
+
+
+def flush(dataset: Any) -> None:  # noqa: ANN401 - pylance ships no types
+    """Have the newest version on the disk itself. Lance leaves that to the system, which takes half a minute.
+
+    Without it a power loss could spoil the newest versions when the older ones are gone already.
+    """
+    table = Path(dataset.uri.removeprefix("file://"))
+    if not table.is_dir():
+        return  # A remote store keeps what it was given.
+    fragments = dataset.get_fragments()
+    files = [table / "data" / file.path for fragment in fragments for file in fragment.data_files()]
+    files += [table / deleted for fragment in fragments if (deleted := fragment.deletion_file())]
+    parts = [table / "_indices" / str(part.uuid) for index in dataset.describe_indices() for part in index.segments]
+    files += [file for part in parts for file in part.iterdir()]
+    numbers = (dataset.version, 2**64 - 1 - dataset.version)
+    files += [file for number in numbers if (file := table / "_versions" / f"{number}.manifest").exists()]
+    for path in [*files, *{file.parent for file in files}, table / "_indices", table]:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def index_vectors(dataset: Any, *, anew: bool = False) -> None:  # noqa: ANN401 - pylance ships no types
@@ -98,7 +128,7 @@ class Folding:
             if self._child is None or not self._child.alive:
                 self.close()
                 self._child = Child("anchord.adapters.lance_fold", (), os.environ, (self.lock,))
-            answer = self._child.answer(_FOLD_S, msgspec.to_builtins(order))
+            answer = self._child.answer(FOLD_S, msgspec.to_builtins(order))
         except ChildError as error:
             self.close()
             return [f"the process that folds the table {error}"]

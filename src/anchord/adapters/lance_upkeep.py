@@ -6,7 +6,7 @@ Facts (measured, lance 13):
 - Files of a table are never changed once they are written, so a clone can share them by hard links. A folder can be renamed: a
   reader's handle goes on with what stands there then.
 - A local commit is not synced to the disk. After a power loss the newest manifest can be empty: moved away, the version before
-  it opens. Clean-up on a damaged table deletes the good older versions, so the newest is read first, whole.
+  it opens. Clean-up on a damaged table deletes the good older versions, so the newest is read first, whole, and flushed.
 - Deleted rows stay in data files, and their words in the index, until both are rewritten.
 
 Upkeep is the writer's, between two commits. Only local tables can be cloned, swapped and recovered.
@@ -27,9 +27,10 @@ from anchord.adapters.lance_fold import FRAGMENT_ROWS, TROUBLE, Order, fold, ind
 from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)
-_MANY_VERSIONS = 400
-_KEPT_OF_MANY = timedelta(seconds=20)
-"""Every commit lists all versions: in a long rush of saves they would make it slower and slower."""
+_MANY_VERSIONS = 100
+_KEPT_OF_MANY = timedelta(seconds=5)
+"""Every commit lists all versions, and each version all fragments and parts: in a long rush of saves they would make it slower
+and slower, and take more room than the rows. A reader whose version is gone opens the newest; a power loss finds that whole."""
 _MANIFESTS_TRIED = 8
 MERGE_EVERY = 10
 """Passes."""
@@ -50,8 +51,13 @@ def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list
         return [f"the table cannot be read: {words(error)}"]
     kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
     problems = fold(Order(dataset=store.dataset, merge=_merged(passes, stats.rows), kept_s=kept, drop=readable))
-    store.refresh()
+    store.refresh(anew=merges(passes))
     return problems if readable else ["the table cannot be read as a whole", *problems]
+
+
+def merges(passes: int) -> bool:
+    """Whether parts of the indices become one at a pass: what is kept in memory of them is of no use then."""
+    return bool(passes) and passes % MERGE_EVERY == 0
 
 
 def _merged(passes: int, rows: int) -> int:
@@ -60,7 +66,7 @@ def _merged(passes: int, rows: int) -> int:
     Each pass adds a part; every tenth makes one of the last ten, every hundredth one of all. Where that is soon done, every
     tenth makes one of all.
     """
-    if not passes or passes % MERGE_EVERY:
+    if not merges(passes):
         return 0
     return _ALL_PARTS if rows < _SOON_DONE_ROWS or passes % MERGE_EVERY**2 == 0 else MERGE_EVERY
 

@@ -51,6 +51,13 @@ class VanishedVectors:
         except sqlite3.Error:
             self._start_anew()
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        try:
+            self._db.execute("DELETE FROM vectors")
+        except sqlite3.Error:
+            self._start_anew()
+
     def flush(self) -> None:
         """Leave nothing of what was dropped in the file."""
         try:

@@ -13,13 +13,27 @@ from contextlib import suppress
 
 from typer.exceptions import Abort, TyperException
 
-from anchord.cli import agents, chunks, evaluate, export, index, lifecycle, manual, mending, questions, roots, talks
+from anchord.cli import (
+    agents,
+    chunks,
+    evaluate,
+    export,
+    health,
+    index,
+    lifecycle,
+    manual,
+    mending,
+    questions,
+    roots,
+    service,
+    talks,
+)
 from anchord.cli.frame import app, warn
 from anchord.errors import AnchordError
 
 __all__ = ["app", "main"]
 
-COMMANDS = (lifecycle, roots, index, mending, questions, chunks, talks, agents, evaluate, export, manual)
+COMMANDS = (lifecycle, roots, index, mending, questions, chunks, talks, agents, evaluate, export, service, health, manual)
 """The modules that hold the commands; importing them registers these."""
 
 _INTERRUPTED = 130

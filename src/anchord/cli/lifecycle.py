@@ -6,13 +6,15 @@ import logging
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
+from types import TracebackType
 from typing import Annotated
 
 import typer
 
 from anchord.adapters.lock import lock_holder
-from anchord.asking import connect
+from anchord.asking import await_end, connect
 from anchord.cli.frame import app, ask, configuration, places, say
 from anchord.config import root_config
 from anchord.errors import AlreadyRunningError, AnchordError
@@ -20,7 +22,7 @@ from anchord.places import Places
 from anchord.roots import existing_folder
 
 _START_S = 90.0
-_STOP_S = 60.0
+_CAUSES = 5
 _LOG_BYTES = 10_000_000
 
 Paths = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help="Folders besides the configured roots.")]
@@ -102,12 +104,23 @@ def log_to_stderr(level: int = logging.INFO) -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
+            structlog.processors.ExceptionRenderer(_where_it_broke),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def _where_it_broke(exc_info: tuple[type[BaseException], BaseException, TracebackType | None]) -> str:
+    """Return an exception's kind and where it came from. Not its words: those of a library may quote what it was given."""
+    kind, error, trace = exc_info
+    frames = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(trace)]
+    causes: list[str] = []
+    while (cause := error.__cause__ or error.__context__) is not None and len(causes) < _CAUSES:
+        causes.append(type(cause).__name__)
+        error = cause
+    return "\n".join([kind.__name__ + "".join(f" from {cause}" for cause in causes), *frames])
 
 
 def _checked(of: Places, paths: list[str] | None, kind: str) -> list[str]:
@@ -125,13 +138,8 @@ def _stop(of: Places) -> None:
         return
     with client:
         pid = client.call("shutdown")["pid"]
-    deadline = time.monotonic() + _STOP_S
-    while time.monotonic() < deadline:
-        if lock_holder(of.lock) != pid:
-            say("anchord has stopped")
-            return
-        time.sleep(0.02)
-    raise AnchordError(f"process {pid} did not end within {_STOP_S:.0f} s", f"`kill -9 {pid}` is safe: nothing is lost by it")
+    await_end(of, pid)
+    say("anchord has stopped")
 
 
 def _start_failed(log: Path, begin: int, process: subprocess.Popen[bytes]) -> AnchordError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from anchord.chunkers import VERSION
 from anchord.chunkers.layout import Limits
@@ -33,6 +34,30 @@ class Plans:
         return self.roots.get(root, self.general)[kind]
 
 
+class Poison(Protocol):
+    """Who remembers which contents ended the process while they were parsed."""
+
+    def enter(self, content: str) -> bool:
+        """Begin to parse a content, by its digest; False when that must not be."""
+
+    def leave(self) -> None:
+        """End it."""
+
+
+class NoPoison:
+    """Whatever is parsed is harmless."""
+
+    def enter(self, content: str) -> bool:  # noqa: ARG002 - the answer is the same for all
+        """Say yes."""
+        return True
+
+    def leave(self) -> None:
+        """Do nothing."""
+
+
+_HARMLESS = NoPoison()
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Plans of the chunker and identity of the model; `digest` names what the rows of a root depend on."""
@@ -44,6 +69,7 @@ class Recipe:
     """Identity of the tokenizer, of the grammars that code is cut by, and of the library that ends sentences."""
     of_roots: dict[str, str] = field(default_factory=dict)
     """Name of a root -> what its rows depend on besides: who reads its conversations."""
+    poison: Poison = field(default=_HARMLESS, compare=False)
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def digest(self, root: str = "") -> str:

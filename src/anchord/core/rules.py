@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
+from anchord.core.brackets import plain
 from anchord.model import Root, Verdict, printable
 from anchord.sources import kind_of
 from anchord.sources.conversations import HIDDEN, NOISE_FOLDERS, may_carry
@@ -87,6 +88,7 @@ _DENIED_LINES = (
     "logins.json",
     "key4.db",
 )
+_FEW_STARS = 5
 _GENERATED_LINES = (
     "*.min.js",
     "*.min.css",
@@ -99,16 +101,19 @@ _GENERATED_LINES = (
     "*_pb2.py",
     "*.ipynb_checkpoints/",
 )
-_DENIED, _GENERATED = GitIgnoreSpec.from_lines(_DENIED_LINES), GitIgnoreSpec.from_lines(_GENERATED_LINES)
+_DENIED = GitIgnoreSpec.from_lines(map(str.lower, _DENIED_LINES))
+"""Of paths in lower case: a key is one however its name is written."""
+_GENERATED = GitIgnoreSpec.from_lines(_GENERATED_LINES)
 _MAYBE_DENIED, _MAYBE_GENERATED = (
-    re.compile("|".join(fnmatch.translate(line.rstrip("/")) for line in lines)) for lines in (_DENIED_LINES, _GENERATED_LINES)
+    re.compile("|".join(fnmatch.translate(line.rstrip("/")) for line in lines), re.IGNORECASE)
+    for lines in (_DENIED_LINES, _GENERATED_LINES)
 )
 """Match the names that the lists could be about: for all others that is the end of it."""
 _SPECIAL_LINES = [
     line for line in (*_DENIED_LINES, *_GENERATED_LINES) if "*" in line[1:] or line[:2] != "*." or kind_of(f"a{line[1:]}")
 ]
-_SPECIAL_NAMES = frozenset(line for line in _SPECIAL_LINES if "*" not in line)
-_SPECIAL = re.compile("|".join((r"\.", *(fnmatch.translate(line) for line in _SPECIAL_LINES if "*" in line))))
+_SPECIAL_NAMES = frozenset(line.lower() for line in _SPECIAL_LINES if "*" not in line)
+_SPECIAL = re.compile("|".join((r"\.", *(fnmatch.translate(line) for line in _SPECIAL_LINES if "*" in line))), re.IGNORECASE)
 """Both lists and what is hidden, as far as they can be about a file of a known kind: asked for every file of a walk."""
 
 
@@ -213,7 +218,7 @@ class Scope:
                     return Verdict(included=False, reason=f"ignored by {printable(spoken[1])}")
                 break
         maybe = self.root.include or _MAYBE_DENIED.match(name)  # A named file lets in the denied folder around it.
-        if maybe and _DENIED.check_file(path).include and not self._is_named(path):
+        if maybe and _DENIED.check_file(path.lower()).include and not self._is_named(path):
             return Verdict(included=False, reason="on the deny list of keys and credentials; `include` may name the file")
         return None
 
@@ -246,7 +251,7 @@ _BY_KIND: Mapping[str | None, Verdict] = {
 
 
 def _is_special(name: str) -> bool:
-    return name in _SPECIAL_NAMES or bool(_SPECIAL.match(name))
+    return name.lower() in _SPECIAL_NAMES or bool(_SPECIAL.match(name))
 
 
 def _in_conversations(name: str, path: str, *, is_folder: bool) -> Verdict:
@@ -300,11 +305,33 @@ def _any_of(patterns: Sequence[GitIgnoreSpecPattern], *, on_names: bool) -> re.P
 
 
 def _pattern(line: str) -> GitIgnoreSpecPattern | None:
+    simple = plain(_with_few_stars(line))
+    if simple is None:
+        return None
     try:
-        made = GitIgnoreSpecPattern(line)
-    except ValueError:
+        made = GitIgnoreSpecPattern(simple)
+    except (ValueError, re.error):
         return None
     return None if made.include is None else made
+
+
+def _with_few_stars(line: str) -> str:
+    """Return a pattern that can be asked in no time: each star may stand for anything, and twelve of them for minutes.
+
+    A run of stars is one to git, or two where it is all of a name. Of a name with more than five, what stands between the outer
+    ones is left out: that ignores more, and never less. A line that lets in again must not let in more: it goes.
+    """
+    sign, bare = ("!", line[1:]) if line.startswith("!") else ("", line)
+    names = []
+    for name in bare.split("/"):
+        if re.fullmatch(r"\*{2,}\s*", name):
+            names.append("**")
+            continue
+        parts = re.split(r"(?<!\\)\*+", name)
+        if len(parts) - 1 > _FEW_STARS and sign:
+            return ""
+        names.append("*".join(parts if len(parts) - 1 <= _FEW_STARS else [*parts[:3], *parts[-3:]]))
+    return sign + "/".join(names)
 
 
 def _is_about(pattern: GitIgnoreSpecPattern, path: str) -> bool:

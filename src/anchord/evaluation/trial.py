@@ -20,7 +20,7 @@ from anchord.model import Hit, Origin, Row, Spot, Vector
 from anchord.ports import Embedder
 from anchord.rows import Made, make_rows
 from anchord.search import Question as Search
-from anchord.search import find
+from anchord.search import Ways, find
 
 FORMS = ("content", "heading", "path")
 """What is embedded: the text alone, with its nearest heading, with its whole header path."""
@@ -126,7 +126,7 @@ class Bench:
         for number, question in enumerate(self.questions):
             self.progress(number, len(self.questions), f"asking {variant.name}")
             search = Search(question.text, variant.mode, vector_share=variant.share)
-            hits, _ = find(search, Wording(question.text), table.store, self.embedder, table.spots_of)
+            hits, _ = find(search, Wording(question.text), Ways(table.store, self.embedder), table.spots_of)
             results = list(self._results(hits, question, table.rows))
             found.setdefault(question.kind, []).append(score(results, self._wanted(question, table)))
         return {kind: mean(scores) for kind, scores in found.items()}

@@ -11,6 +11,7 @@ import os
 import select
 import socket
 import struct
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ Method = Callable[[dict[str, Any]], Awaitable[object]]
 
 _MAX_CLIENTS = 32
 _HALF_LINE_S = 5.0
+_IDLE_S = 6.0
+"""Only where all places are taken, one that was idle for so long is given away."""
 _PROGRESS_S = 0.25
 _BACKLOG = 128
 
@@ -47,17 +50,31 @@ _BACKLOG = 128
 class Server:
     """Serves methods on a socket."""
 
-    def __init__(self, path: Path, methods: Mapping[str, Method], progress: Callable[[], dict[str, Any]]) -> None:
-        """Prepare; `progress` gives what `subscribe` streams."""
+    def __init__(
+        self,
+        path: Path,
+        methods: Mapping[str, Method],
+        progress: Callable[[], dict[str, Any]],
+        inherited: socket.socket | None = None,
+    ) -> None:
+        """Prepare; `progress` gives what `subscribe` streams. An `inherited` socket is another's, and stays."""
         self._path = path
         self._methods = methods
         self._progress = progress
+        self._inherited = inherited
         self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._waits: dict[asyncio.StreamWriter, float] = {}
+        """Clients that are waited for, to say something or to read what they asked for; since when."""
         self._server: asyncio.AbstractServer | None = None
         self._closing = False
 
     async def start(self) -> None:
         """Listen. Between bind and chmod the folder, which is 0700, keeps others out."""
+        self._server = await asyncio.start_unix_server(
+            self._connected, sock=self._inherited or self._listening(), limit=MAX_LINE
+        )
+
+    def _listening(self) -> socket.socket:
         self._path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -67,7 +84,7 @@ class Server:
         except OSError:
             listener.close()
             raise
-        self._server = await asyncio.start_unix_server(self._connected, sock=listener, limit=MAX_LINE)
+        return listener
 
     async def close(self) -> None:
         """Stop listening, drop the clients, remove the socket."""
@@ -81,7 +98,8 @@ class Server:
         await asyncio.gather(*clients, return_exceptions=True)
         for writer in clients.values():
             writer.transport.abort()  # `close` would wait for a client that does not read.
-        self._path.unlink(missing_ok=True)
+        if self._inherited is None:
+            self._path.unlink(missing_ok=True)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Take a client in. No coroutine: until one runs, `close` would not know of the client."""
@@ -90,6 +108,8 @@ class Server:
             return
         if len(self._clients) >= _MAX_CLIENTS:
             self._drop_the_gone()
+        if len(self._clients) >= _MAX_CLIENTS:
+            self._drop_the_idlest()
         full = len(self._clients) >= _MAX_CLIENTS
         task = asyncio.get_running_loop().create_task(self._talk(reader, writer, full=full))
         self._clients[task] = writer
@@ -98,16 +118,41 @@ class Server:
     def _drop(self, task: asyncio.Task[None]) -> None:
         writer = self._clients.pop(task, None)
         if writer:
+            self._waits.pop(writer, None)
             writer.close()
 
     def _drop_the_gone(self) -> None:
         """Drop clients that hung up while their call went on. One that only ended its sending still reads its answer."""
         for task, writer in list(self._clients.items()):
-            poll = select.poll()
-            poll.register(writer.get_extra_info("socket").fileno(), 0)
-            if poll.poll(0):
+            descriptor, poll = writer.get_extra_info("socket").fileno(), select.poll()
+            if descriptor >= 0:  # One that was just closed has none.
+                poll.register(descriptor, 0)
+            if descriptor < 0 or poll.poll(0):
                 task.cancel()
                 self._drop(task)
+
+    def _drop_the_idlest(self) -> None:
+        """Make room: the client goes that has said nothing, or read nothing, for longest. One whose call is at work stays."""
+        idle = {task: self._waits[writer] for task, writer in self._clients.items() if writer in self._waits}
+        task = min(idle, key=lambda each: idle[each], default=None)
+        if task and time.monotonic() - idle[task] >= _IDLE_S:
+            writer = self._clients[task]
+            task.cancel()
+            self._drop(task)
+            writer.transport.abort()  # What it did not read is not worth a wait.
+
+    async def _read_first(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        """Wait until the client says something."""
+        self._waits[writer] = time.monotonic()
+        first = await reader.read(1)
+        self._waits.pop(writer, None)
+        return first
+
+    async def _sent(self, writer: asyncio.StreamWriter) -> None:
+        """Wait until the client has read enough of what it asked for."""
+        self._waits[writer] = time.monotonic()
+        await writer.drain()
+        self._waits.pop(writer, None)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, full: bool) -> None:
         try:
@@ -122,7 +167,7 @@ class Server:
             pass  # The client went away or fell silent in the middle of a line; there is nobody to tell.
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while first := await reader.read(1):
+        while first := await self._read_first(reader, writer):
             try:
                 # Not `wait_for`: before Python 3.12 it can swallow a cancellation, and `close` would wait for ever.
                 async with asyncio.timeout(_HALF_LINE_S):
@@ -146,7 +191,7 @@ class Server:
                 await self._stream(request, writer)
             else:
                 writer.write(await self._answer(request))
-        await writer.drain()
+        await self._sent(writer)
 
     async def _answer(self, request: Request) -> bytes:
         method = self._methods.get(request.method)
@@ -170,7 +215,7 @@ class Server:
         while more:
             line, more = self._progress_line(request)
             writer.write(line)
-            await writer.drain()
+            await self._sent(writer)
             await asyncio.sleep(_PROGRESS_S)
 
     def _progress_line(self, request: Request) -> tuple[bytes, bool]:

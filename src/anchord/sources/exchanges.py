@@ -39,19 +39,22 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
     """Make exchanges; what else is told passes through. `first_number`: of the first exchange of the first session."""
     session, number = "", first_number
     current: _Open | None = None
+    left: list[Superseded] = []
     for event in events:
         if isinstance(event, Head):
             head = Head(*(clean(each) for each in (event.session, event.title, event.project, event.parent, event.updated)))
             if session and head.session != session:
-                yield from _closed(session, current)
+                yield from _ended(session, current, left)
                 number = number if current is None else 0  # Before anything was said it was only named otherwise.
                 current = None
             session = head.session
             yield head
         elif isinstance(event, Superseded):
-            yield Superseded(frozenset(map(clean, event.ids)))
+            left.append(Superseded(frozenset(map(clean, event.ids))))
+            if current is None:
+                yield left.pop()
         elif isinstance(event, Unknown):
-            yield Unknown(clean(event.kind)[:_KIND_CHARS])
+            yield Unknown(clean(event.told)[:_KIND_CHARS])
         elif not isinstance(event, Turn):
             yield event
         elif event.role is Role.SUMMARY:
@@ -60,14 +63,21 @@ def exchanges(events: Iterable[Event], first_number: int = 0) -> Iterator[Told]:
                 place = current.number if current else number
                 yield Exchange(session, clean(event.id), place, "", text, kind="summary", at=event.at, offset=event.offset)
         elif event.role is Role.QUESTION or current is None:
-            yield from _closed(session, current)
+            yield from _ended(session, current, left)
             current = _Open(event if event.role is Role.QUESTION else None, number, event.offset)
             number += 1
             if event.role is not Role.QUESTION:
                 _take(current, event)
         else:
             _take(current, event)
+    yield from _ended(session, current, left)
+
+
+def _ended(session: str, current: _Open | None, left: list[Superseded]) -> Iterator[Told]:
+    """Tell of an exchange, and then what was left: it can be among that."""
     yield from _closed(session, current)
+    yield from left
+    left.clear()
 
 
 def _take(current: _Open, turn: Turn) -> None:

@@ -28,7 +28,7 @@ from detect_secrets.plugins.square_oauth import SquareOAuthDetector
 from detect_secrets.plugins.stripe import StripeDetector
 from detect_secrets.plugins.telegram_token import TelegramBotTokenDetector
 
-_OWN_VERSION = "1"
+_OWN_VERSION = "2"
 """Raise it with any change of the rules below: conversations are then read again."""
 
 _PLUGINS = {
@@ -56,7 +56,7 @@ _OWN = {
     "jwt": [r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"],
     "password-in-url": [r"://[^:/?#\s\"'<>@]+:(?P<secret>[^/?#\s\"'<>@]{3,})@"],
     "authorization": [r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+(?P<secret>[A-Za-z0-9._~+/=-]{12,})"],
-    "assigned": [rf"(?i)\b[\w.-]*{_NAME}[\"']?\s*(?:=|:|=>)\s*[\"'](?P<secret>[^\s\"'$<{{][^\s\"'<>]{{7,}})[\"']",
+    "assigned": [rf"(?i)\b[\w.-]{{0,64}}{_NAME}[\"']?\s*(?:=|:|=>)\s*[\"'](?P<secret>[^\s\"'$<{{][^\s\"'<>]{{7,}})[\"']",
                  r"\b[A-Z0-9_]*(?:API_KEY|SECRET|TOKEN|PASSWORD|PASSWD)\b\s*=\s*(?P<secret>[A-Za-z0-9_+/.~-]{16,}={0,2})"],
 }  # fmt: skip
 _MAYBE = re.compile(
@@ -88,7 +88,16 @@ class Redactor:
         self._rules: list[tuple[str, re.Pattern[str]]] = [*own, *theirs]
 
     def redact(self, text: str) -> Redacted:
-        """Return a text with `[REDACTED:kind]` in the place of each secret. Doing so twice changes nothing more."""
+        """Return a text with `[REDACTED:kind]` in the place of each secret. Doing so twice changes nothing more.
+
+        What is taken out can be the border that a token right beside it lacked: so it is done until nothing more is found.
+        """
+        once = self._redacted(text)
+        while more := (again := self._redacted(once.text)).kinds:
+            once = Redacted(again.text, once.kinds + more)
+        return once
+
+    def _redacted(self, text: str) -> Redacted:
         kinds: Counter[str] = Counter()
         if not _MAYBE.search(text):
             return Redacted(text, kinds)
@@ -107,8 +116,13 @@ class Redactor:
         for kind, rule in self._rules:
             for found in rule.finditer(text):
                 start, end = _secret(found)
-                if start < end and not text.startswith("[REDACTED:", start):
+                if start < end and not _is_redacted(text, found.start(), start):
                     yield start, end, kind
+
+
+def _is_redacted(text: str, first: int, start: int) -> bool:
+    """Whether what a rule found is, or is part of, the mark of what was taken out before."""
+    return text.startswith("[REDACTED:", start) or "[REDACTED:" in text[first:start]
 
 
 def _secret(found: re.Match[str]) -> tuple[int, int]:

@@ -86,7 +86,7 @@ def _placed(state: _State, key: str, chunk: Record) -> Iterator[Unknown]:
         _answered(state, key, chunk)
     else:
         kind = text(chunk.get("role"))
-        yield Unknown(f"role {kind}" if kind else "chunk without a role")
+        yield Unknown("role", str(kind)) if kind else Unknown("chunk without a role")
 
 
 def _asked(state: _State, key: str, chunk: Record) -> None:

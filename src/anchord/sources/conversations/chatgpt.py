@@ -111,7 +111,7 @@ def _turn(key: str, message: Record) -> Turn | Unknown | None:
         names = [text(table(each).get("name")) or "attachment" for each in items(about.get("attachments"))]
         said = " ".join(f"[{name}]" for name in names)
     if not said.strip():
-        return None if kind in _PROSE else Unknown(f"content {kind}")
+        return None if kind in _PROSE else Unknown("content", str(kind))
     who = Role.QUESTION if role == "user" else Role.ANSWER
     return Turn(key, who, said, at=time_of(message.get("create_time")), model=text(about.get("model_slug")))
 

@@ -65,13 +65,13 @@ def _message(message: Record, number: int, model: str, *, superseded: bool) -> I
     uuid, at = text(message.get("uuid")) or f"message-{number}", time_of(message.get("created_at"))
     sender = text(message.get("sender"))
     if sender not in ("human", "assistant"):
-        yield Unknown(f"sender {sender}")
+        yield Unknown("sender", str(sender))
         return
     role = Role.QUESTION if sender == "human" else Role.ANSWER
     blocks = [table(block) for block in items(message.get("content"))]
     for kind in (text(block.get("type")) for block in blocks):
         if kind not in _KINDS:
-            yield Unknown(f"block {kind}")
+            yield Unknown("block", str(kind))
     said = block_texts(blocks, "text") or _flat(text(message.get("text")), role)
     calls = tuple(tool_line(text(b.get("name")), b.get("input")) for b in blocks if b.get("type") == "tool_use")
     attached = [table(each) for each in items(message.get("attachments"))]

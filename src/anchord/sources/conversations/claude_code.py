@@ -40,7 +40,7 @@ _NOISE = Noise(
     [("[Request interrupted by user", "]"), ("[Image: ", "]"), "Caveat: The messages below", "Base directory for this skill:",
      "This session is being continued from a previous conversation"],
 )  # fmt: skip
-_ARGUMENTS = re.compile(r"<command-name>([^<]*)</command-name>.*?<command-args>([^<]*)</command-args>(.*)", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-name>([^<]*)</command-name>.{0,2000}?<command-args>([^<]*)</command-args>(.*)", re.DOTALL)
 
 
 def recognises(head: bytes, path: str) -> bool:
@@ -87,6 +87,8 @@ class _State:
     told_in: str = ""
     told: str = ""
     resumed: bool = False
+    begun: bool = False
+    """Whether a record was read: the first one after a start follows what was before it."""
 
 
 def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
@@ -111,8 +113,9 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
     message = text(table(record.get("message")).get("id"))
     if again and not (kind == "assistant" and message and message == state.message):
         return
-    if state.resumed and state.seen and uuid and parent not in state.seen and not record.get("isSidechain"):
+    if state.resumed and state.begun and uuid and parent not in state.seen and not record.get("isSidechain"):
         yield Earlier()  # It follows what was before the start, or nothing at all, as a history that is told again.
+    state.begun = True
     if uuid:
         state.seen.add(uuid)
         state.origin[uuid] = state.origin.get(parent, "")
@@ -131,7 +134,7 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
     elif kind in _TITLES:
         yield Head(state.session, title=text(record.get(_TITLES[kind])))
     elif kind not in _QUIET and not record.get("isSidechain"):
-        yield Unknown(kind or "record without a type")
+        yield Unknown("", kind) if kind else Unknown("record without a type")
 
 
 def _heading(state: _State, record: Record) -> Iterator[Head]:

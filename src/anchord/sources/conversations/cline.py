@@ -95,7 +95,7 @@ def _told(state: _State, number: int, message: Record) -> Iterator[Event]:
     elif kind in _QUIET:
         yield from _project(state, kind, said)
     else:
-        yield Unknown(f"message {kind}" if kind else "message without a kind")
+        yield Unknown("message", str(kind)) if kind else Unknown("message without a kind")
 
 
 def _key(state: _State, number: int, given: object) -> str:

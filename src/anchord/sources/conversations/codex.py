@@ -91,9 +91,12 @@ def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
     """Tell of a session, from a byte on."""
     name = carrier.path.rpartition("/")[2].removesuffix(".zst").removesuffix(".jsonl")
     state = _State(name[-36:] if name.startswith("rollout-") and len(name) > 44 else name)
-    state.resumed = start > 0
-    state.events = _events(carrier, start)
+    state.resumed = state.named = start > 0  # What names the file comes first of all.
+    first = _events(carrier)
+    state.events = frozenset(first)
     yield Head(state.session)
+    if start and any(offset >= start for offset in first.values()):
+        yield Earlier()  # What was told before the start by another way is told anew.
     for line in carrier.lines(start):
         record = _record(line)
         if record is not None:
@@ -112,16 +115,16 @@ def _record(line: Line) -> Record | None:
     return record
 
 
-def _events(carrier: Carrier, start: int) -> frozenset[str]:
-    """Return which kinds of messages are among the events; known before the first is told."""
-    found: set[str] = set()
-    for line in carrier.lines(start):
-        for kind in _MESSAGES - found:
+def _events(carrier: Carrier) -> dict[str, int]:
+    """Return which kinds of messages are among the events, and where first; known before the first is told."""
+    found: dict[str, int] = {}
+    for line in carrier.lines():
+        for kind in _MESSAGES - found.keys():
             if f'"{kind}"'.encode() in line.data and table((_record(line) or {}).get("payload")).get("type") == kind:
-                found.add(kind)
+                found[kind] = line.offset
         if len(found) == len(_MESSAGES):
             break
-    return frozenset(found)
+    return found
 
 
 def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
@@ -142,7 +145,7 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
     elif kind == "compacted":
         yield Turn(f"at-{offset}", Role.SUMMARY, text(payload.get("message")), at=at, offset=offset)
     elif kind not in _QUIET and not kind.startswith("inter_agent_communication"):
-        yield Unknown(kind or "record without a type")
+        yield Unknown("", kind) if kind else Unknown("record without a type")
 
 
 def _meta(state: _State, payload: Record) -> Iterator[Event]:
@@ -174,7 +177,7 @@ def _event(state: _State, offset: int, payload: Record, at: str) -> Iterator[Eve
     elif kind == "thread_name_updated":
         yield Head(state.session, title=text(payload.get("thread_name")))
     elif kind not in _EVENTS:
-        yield Unknown(f"event {kind}" if kind else "event without a type")
+        yield Unknown("event", str(kind)) if kind else Unknown("event without a type")
 
 
 def _item(state: _State, offset: int, payload: Record, at: str) -> Iterator[Event]:
@@ -194,7 +197,7 @@ def _item(state: _State, offset: int, payload: Record, at: str) -> Iterator[Even
         files = tuple(_patched(given)) if name == "apply_patch" else ()
         yield Turn(f"at-{offset}", Role.ANSWER, "", at=at, tools=(tool_line(name, given),), files=files, offset=offset)
     elif kind not in _ITEMS:
-        yield Unknown(f"item {kind}" if kind else "item without a type")
+        yield Unknown("item", str(kind)) if kind else Unknown("item without a type")
 
 
 def _announce(state: _State, offset: int, payload: Record) -> None:

@@ -60,7 +60,7 @@ def _told(session: str, record: Record) -> Iterator[Event]:
         elif role == "assistant":
             yield from _answer(key, item, message, text(record.get("chatModelTitle")))
         elif role not in _SILENT:
-            yield Unknown(f"role {role}" if role else "item without a message")
+            yield Unknown("role", str(role)) if role else Unknown("item without a message")
 
 
 def _question(key: str, item: Record, message: Record) -> Iterator[Turn]:

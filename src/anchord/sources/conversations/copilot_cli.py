@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from anchord.conversation import Carrier, Event, Head, Role, Superseded, Turn, Unknown
+from anchord.conversation import Carrier, Earlier, Event, Head, Role, Superseded, Turn, Unknown
 from anchord.sources.conversations.noise import Noise
 from anchord.sources.conversations.records import (
     Record,
@@ -45,6 +45,8 @@ _QUIET = words(
 _MODELS = words("session.start session.resume session.model_change tool.execution_complete")
 _UNTYPED = ("skill", "agent", "autopilot", "system", "schedule")
 """Beginnings of the sources of users' messages that no person typed: `skill-pdf`."""
+_MODEL = b'odel"'
+"""Stands in every line that says which model it is."""
 _CHANGING = frozenset({"edit", "create", "write"})
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _NOISE = Noise(["current_datetime", "reminder", "system_reminder", "system_notification"], [])
@@ -76,11 +78,12 @@ class _State:
     place: dict[str, int] = field(default_factory=dict)
     """Event -> how many questions came before it."""
     gone: set[str] = field(default_factory=set)
+    resumed: bool = False
 
 
 def read(carrier: Carrier, start: int = 0) -> Iterator[Event]:
     """Tell of a session, from a byte on."""
-    state = _State(_named(carrier))
+    state = _State(_named(carrier), model=_model_before(carrier, start), resumed=start > 0)
     yield Head(state.session)
     for found in records(carrier.lines(start)):
         if isinstance(found, Unknown):
@@ -99,6 +102,19 @@ def _named(carrier: Carrier) -> str:
     name = name.removesuffix(".jsonl")
     by_path = folder.rpartition("/")[2] or name if name == "events" else name
     return text(given.get("sessionId")) or text(given.get("session_id")) or by_path
+
+
+def _model_before(carrier: Carrier, start: int) -> str:
+    """Return the model that was in use at a byte: most answers do not name theirs."""
+    state = _State("")
+    for found in records(line for line in carrier.lines() if _MODEL in line.data) if start else ():
+        if isinstance(found, Unknown):
+            continue
+        if found[0] >= start:
+            break
+        for _ in _told(state, *found):
+            pass  # Only what it leaves behind is wanted.
+    return state.model
 
 
 def _data(record: Record) -> Record:
@@ -121,13 +137,15 @@ def _told(state: _State, offset: int, record: Record) -> Iterator[Event]:
         line = tool_line(text(data.get("toolName")), data.get("arguments"))
         yield Turn(key, Role.ANSWER, "", at=time_of(record.get("timestamp")), tools=(line,), offset=offset)
     elif kind == "session.snapshot_rewind":
+        if state.resumed and text(data.get("upToEventId")) not in state.place:
+            yield Earlier()  # It goes back beyond the start.
         place = state.place.get(text(data.get("upToEventId")), len(state.asked))
         state.gone.update(state.asked[place:])
         del state.asked[place:]
     elif kind in _QUIET or kind.partition(".")[0] in _NAMESPACES:
         yield from _about(state, kind, record)
     else:
-        yield Unknown(kind or "event without a type")
+        yield Unknown("", kind) if kind else Unknown("event without a type")
 
 
 def _first(data: Record, keys: tuple[str, ...]) -> str:

@@ -98,7 +98,7 @@ class _Bubbles:
         kind = bubble.get("type", header.get("type"))
         role = _ROLES.get(kind) if isinstance(kind, int | str) else None
         if role is None:
-            yield Unknown(f"bubble {kind}" if isinstance(kind, int | str) else "bubble without a type")
+            yield Unknown("bubble", str(kind)) if isinstance(kind, int | str) else Unknown("bubble without a type")
             return
         uris = (_folder(text(uri)) for uri in items(bubble.get("workspaceUris")))
         self.project = self.project or text(bubble.get("workspaceProjectDir")) or next(uris, "")

@@ -90,13 +90,14 @@ def _messages(carrier: Carrier) -> Iterator[Turn | Unknown]:
             except RecursionError:
                 yield Unknown("message beyond measure")
         elif role not in _QUIET_ROLES and record.get("type") != "turn_ended":
-            yield Unknown(role or text(record.get("type")) or "record without a role")
+            name = role or text(record.get("type"))
+            yield Unknown("", name) if name else Unknown("record without a role")
 
 
 def _message(offset: int, role: Role, content: object) -> Iterator[Turn | Unknown]:
     blocks = [table(block) for block in ([{"type": "text", "text": content}] if isinstance(content, str) else items(content))]
     kinds = [text(block.get("type")) for block in blocks]
-    yield from (Unknown(f"block {kind}") for kind in kinds if kind not in _BLOCKS)
+    yield from (Unknown("block", str(kind)) for kind in kinds if kind not in _BLOCKS)
     texts = [text(block.get("text")) for block in blocks if block.get("type") == "text"]
     if role is Role.QUESTION:
         said = [part for part in map(typed, texts) if part]

@@ -143,7 +143,7 @@ def _take(into: _Thread, messages: Sequence[object]) -> Iterator[Unknown]:
         elif kind in _QUIET:
             into.take(name, None)
         else:
-            yield Unknown(f"message {kind}" if kind else "message without a type")
+            yield Unknown("message", str(kind)) if kind else Unknown("message without a type")
 
 
 def _turn(name: str, role: Role, message: Record) -> Turn | None:

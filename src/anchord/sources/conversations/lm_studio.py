@@ -58,7 +58,7 @@ def _told(messages: list[object]) -> Iterator[Event]:
                 yield from _unknown(version)
                 turns[key] = list(_turn(key, _ROLES[role], version))
             elif role not in _SILENT:
-                yield Unknown(f"role {role}" if role else "version without a role")
+                yield Unknown("role", str(role)) if role else Unknown("version without a role")
         if versions:
             last = f"message-{number}"
         else:
@@ -97,4 +97,4 @@ def _unknown(version: Record) -> Iterator[Unknown]:
     for step in map(table, items(version.get("steps"))):
         kind = text(step.get("type"))
         if kind != "contentBlock" and kind not in _STEPS:
-            yield Unknown(f"step {kind}" if kind else "step without a type")
+            yield Unknown("step", str(kind)) if kind else Unknown("step without a type")

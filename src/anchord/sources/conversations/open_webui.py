@@ -69,7 +69,7 @@ def told(exported: Record, chat: Record) -> Iterator[Event]:
         if role in _ROLES:
             turns[key] = list(_turns(key, _ROLES[role], message))
         elif role not in _SILENT:
-            yield Unknown(f"role {role}" if role else "message without a role")
+            yield Unknown("role", str(role)) if role else Unknown("message without a role")
     yield from branches.told(above, turns, leaf)
 
 

@@ -130,7 +130,7 @@ class _Parts:
         elif kind == "tool":
             yield from self._call(text(part.get("tool")), table(table(part.get("state")).get("input")))
         elif kind not in _QUIET:
-            yield Unknown(f"part {kind}" if kind else "part without a type")
+            yield Unknown("part", str(kind)) if kind else Unknown("part without a type")
 
     def _call(self, tool: str, given: Record) -> Iterator[Unknown]:
         try:
@@ -150,7 +150,7 @@ def _told(
         if role in _ROLES:
             turns[name] = tuple(_turn(name, _ROLES[role], table(message), parts.get(name, _Parts()), at))
         else:
-            yield Unknown(f"role {role}" if role else "broken message")
+            yield Unknown("role", str(role)) if role else Unknown("broken message")
     left = text(revert.get("messageID"))
     if left in above:
         last = left if revert.get("partID") else above[left]

@@ -96,7 +96,7 @@ def _entered(state: _State, offset: int, record: Record) -> Iterator[Unknown]:
     elif kind == "session_info":
         state.title = text(record.get("name")).strip() or state.title
     elif kind not in _QUIET:
-        yield Unknown(kind or "entry without a type")
+        yield Unknown("", kind) if kind else Unknown("entry without a type")
 
 
 def _said(state: _State, key: str, offset: int, record: Record) -> Iterator[Unknown]:
@@ -110,7 +110,7 @@ def _said(state: _State, key: str, offset: int, record: Record) -> Iterator[Unkn
         line = tool_line("bash", {"command": text(message.get("command"))})
         state.turns[key] = [Turn(key, Role.ANSWER, "", at=at, tools=(line,), offset=offset)]
     elif role not in _SILENT:
-        yield Unknown(f"role {role}" if role else "message without a role")
+        yield Unknown("role", str(role)) if role else Unknown("message without a role")
 
 
 def _asked(key: str, offset: int, message: Record, at: str) -> Iterator[Turn]:

@@ -137,10 +137,10 @@ def _told(records: list[Any] | None, day: str, names: Names) -> Iterator[_Messag
         record = table(value)
         kind, subtype = text(record.get("type")), text(record.get("subtype"))
         if kind != "message":
-            yield Unknown(f"type {kind}" if kind else "no message")
+            yield Unknown("type", str(kind)) if kind else Unknown("no message")
             continue
         if subtype not in _SAID and subtype not in _EVENTS and subtype:
-            yield Unknown(f"subtype {subtype}")  # What was typed in it is kept.
+            yield Unknown("subtype", str(subtype))  # What was typed in it is kept.
         said = readable(text(record.get("text")), names)
         if subtype in _EVENTS or not said.strip():
             continue

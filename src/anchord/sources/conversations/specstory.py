@@ -25,8 +25,6 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(:\d\d)?\s*(Z|[+-]\d\d:?\d\
 _MODEL = re.compile(r"\((?:model:? )?(?!mode |default\b)([^\s,()]+)")
 _SESSION = re.compile(r"<!-- .+? Session (\S+) (?:\(.*\) )?-->")
 _MESSAGE = re.compile(r"<!-- message-id: (\S*[^\s\d]\S*) -->")
-_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _HEADING = re.compile(r"#{1,2} (?!SpecStory$)(.+)")
 _DATED = re.compile(r"\s*(?:\([^()]*\d{4}[^()]*\)|\d{4}-\d\d-\d\d[ T][\d:]+\s*(?:Z|[+-]\d\d:?\d\d)?)$", re.ASCII)
 _NOISE = Noise(
@@ -79,10 +77,17 @@ def read(carrier: Carrier) -> Iterator[Event]:
 
 def _typed(said: str) -> str:
     """Return what was typed; of a slash command its arguments, if they are prose."""
-    name, given = _COMMAND.search(said), _ARGUMENTS.search(said)
-    if said.startswith("<command-") and name and given and len(given[1].split()) > 1:
-        return f"{name[1]} {given[1].strip()}"
+    name, given = _within(said, "command-name"), _within(said, "command-args")
+    if said.startswith("<command-") and name is not None and given is not None and len(given.split()) > 1:
+        return f"{name} {given}"
     return _NOISE.removed(said)
+
+
+def _within(said: str, tag: str) -> str | None:
+    """Return what stands in the first tag of a name; None where none ends. An expression would look from each that begins."""
+    first = said.find(f"<{tag}>")
+    last = said.find(f"</{tag}>", first)
+    return said[first + len(tag) + 2 : last].strip() if 0 <= first < last else None
 
 
 def _named(part: Part) -> tuple[str, Sequence[str | Hidden]]:

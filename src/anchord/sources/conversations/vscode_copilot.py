@@ -157,7 +157,7 @@ def _response(name: str, request: Record, *, superseded: bool) -> Iterator[Turn 
             said, calls, files, name = [], [], [], f"{name}~{text(part.get('resolveId'))}"
             yield Turn(name, Role.QUESTION, typed, superseded=superseded)
         elif kind not in _QUIET and kind != "questionCarousel":
-            yield Unknown(f"part {kind}" if kind else "part without a kind")
+            yield Unknown("part", str(kind)) if kind else Unknown("part without a kind")
     yield Turn(f"{name}+", Role.ANSWER, "".join(said), done, model, tuple(calls), tuple(files), superseded=superseded)
 
 

@@ -1,0 +1,149 @@
+"""A home that an older version made is brought forward; one that a newer version made is left alone, in one line."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import lance
+import pytest
+
+from anchord.adapters import catalogue, catalogue_schema
+from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.errors import StoreDamagedError
+
+HOMES = sorted((Path(__file__).parent / "homes").glob("*.tar.xz"))
+
+
+class Base:
+    """An unpacked home with the folders it indexes."""
+
+    def __init__(self, folder: Path, archive: Path) -> None:
+        """Unpack it, and put the place into its configuration."""
+        self.folder = folder
+        with tarfile.open(archive) as packed:
+            packed.extractall(folder, filter="data")
+        self.data = folder / "home" / "data"
+        self.config = folder / "home" / "config.toml"
+        self.config.write_text(self.config.read_text("utf-8").replace("@BASE@", str(folder)), "utf-8")
+        asked = json.loads((self.data / "asked.json").read_text("utf-8"))
+        names = [os.path.basename(base64.b64decode(path)) for path in asked["forgotten"]]
+        asked["forgotten"] = [base64.b64encode(os.fsencode(folder / "docs") + b"/" + name).decode() for name in names]
+        (self.data / "asked.json").write_text(json.dumps(asked), "utf-8")
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run a command."""
+        return subprocess.run(
+            [sys.executable, "-m", "anchord", *arguments],
+            env=os.environ | {"ANCHORD_HOME": str(self.folder / "home")},
+            capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def on_disk(self) -> dict[str, bytes]:
+        """Return every file of the state but the lock and what SQLite keeps while it is open."""
+        files = [file for file in self.data.rglob("*") if file.is_file()]
+        kept = [file for file in files if file.name != "anchord.lock" and not file.name.endswith(("-shm", "-wal"))]
+        return {str(file): file.read_bytes() for file in kept}
+
+
+def test_there_is_a_home_to_test() -> None:
+    assert HOMES
+
+
+@pytest.fixture(params=HOMES, ids=lambda archive: archive.name.removesuffix(".tar.xz"))
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> Base:
+    return Base(tmp_path, request.param)
+
+
+def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding(base: Base) -> None:
+    before = base.run("search", "gulls", "--mode", "text", "--json")
+    assert before.returncode == 0, before.stderr
+    assert "a.md" in {group[0]["path"] for group in json.loads(before.stdout)["groups"]}
+    summed = json.loads(base.run("index", "--json").stdout)
+    assert summed["embedded"] == 0, summed  # Whatever changed in between, the texts are the same.
+    assert base.run("verify").returncode == 0
+    paths = {json.loads(line)["path"] for line in base.run("dump").stdout.splitlines()}
+    assert {"a.md", "code.py", "deep/er/b.txt", "edited.md"} <= paths
+    assert len([path for path in paths if path.startswith("/claude-code/")]) == 2
+    assert "gone.md" not in paths  # What was to be forgotten still is, though its file is there.
+
+
+def test_what_was_undone_after_the_update_embeds_nothing(base: Base) -> None:
+    """The vectors of rows that left were kept by the version before."""
+    (base.folder / "docs" / "edited.md").write_text("# Old words\n\nNobody reads them any more.\n", "utf-8")
+    assert json.loads(base.run("index", "--json").stdout)["embedded"] == 0
+
+
+def of_sqlite(name: str) -> Callable[[Base], None]:
+    def later(base: Base) -> None:
+        with closing(sqlite3.connect(base.data / name)) as db:
+            db.execute("PRAGMA user_version=999")
+
+    return later
+
+
+def of_table(base: Base) -> None:
+    dataset = lance.dataset(str(base.data / "lance" / "chunks.lance"))
+    dataset.update_schema_metadata({"anchord.schema": "999"})
+
+
+def of_asked(base: Base) -> None:
+    file = base.data / "asked.json"
+    file.write_text(json.dumps({**json.loads(file.read_text("utf-8")), "version": 999}), "utf-8")
+
+
+def of_config(base: Base) -> None:
+    base.config.write_text("version = 999\n" + base.config.read_text("utf-8"), "utf-8")
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [of_sqlite("state.sqlite"), of_sqlite("conversations.sqlite"), of_table, of_asked, of_config],
+    ids=["catalogue", "archive", "table", "asked", "config"],
+)
+@pytest.mark.parametrize("command", [("index",), ("run",), ("verify",), ("search", "gulls")], ids=" ".join)
+def test_what_a_newer_version_made_is_refused_in_one_line_and_left_alone(
+    tmp_path: Path, newer: Callable[[Base], None], command: tuple[str, ...]
+) -> None:
+    base = Base(tmp_path, HOMES[-1])
+    newer(base)
+    before = base.on_disk()
+    told = base.run(*command)
+    assert told.returncode in (1, 2), told.stdout
+    refusals = [line for line in told.stderr.splitlines() if line.startswith("anchord: ")]
+    assert len(refusals) == 1
+    assert "newer anchord" in refusals[0]
+    assert refusals[0].endswith("update anchord")
+    assert base.on_disk() == before
+
+
+def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The way that the first change of the schema will go."""
+    file = tmp_path / "state.sqlite"
+    SqliteCatalogue(file).close()
+    now = catalogue_schema.SCHEMA
+    monkeypatch.setattr(catalogue, "SCHEMA", now + 2)
+    monkeypatch.setattr(catalogue, "STEPS", {now: "CREATE TABLE first(a);", now + 1: "ALTER TABLE first ADD COLUMN b;"})
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(file, copy)
+    with closing(SqliteCatalogue(file)):
+        pass
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (now + 2,)
+        assert [column[1] for column in db.execute("PRAGMA table_info(first)")] == ["a", "b"]
+    monkeypatch.setattr(catalogue, "STEPS", {now: "CREATE TABLE first(a);"})
+    with pytest.raises(StoreDamagedError, match="too old"):
+        SqliteCatalogue(copy)
+    with closing(sqlite3.connect(copy)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (now,)  # All of it or nothing.
