@@ -18,25 +18,25 @@ MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 TIERS: tuple[tuple[str, ...], ...] = (
     ("model", "conversation", "errors"),
     ("core.identity",),
-    ("sources", "settings"),
+    ("sources", "settings", "toml_lines"),
     ("config",),
     ("chunkers",),
     ("core",),
-    ("description",),
+    ("description", "service"),
     ("ports", "rows"),
     ("adapters",),
     ("reconcile", "committing"),
     ("indexer", "search", "verification"),
-    ("places", "roots"),
+    ("places", "roots", "pulse"),
     ("means",),
     ("recovery",),
-    ("ipc", "api", "workspace", "barrier", "watching", "tally"),
+    ("ipc", "api", "workspace", "barrier", "jobs", "watching", "tally"),
     ("conversing", "discovery", "survey", "generation", "forgetting", "queries", "verifying"),
     ("upkeep",),
     ("pipeline",),
     ("oneshot", "status", "asking", "evaluation"),
-    ("methods",),
-    ("daemon", "agents"),
+    ("methods", "supervising"),
+    ("daemon", "agents", "doctor"),
     ("cli",),
 )
 """From the lowest: a module imports from lower tiers and from its own package. The first prefix that fits counts."""
@@ -48,9 +48,11 @@ PURE = (
     "core",
     "sources",
     "settings",
+    "toml_lines",
     "chunkers",
     "config",
     "description",
+    "service",
     "ports",
     "rows",
     "reconcile",
@@ -96,7 +98,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "typer": ("cli",),
     "rich": ("cli",),
     "msgspec": ("config", "ipc", "adapters", "evaluation.compared", "cli"),
-    "structlog": ("ipc", "tally", "survey", "upkeep", "generation", "pipeline", "methods", "daemon", "cli"),
+    "structlog": ("ipc", "adapters.systemd", "tally", "survey", "upkeep", "generation", "pipeline", "methods", "daemon", "cli"),
 }
 """Outside libraries and the only modules that may import them."""
 
@@ -209,7 +211,8 @@ def code_lines(source: str) -> int:
 
 def test_only_the_daemons_loop_and_named_places_catch_everything() -> None:
     allowed = {
-        "pipeline": 2,  # the loop; and jobs, whose error goes to their caller
+        "pipeline": 1,  # the loop
+        "jobs": 1,  # whose error goes to their caller
         "rows": 1,  # a file that breaks the parser
         "adapters.serving": 1,  # whatever a model raises
         "adapters.rerank_worker": 2,  # likewise, at its loading and after

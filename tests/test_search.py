@@ -23,6 +23,7 @@ from anchord.search import (
     Answer,
     Passage,
     Question,
+    Ways,
     apart,
     fuse,
     grouped,
@@ -256,7 +257,7 @@ class Shelf:
 
     def ask(self, question: Question) -> Answer:
         """Search."""
-        return search(question, self.store, self.embedder, self.catalogue)
+        return search(question, Ways(self.store, self.embedder), self.catalogue)
 
     def hits(self, text: str, mode: str = "hybrid") -> list[Hit]:
         """Return the best hits of each passage, best first."""
@@ -441,7 +442,7 @@ class ByLength:
 
 
 def reranked_ids(shelf: Shelf, question: Question, reranker: ByLength) -> list[str]:
-    answer = search(question, shelf.store, shelf.embedder, shelf.catalogue, reranker)
+    answer = search(question, Ways(shelf.store, shelf.embedder), shelf.catalogue, reranker)
     return [passage.hit.id for group in answer.groups for passage in group]
 
 
@@ -452,7 +453,7 @@ def test_a_reranker_orders_what_was_found_and_loses_nothing(shelf: Shelf) -> Non
 
 
 def test_scores_stay_in_order_when_it_has_spoken(shelf: Shelf) -> None:
-    hits = search(Question("the cat"), shelf.store, shelf.embedder, shelf.catalogue, ByLength()).groups
+    hits = search(Question("the cat"), Ways(shelf.store, shelf.embedder), shelf.catalogue, ByLength()).groups
     scores = [passage.hit.score for group in hits for passage in group]
     assert scores == sorted(scores, reverse=True)
 
@@ -475,6 +476,6 @@ def test_a_search_by_words_is_left_as_it_is(shelf: Shelf) -> None:
 
 def test_a_reranker_that_fails_costs_its_order_and_says_so(shelf: Shelf) -> None:
     failing = ByLength(EmbedderError("it is away", "wait"))
-    answer = search(Question("the cat"), shelf.store, shelf.embedder, shelf.catalogue, failing)
+    answer = search(Question("the cat"), Ways(shelf.store, shelf.embedder), shelf.catalogue, failing)
     assert answer.note == "not ordered anew: it is away"
     assert [group[0].hit.id for group in answer.groups] == [group[0].hit.id for group in shelf.ask(Question("the cat")).groups]

@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import lance
@@ -208,3 +209,49 @@ def test_what_was_purged_is_in_no_index(tmp_path: Path, monkeypatch: pytest.Monk
 
 def indices(store: LanceStore) -> set[str]:
     return {index.name for index in lance.dataset(store.dataset).describe_indices()}
+
+
+# Power
+
+
+def test_nothing_old_goes_before_all_of_the_newest_version_was_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power loss between finds one whole version at least."""
+    store = filled(tmp_path)
+    store.delete(["0"])
+    table = Path(store.dataset)
+    flushed: list[Path] = []
+    dropped: list[set[Path]] = []
+    fsync, cleanup = os.fsync, lance.LanceDataset.cleanup_old_versions
+
+    def noting(descriptor: int) -> None:
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def watching(dataset: lance.LanceDataset, **options: object) -> object:
+        dropped.append(set(flushed))
+        return cleanup(dataset, **options)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    monkeypatch.setattr(lance.LanceDataset, "cleanup_old_versions", watching)
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._KEPT", timedelta(0))
+    assert maintain(store) == []
+    (before,) = dropped
+    left = {file for file in table.rglob("*") if file.is_file() and file.name != "latest_version_hint.json"}
+    needed = {file for file in left if "_transactions" not in file.parts}  # What a version was made by is not read again.
+    assert needed
+    assert needed <= before
+    assert {file.parent for file in needed} <= before
+
+
+def test_where_the_newest_version_cannot_be_flushed_nothing_old_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._KEPT", timedelta(0))
+    (problem,) = maintain(store)
+    assert problem.startswith("dropping old versions failed")
+    assert store.stats().versions > 1
+    assert len(store.ids()) == COMMITS

@@ -202,19 +202,26 @@ def test_a_broken_line_loses_nothing_but_itself(talks: Talks) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        zipped(**{"../conversations.json": export(*MANY)}),
-        zipped(**{"/conversations.json": export(*MANY)}),
-        zipped(**{"conversations.json": b"[" + b" " * 60_000_000 + b"]"}),
+        zipped(**{"../s2.jsonl": claude(*TURNS[:2], session="s2")}),
+        zipped(**{"/s2.jsonl": claude(*TURNS[:2], session="s2")}),
+        zipped(**{"conversations.json": export(*MANY[:2])[:-1] + b" " * 60_000_000 + b"]"}),
         b"PK\x03\x04 and then nothing",
     ],
     ids=["outside", "absolute", "bomb", "torn"],
 )
 def test_h2_a_hostile_archive_is_named_and_nothing_of_it_is_read(talks: Talks, data: bytes) -> None:
+    """Under an ordinary name and size each member would be read: see the test below."""
     talks.write("hostile.zip", data)
     talks.write("s1.jsonl", claude(*TURNS[:2]))
     talks.sync()
     assert list(talks.problems()) == ["hostile.zip"]
     assert {row.session for row in talks.rows()} == {"s1"}
+
+
+def test_h2_the_same_session_in_an_archive_under_an_ordinary_name_is_read(talks: Talks) -> None:
+    talks.write("good.zip", zipped(**{"s2.jsonl": claude(*TURNS[:2], session="s2")}))
+    talks.sync()
+    assert {row.session for row in talks.rows()} == {"s2"}
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MOST_MEMBERS", 3), ("MOST_TOTAL_BYTES", 1_000), ("MOST_MEMBER_BYTES", 1_000)])

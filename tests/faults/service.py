@@ -19,7 +19,7 @@ from anchord.places import find_places
 from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import verify_index
-from anchord.workspace import Reader, Writer, open_writer
+from anchord.workspace import Writer, open_writer
 
 PATIENCE_S = 60.0
 SETTINGS = """
@@ -39,7 +39,6 @@ class Service:
     base: Path
     settings: str = SETTINGS
     writer: Writer = field(init=False)
-    reader: Reader = field(init=False)
     pipeline: Pipeline = field(init=False)
     restarts: list[str] = field(default_factory=list)
 
@@ -59,9 +58,8 @@ class Service:
         config = load_config(self.places.config)
         self.writer = open_writer(self.places, config, [] if "[[root]]" in self.settings else [str(self.folder)])
         self.pipeline = Pipeline(self.writer, config, self.restarts.append)
-        self.reader = reader_beside(self.writer)
-        self.methods = Methods(self.writer, self.reader, self.pipeline, lambda: None)
-        self.pipeline.promoted = self.methods.follow
+        self.methods = Methods(self.writer, reader_beside(self.writer), self.pipeline, lambda: None)
+        self.pipeline.promoted = self.pipeline.upkeep.merged = self.methods.follow
         self.running = True
         self.pipeline.start()
         return self

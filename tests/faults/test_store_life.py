@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sqlite3
 import time
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+import lance
 import pytest
 from faults.service import SETTINGS, Service, until
 from faults.test_roots import mounted
@@ -340,3 +342,50 @@ def test_f8_ten_folds_that_fail_are_told_and_nothing_is_dropped(service: Service
     service.pipeline.call(service.pipeline.upkeep.fold).result()
     assert service.reasons() == ""
     assert service.is_right()
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="Linux tells which files a process has open")
+def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept in memory of an index holds its files: after upkeep has deleted them their room is not free."""
+    monkeypatch.setattr(lance_upkeep, "_KEPT", lance_upkeep._KEPT * 0)
+    service.notes(1500)
+    service.start()
+    held = []
+    for turn in range(2 * lance_upkeep.MERGE_EVERY):
+        service.write("000.md", f"# Note\n\nRewritten {turn} times.\n")
+        service.sync()
+        for query in ("rewritten", "note times", "words of"):
+            service.ask("search", query=query)
+        service.pipeline.call(service.pipeline.upkeep.fold).result()
+        held.append(_held_open(service))
+    assert held[lance_upkeep.MERGE_EVERY - 1] == held[-1] == 0
+    assert set(_parts(service)) == {1}
+
+
+def _parts(service: Service) -> list[int]:
+    """Return of how many parts each index is."""
+    dataset = lance.dataset(f"{service.home}/data/lance/chunks.lance")
+    return [dataset.stats.index_stats(index.name)["num_indices"] for index in dataset.describe_indices()]
+
+
+def _held_open(service: Service) -> int:
+    gc.collect()
+    names = [os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if _is_open(number)]
+    return sum(str(service.home) in name and name.endswith(" (deleted)") for name in names)
+
+
+def _is_open(number: str) -> bool:
+    return os.path.lexists(f"/proc/self/fd/{number}")
+
+
+def test_processes_that_live_for_one_fold_each_merge_the_parts_of_the_indices_too(service: Service) -> None:
+    service.notes(20)
+    for turn in range(lance_upkeep.MERGE_EVERY):
+        service.start()
+        service.write("000.md", f"# Note\n\nRewritten {turn} times.\n")
+        service.sync()
+        service.pipeline.call(service.pipeline.upkeep.fold).result()
+        service.stop()
+    assert set(_parts(service)) == {1}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -250,18 +249,6 @@ def test_bad_files_are_named_and_the_others_indexed(home: Home) -> None:
         (home.folder / name).unlink()
     home.call("sync")
     assert {Path(failure["path"]).name for failure in home.status()["failed"]} == {"latin.md", "nul.md"}
-
-
-def test_systemd_is_told_when_it_is_ready_and_when_it_stops(home: Home, tmp_path: Path) -> None:
-    address = str(tmp_path / "notify")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notified:
-        notified.bind(address)
-        notified.settimeout(60)
-        home.run(str(home.folder), NOTIFY_SOCKET=address)
-        assert notified.recv(1000) == b"READY=1"
-        assert notified.recv(1000).startswith(b"WATCHDOG=1\nSTATUS=")
-        assert home.terminate() == 0
-        assert notified.recv(1000) == b"STOPPING=1"
 
 
 def test_h7_neither_log_nor_status_carries_content(home: Home) -> None:
