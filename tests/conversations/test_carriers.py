@@ -6,7 +6,9 @@ import io
 import itertools
 import json
 import os
+import sqlite3
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -174,6 +176,68 @@ def test_a_title_that_comes_late_renames_the_session_and_embeds_nothing(talks: T
     assert (embedded, written, deleted) == (0, len(before), 0)
     assert talks.ids() == before
     assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"On questions"}
+    assert talks.is_right()
+
+
+def called(title: str) -> bytes:
+    """Write a record that names a session of Claude Code; none for ""."""
+    return json.dumps({"type": "ai-title", "aiTitle": title, "sessionId": "s1"}).encode() + b"\n" if title else b""
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_two_files_of_a_session_the_one_written_last_names_it_whichever_is_read_last(talks: Talks, order: str) -> None:
+    sizes = {"a": 2, "b": 3}
+    for name in order:
+        file = talks.write(f"{name}.jsonl", claude(*TURNS[: sizes[name]]) + called(f"Told by {name}"))
+        os.utime(file, (1_700_000_000 + sizes[name], 1_700_000_000 + sizes[name]))
+        talks.sync()
+    assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by b"}
+    assert talks.is_right()
+    assert talks.cost() == (0, 0, 0)  # Both are read again: they were changed a moment ago.
+    os.utime(talks.folder / "a.jsonl", (1_700_000_009, 1_700_000_009))
+    talks.sync()
+    assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by a"}
+    assert talks.is_right()
+
+
+def test_a_name_goes_with_the_file_that_told_it_as_long_as_another_tells_the_session(talks: Talks) -> None:
+    talks.write("a.jsonl", claude(*TURNS[:2]) + called("Told by a"))
+    talks.write("b.jsonl", claude(*TURNS[:3]))
+    talks.sync()
+    assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by a"}
+    (talks.folder / "a.jsonl").unlink()
+    talks.sync()
+    assert "Told by a" not in {row.header_path.partition(" > ")[0] for row in talks.rows()}
+    assert talks.is_right()
+
+
+def test_a_session_whose_files_are_gone_keeps_its_name(talks: Talks) -> None:
+    file = talks.write("a.jsonl", claude(*TURNS[:2]) + called("Told by a"))
+    talks.sync()
+    file.unlink()
+    talks.sync()
+    talks.write("b.jsonl", claude(TURNS[2], start=2))
+    talks.sync()
+    assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by a"}
+
+
+def test_an_archive_of_the_first_schema_is_carried_on(talks: Talks) -> None:
+    talks.write("a.jsonl", claude(*TURNS[:2]) + called("Told by a"))
+    talks.sync()
+    before = talks.contents()
+    talks.close()
+    with closing(sqlite3.connect(talks.base / "conversations.sqlite", isolation_level=None)) as db:
+        db.execute("DROP TABLE heads")
+        db.execute("UPDATE carriers SET reader='1'")
+        db.execute("PRAGMA user_version=1")
+    talks.open()
+    talks.catalogue.doubt([Origin(ROOT, "a.jsonl")])
+    assert talks.cost() == (0, 0, 0)
+    assert talks.contents() == before
+    with (talks.folder / "a.jsonl").open("ab") as appending:
+        appending.write(claude(TURNS[2], start=2))
+    talks.sync()
+    assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by a"}
     assert talks.is_right()
 
 

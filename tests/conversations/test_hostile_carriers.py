@@ -138,9 +138,6 @@ def unknown(talks: Talks, *kinds: str) -> str:
     return said
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a file that the archive has in full is not read again, and what was wrong with it is not kept there"
-)
 def test_f1_what_is_wrong_with_a_file_is_told_also_after_a_kill_between_the_archive_and_the_index(talks: Talks) -> None:
     lines = claude(*TURNS[:2]).splitlines(keepends=True)
     talks.write("s1.jsonl", b"".join([*lines[:2], b"{broken\n", *lines[2:]]))

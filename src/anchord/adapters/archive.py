@@ -2,6 +2,7 @@
 
     carriers   root, path, fingerprint, mark    what was read of a file, and where an append can be read on
     sessions   source, name, title, project     what is known of a conversation
+    heads      carrier, session, title, project who tells that of it; as with exchanges the latest counts
     exchanges  session, name, content, version  the words, compressed; read like files, at the path of `sources.archived`
     tellings   carrier, exchange, digest        who tells it: the same session can be in an export, and in last month's as well;
                                                 whose last word is the latest counts, whichever was read first
@@ -25,8 +26,17 @@ from anchord.errors import NewerStateError, StoreDamagedError
 from anchord.model import Absent, Content, Fingerprint, Found, Origin
 from anchord.sources.archived import joined, question_of
 
-SCHEMA = 1
-_SCHEMA_SQL = """
+SCHEMA = 2
+_HEADS_SQL = """
+CREATE TABLE heads(
+    carrier INTEGER NOT NULL REFERENCES carriers(id) ON DELETE CASCADE,
+    session INTEGER NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, updated TEXT NOT NULL, title TEXT NOT NULL,
+    project TEXT NOT NULL, parent TEXT NOT NULL, PRIMARY KEY(carrier, session)) WITHOUT ROWID;
+CREATE INDEX heads_by_session ON heads(session);
+"""
+_STEPS = {1: _HEADS_SQL}
+"""What makes the next version of an older one. Version 2 has the heads: they fill as carriers are read again."""
+_SCHEMA_SQL = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE carriers(
     id INTEGER PRIMARY KEY, root TEXT NOT NULL, path BLOB NOT NULL, source TEXT NOT NULL, size INTEGER NOT NULL,
@@ -48,7 +58,7 @@ CREATE TABLE tellings(
     exchange INTEGER NOT NULL REFERENCES exchanges(id) ON DELETE CASCADE, digest TEXT NOT NULL,
     until TEXT NOT NULL, PRIMARY KEY(carrier, exchange)) WITHOUT ROWID;
 CREATE INDEX tellings_by_exchange ON tellings(exchange);
-"""
+{_HEADS_SQL}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,8 @@ class Archive:
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version == 0 and not read_only:
                 self._db.executescript(f"BEGIN; {_SCHEMA_SQL} PRAGMA user_version={SCHEMA}; COMMIT;")
+            for older in range(version, SCHEMA if version and not read_only else version):
+                self._db.executescript(f"BEGIN; {_STEPS[older]} PRAGMA user_version={older + 1}; COMMIT;")
         except sqlite3.DatabaseError as error:
             raise StoreDamagedError(
                 f"{file}: {error}", "it is made anew from the conversations that are still there"

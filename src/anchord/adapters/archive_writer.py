@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +33,11 @@ _UNREAD = Reading("", "", "{}")
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """A carrier as it tells: by its number here, and the time when it was written."""
+    """A carrier as it tells, by its number here."""
 
     root: str
     source: str
     carrier: int
-    told_ns: int
     unique: bool = False
     """Whether an exchange of the same id in another session is the same one: it was copied. Its path names no session then."""
 
@@ -53,6 +52,8 @@ class ArchiveWriter(Archive):
         """Carriers that are to be read again, since `changing` began."""
         self.gone: dict[Origin, None] = {}
         """Exchanges that went since then."""
+        self.renamed: dict[Origin, None] = {}
+        """Exchanges whose session is called something else since then."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -62,7 +63,7 @@ class ArchiveWriter(Archive):
             StoreError: they cannot be written.
         """
         self._db.execute("BEGIN IMMEDIATE")
-        self.again, self.gone = {}, {}
+        self.again, self.gone, self.renamed = {}, {}, {}
         try:
             yield
             self._db.execute("COMMIT")
@@ -93,27 +94,63 @@ class ArchiveWriter(Archive):
         return int(row[0])
 
     def session(self, root: str, source: str, head: Head) -> int:
-        """Keep what is told of a session; a new title or project makes all of its exchanges new."""
+        """Return the number of a session here; one that is not known yet is called what its head says."""
         key = (root, source, head.session)
-        row = self._db.execute("SELECT id, title, project FROM sessions WHERE root=? AND source=? AND name=?", key).fetchone()
-        if row is None:
-            made = self._db.execute(
-                "INSERT INTO sessions(root, source, name, title, project, parent) VALUES(?,?,?,?,?,?)",
-                (*key, head.title, head.project, head.parent),
-            )
-            return int(made.lastrowid or 0)
-        number, title, project = row
-        wanted = (head.title or title, head.project or project)
-        if wanted != (title, project):
-            self._db.execute("UPDATE sessions SET title=?, project=? WHERE id=?", (*wanted, number))
-            self._db.execute("UPDATE exchanges SET version=?, due=1 WHERE session=?", (self._next_version(), number))
-        return int(number)
+        row = self._db.execute("SELECT id FROM sessions WHERE root=? AND source=? AND name=?", key).fetchone()
+        if row is not None:
+            return int(row[0])
+        made = self._db.execute(
+            "INSERT INTO sessions(root, source, name, title, project, parent) VALUES(?,?,?,?,?,?)",
+            (*key, head.title, head.project, head.parent),
+        )
+        return int(made.lastrowid or 0)
 
-    def project_of(self, root: str, source: str, session: str) -> str:
-        """Return what a session is about; "" where that is not known."""
-        key = (root, source, session)
-        row = self._db.execute("SELECT project FROM sessions WHERE root=? AND source=? AND name=?", key).fetchone()
-        return str(row[0]) if row else ""
+    def head(self, carrier: int, session: int) -> Head:
+        """Return what a carrier told of a session; nothing, as long as it did not."""
+        row = self._db.execute(
+            "SELECT s.name, h.title, h.project, h.parent, h.updated FROM sessions s "
+            "LEFT JOIN heads h ON h.session=s.id AND h.carrier=? WHERE s.id=?",
+            (carrier, session),
+        ).fetchone()
+        return Head(*(each or "" for each in row))
+
+    def tell_heads(self, carrier: int, heads: Mapping[int, Head], *, whole: bool) -> None:
+        """Keep what a carrier tells of sessions, by number; `whole`: it tells of no others any more."""
+        let_go = self._sessions_of(carrier) - heads.keys() if whole else set[int]()
+        self._db.executemany("DELETE FROM heads WHERE carrier=? AND session=?", [(carrier, session) for session in let_go])
+        self._db.executemany(
+            "INSERT OR REPLACE INTO heads(carrier, session, updated, title, project, parent) VALUES(?,?,?,?,?,?)",
+            [(carrier, session, head.updated, head.title, head.project, head.parent) for session, head in heads.items()],
+        )
+        self._name(heads.keys() | let_go)
+
+    def _sessions_of(self, carrier: int) -> set[int]:
+        return {session for (session,) in self._db.execute("SELECT session FROM heads WHERE carrier=?", (carrier,))}
+
+    def _name(self, sessions: Iterable[int]) -> None:
+        """Call sessions what is told of them now, in whichever order that was read; a new name makes all exchanges new.
+
+        What nobody tells any more stays where an exchange stays as well that has no source.
+        """
+        for session in sorted(sessions):
+            row = self._db.execute("SELECT title, project FROM sessions WHERE id=?", (session,)).fetchone()
+            told = self._db.execute(
+                "SELECT h.title, h.project FROM heads h JOIN carriers c ON c.id=h.carrier WHERE h.session=? "
+                "ORDER BY h.updated DESC, c.mtime_ns DESC, c.path DESC",
+                (session,),
+            ).fetchall()
+            if row is None or not told:
+                continue
+            sourceless = "SELECT 1 FROM exchanges WHERE session=? AND carrier IS NULL LIMIT 1"
+            stays = self._db.execute(sourceless, (session,)).fetchone() is not None
+            title, project = (
+                next(filter(None, each), was if stays else "") for each, was in zip(zip(*told, strict=True), row, strict=True)
+            )
+            if (title, project) != row:
+                self._db.execute("UPDATE sessions SET title=?, project=? WHERE id=?", (title, project, session))
+                self._db.execute("UPDATE exchanges SET version=?, due=1 WHERE session=?", (self._next_version(), session))
+                exchanges = self._db.execute("SELECT root, path FROM exchanges WHERE session=?", (session,))
+                self.renamed |= {Origin(*each): None for each in exchanges}
 
     def tell(self, by: Teller, session: int, exchange: Exchange, redacted: str = "") -> int:
         """Keep an exchange as a carrier tells it; return its number here. `redacted`: JSON counts of its secrets, by kind.
@@ -141,7 +178,7 @@ class ArchiveWriter(Archive):
         of, was, teller, until, superseded, number = row[1:]
         found = int(row[0])
         self._note_telling(by, found, summed, exchange.until)
-        best = self._best(found, by)
+        best = self._best(found)
         if best is None or best[0] == by.carrier or was not in (best[1], summed):
             mine = teller is not None or exchange.until >= until
             if mine and (was != summed or superseded != exchange.superseded):
@@ -165,16 +202,14 @@ class ArchiveWriter(Archive):
             (by.carrier, exchange, summed, until),
         )
 
-    def _best(self, exchange: int, by: Teller | None = None) -> tuple[int, str] | None:
-        """Return the carrier whose form of an exchange counts, and its digest; `by` is being read, with a time of its own."""
-        rows = self._db.execute(
-            "SELECT t.until, c.mtime_ns, t.digest, c.id FROM tellings t JOIN carriers c ON c.id=t.carrier WHERE t.exchange=?",
+    def _best(self, exchange: int) -> tuple[int, str] | None:
+        """Return the carrier whose form of an exchange counts, and its digest."""
+        row = self._db.execute(
+            "SELECT c.id, t.digest FROM tellings t JOIN carriers c ON c.id=t.carrier WHERE t.exchange=? "
+            "ORDER BY t.until DESC, c.mtime_ns DESC, t.digest DESC, c.id DESC LIMIT 1",
             (exchange,),
-        )
-        forms = [
-            (until, by.told_ns if by and carrier == by.carrier else at, summed, carrier) for until, at, summed, carrier in rows
-        ]
-        return (max(forms)[3], max(forms)[2]) if forms else None
+        ).fetchone()
+        return (int(row[0]), str(row[1])) if row else None
 
     def _read_again(self, carrier: int) -> None:
         """Have a carrier read whole, for what it tells counts and is not what is kept."""
@@ -228,7 +263,9 @@ class ArchiveWriter(Archive):
         noted = self.carrier(origin)
         if noted is not None:
             self.untell(noted.id, sorted(self.told_by(noted.id)), keep=keep)
+            sessions = self._sessions_of(noted.id)
             self._db.execute("DELETE FROM carriers WHERE id=?", (noted.id,))
+            self._name(sessions)
 
     def due(self, origin: Origin) -> list[Origin]:
         """Return the exchanges that a carrier tells and that changed since they were last called done."""
@@ -257,7 +294,9 @@ class ArchiveWriter(Archive):
                     row = self._db.execute("SELECT root, path FROM exchanges WHERE id=?", number).fetchone()
                     gone.append(Origin(*row))
                 self._db.executemany("DELETE FROM exchanges WHERE id=?", told)
+                sessions = self._sessions_of(noted.id)
                 self._db.execute("DELETE FROM carriers WHERE id=?", (noted.id,))
+                self._name(sessions)
             self._db.execute("DELETE FROM sessions WHERE id NOT IN (SELECT session FROM exchanges)")
         return gone
 

@@ -100,8 +100,8 @@ class Conversations:
         noted = self._archive.carrier(origin)
         read_ns = self._clock()
         settled = noted and noted.fingerprint == seen and noted.reader == self.reader
-        if settled and max(seen.mtime_ns, seen.ctime_ns) < read_ns - RACY_NS:
-            return Ingested(tuple(self._archive.due(origin)))
+        if noted and settled and max(seen.mtime_ns, seen.ctime_ns) < read_ns - RACY_NS:
+            return self._settled(origin, noted)
         try:
             return self._read(origin, seen, noted)
         except _TROUBLE as error:
@@ -125,8 +125,8 @@ class Conversations:
         mixed = int(digest(repr(listed).encode())[:12], 16)
         seen = Fingerprint(sum(each.size for _, each in listed), *times, mixed, 0)
         settled = noted and noted.fingerprint == seen and noted.reader == self.reader
-        if settled and max(times) < self._clock() - RACY_NS:
-            return Ingested(tuple(self._archive.due(folder)))
+        if noted and settled and max(times) < self._clock() - RACY_NS:
+            return self._settled(folder, noted)
         whole = FolderCarrier(folder.path, names, lambda name: self._files.open(Origin(folder.root, f"{folder.path}/{name}")))
         return self._take(folder, seen, noted, [(family, whole)])
 
@@ -135,10 +135,15 @@ class Conversations:
             self._archive.leave(origin, keep=self.keeps(origin))
         return self._changed(origin)
 
+    def _settled(self, origin: Origin, noted: Noted) -> Ingested:
+        """Return what is still to be done for a carrier that was read before."""
+        return Ingested(tuple(self._archive.due(origin)), problem=_left_out(Counter(json.loads(noted.unknown))))
+
     def _changed(self, origin: Origin, problem: Problem | None = None) -> Ingested:
         """Return what has just been changed."""
         again = tuple(other for other in self._archive.again if other != origin)
-        return Ingested((*self._archive.due(origin), *self._archive.gone), again, problem)
+        changed = dict.fromkeys((*self._archive.due(origin), *self._archive.renamed, *self._archive.gone))
+        return Ingested(tuple(changed), again, problem)
 
     def _read(self, origin: Origin, seen: Fingerprint, noted: Noted | None) -> Ingested:
         def opener() -> BinaryIO:
@@ -174,16 +179,17 @@ class Conversations:
         mark = self._mark(noted, seen, family, carrier) if len(carriers) == 1 else None
         with self._archive.changing():
             telling = _Telling(self._archive, origin, seen, self.reader, self._kept)
-            if mark is None or not telling.read(family, carrier, mark):
+            mark = mark if mark and telling.read(family, carrier, mark) else None
+            if mark is None:
+                telling = _Telling(self._archive, origin, seen, self.reader, self._kept)
                 for each in carriers:
                     telling.read(*each, None)
                 telling.forget_the_rest()
             else:
                 telling.unknown |= Counter(json.loads(noted.unknown) if noted else {})  # What is known of what came before.
-            telling.finish(self._new_mark(telling, family, carrier) if len(carriers) == 1 else "")
-        unknown = sum(telling.unknown.values())
-        problem = Problem(f"{unknown} records of unknown kinds were left out: {_listed(telling.unknown)}", partial=True)
-        return self._changed(origin, problem if unknown else None)
+            new_mark = self._new_mark(telling, family, carrier) if len(carriers) == 1 else ""
+            telling.finish(new_mark, whole=mark is None)
+        return self._changed(origin, _left_out(telling.unknown))
 
     def _kept(self, exchange: Exchange) -> tuple[Exchange, Counter[str]] | None:
         """Return an exchange as it is kept, with its secrets counted by kind; None for one that is not."""
@@ -229,14 +235,15 @@ class _Telling:
         self.unknown: Counter[str] = Counter()
         self.last: Exchange | None = None
         self._source = ""
-        noted = archive.carrier(origin)
-        self._id = noted.id if noted else archive.note_carrier(origin, seen)
+        self._id = archive.note_carrier(origin, seen)  # With its time: of two forms the one written last counts.
+        self._heads: dict[int, Head] = {}
         self._told: set[int] = set()
 
     def read(self, family: Family, carrier: Carrier, mark: Mark | None) -> bool:
         """Read a carrier whole, or on from a mark; say whether that was enough."""
         self._source = family.source
-        head, session, first = Head(""), 0, ""
+        head, session, first = self._head_before(mark) if mark else Head(""), 0, ""
+        known = head
         before = self._told_from(mark) if mark else set[int]()
         for each in exchanges(told(family, carrier, mark.offset if mark else 0), mark.number if mark else 0):
             if isinstance(each, Earlier) and mark:
@@ -245,7 +252,7 @@ class _Telling:
                 first = first or each.session
                 if mark and each.session not in (first, mark.session):
                     return False
-                now = self._known_head(each, mark) if mark else each
+                now = replace(each, session=known.session, project=known.project or each.project) if mark else each
                 more = now.session == head.session
                 head = _joined(head, now) if more else now
                 session = self._session(head) if more and session else 0
@@ -258,16 +265,20 @@ class _Telling:
             self._untell(before - self._told)
         return True
 
-    def _known_head(self, head: Head, mark: Mark) -> Head:
-        """Return a head as a whole reading has it: it is the first folder that a session is about."""
-        known = self._archive.project_of(self._origin.root, self._source, mark.session)
-        return replace(head, session=mark.session, project=known or head.project)
+    def _head_before(self, mark: Mark) -> Head:
+        """Return what was told of a session before: a whole reading has the first folder that it is about, and all titles."""
+        return self._archive.head(self._id, self._number(Head(mark.session)))
 
     def _session(self, head: Head) -> int:
+        number = self._number(head)
+        self._heads[number] = _joined(self._heads.get(number, head), head)
+        return number
+
+    def _number(self, head: Head) -> int:
         return self._archive.session(self._origin.root, self._source, head)
 
     def _told_from(self, mark: Mark) -> set[int]:
-        return self._archive.told_by(self._id, self._session(Head(mark.session)), mark.number)
+        return self._archive.told_by(self._id, self._number(Head(mark.session)), mark.number)
 
     def _take(self, exchange: Exchange, session: int, *, unique: bool) -> None:
         kept = self._keep(exchange)
@@ -275,7 +286,7 @@ class _Telling:
             return
         clean, kinds = kept
         named = not exchange.id.startswith((PREAMBLE, "at-"))  # Else it is named by its place.
-        by = Teller(self._origin.root, self._source, self._id, self._seen.mtime_ns, unique and named)
+        by = Teller(self._origin.root, self._source, self._id, unique and named)
         self._told.add(self._archive.tell(by, session, clean, json.dumps(dict(kinds)) if kinds else ""))
         self.last = exchange
 
@@ -292,8 +303,9 @@ class _Telling:
     def _untell(self, exchanges: set[int]) -> None:
         self._archive.untell(self._id, sorted(exchanges), keep=False)
 
-    def finish(self, mark: str) -> None:
-        """Note what was read."""
+    def finish(self, mark: str, *, whole: bool) -> None:
+        """Note what was read, whole or on from a mark."""
+        self._archive.tell_heads(self._id, self._heads, whole=whole)
         unknown = json.dumps(dict(self.unknown.most_common(100)))
         self._archive.note_carrier(self._origin, self._seen, self._source, Reading(self._reader, mark, unknown))
 
@@ -324,5 +336,7 @@ def _joined(before: Head, now: Head) -> Head:
     )
 
 
-def _listed(unknown: Counter[str]) -> str:
-    return ", ".join(f"{kind} ({count})" for kind, count in unknown.most_common(5))
+def _left_out(unknown: Counter[str]) -> Problem | None:
+    """Tell what was left out of a carrier; None where that is nothing."""
+    listed = ", ".join(f"{kind} ({count})" for kind, count in unknown.most_common(5))
+    return Problem(f"{unknown.total()} records of unknown kinds were left out: {listed}", partial=True) if unknown else None

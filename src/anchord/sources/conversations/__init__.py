@@ -29,7 +29,7 @@ from anchord.sources.conversations import (
     vscode_copilot,
 )
 
-VERSION = "1"
+VERSION = "2"
 """Raise it with any change that gives other exchanges for the same carrier: all are read again."""
 
 HEAD_BYTES = 65_536
