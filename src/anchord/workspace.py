@@ -175,6 +175,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         by_name = {root.name: root for root in roots}
         archive = open_archive(places, repairs)
         undo.callback(archive.close)
+        catalogue.bring_forward()
         folders = FolderFiles(by_name, places.own, MAX_BYTES)
         files = JoinedFiles(folders, by_name, archive)
         files.forget(asked.paths)

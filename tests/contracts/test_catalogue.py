@@ -426,6 +426,39 @@ def test_any_order_of_steps_leaves_both_makes_with_the_same_answers(
 # SQLite alone
 
 
+def test_an_edit_of_one_chunk_of_a_hundred_writes_one(tmp_path: Path) -> None:
+    before = [chunk(f"{n}", 2 * n + 1, 2 * n + 2) for n in range(100)]
+    after = [*before[:40], replace(before[40], chunk_id="new"), *before[41:]]
+    with SqliteCatalogue(tmp_path / "state.sqlite") as sqlite:
+        keep(sqlite, A, known(*before))
+        changes = sqlite._db.total_changes
+        keep(sqlite, A, known(*after))
+        assert sqlite._db.total_changes - changes == 4  # The file twice; a chunk that comes, and one that goes.
+        assert sqlite.known(A) == known(*after)
+        changes = sqlite._db.total_changes
+        sqlite.apply([update(A, known(*after[:40], *[replace(c, start_line=c.start_line + 1) for c in after[40:]]))])
+        assert sqlite._db.total_changes - changes == 61  # Lines alone: no intent is needed.
+
+
+@pytest.mark.parametrize("wanted", ["", "a", "ba", "abcde", "xbc", "abcx", "xyz", "cab"])
+@pytest.mark.parametrize("confirmed", ["", "abc", "c", "abxc", "abcdef"])
+def test_whatever_was_intended_what_is_confirmed_stands(tmp_path: Path, wanted: str, confirmed: str) -> None:
+    with SqliteCatalogue(tmp_path / "state.sqlite") as sqlite:
+        keep(sqlite, A, known(*map(chunk, "abc")))
+        sqlite.intend([update(A, known(*map(chunk, wanted)))])
+        assert {chunk_id for chunk_id, *_ in sqlite.wanted_rows()} == set(wanted)
+        assert sqlite.counts()["notes"][1] == len(wanted)
+        assert set(sqlite.spots("abcdexyz")) == {*"abc", *wanted}
+        assert sqlite.starting_with("", 9) == sorted(set("abc") | set(wanted) & set("abcde"))
+        around = {chunk_id: list(sqlite.neighbours(chunk_id, 9)) for chunk_id in {*"abc", *wanted}}
+        assert all(around[chunk_id] in (list("abc"), list(wanted)) and chunk_id in around[chunk_id] for chunk_id in around)
+        sqlite.apply([update(A, known(*map(chunk, confirmed)))])
+        assert sqlite.known(A) == known(*map(chunk, confirmed))
+        assert sorted(chunk_id for chunk_id, *_ in sqlite.wanted_rows()) == sorted(confirmed)
+        assert sqlite.counts()["notes"][1] == len(confirmed)
+        assert sqlite._db.execute("SELECT count(*) FROM chunks").fetchone() == (len(confirmed),)
+
+
 def test_everything_outlives_the_process(tmp_path: Path) -> None:
     with SqliteCatalogue(tmp_path / "state.sqlite") as first:
         keep(first, A, known(chunk("x")))

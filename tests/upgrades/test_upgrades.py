@@ -137,8 +137,8 @@ def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_made
     monkeypatch.setattr(catalogue, "STEPS", {now: "CREATE TABLE first(a);", now + 1: "ALTER TABLE first ADD COLUMN b;"})
     copy = tmp_path / "copy.sqlite"
     shutil.copy(file, copy)
-    with closing(SqliteCatalogue(file)):
-        pass
+    with closing(SqliteCatalogue(file)) as brought:
+        brought.bring_forward()
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (now + 2,)
         assert [column[1] for column in db.execute("PRAGMA table_info(first)")] == ["a", "b"]

@@ -12,12 +12,15 @@ import struct
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
-from anchord.adapters.catalogue_schema import RECIPES, SCHEMA, STEPS, TABLES
+from anchord.adapters.catalogue_lists import ChunkLists, cut
+from anchord.adapters.catalogue_schema import READABLE, RECIPES, SCHEMA, STEPS, TABLES
 from anchord.errors import NewerStateError, StoreDamagedError, StoreError
-from anchord.model import UNSEEN, Failure, Fingerprint, Known, Origin, Placed, Problem, Spot, Update
+from anchord.model import UNSEEN, Failure, Fingerprint, Known, Origin, Problem, Spot, Update
 
 _VARIABLES = 500
 
@@ -45,6 +48,7 @@ class SqliteCatalogue:
                 self._db.execute("PRAGMA synchronous=FULL")
                 self._db.execute("PRAGMA secure_delete=ON")  # What was forgotten is overwritten.
             self._check_schema(read_only=read_only)
+        self._lists = ChunkLists(self._db)
 
     def __enter__(self) -> Self:
         """Use as a context that closes."""
@@ -66,19 +70,23 @@ class SqliteCatalogue:
             self._db.executescript(f"BEGIN; {TABLES} PRAGMA user_version={SCHEMA}; COMMIT;")
         elif version > SCHEMA:
             raise NewerStateError.of(str(self._file), version)
-        elif version < SCHEMA and read_only:
+        elif version < READABLE and read_only:
             raise StoreError(f"{self._file} was written by an older anchord", "`anchord index` brings it forward")
-        elif version < SCHEMA:
-            self._bring_forward(version)
+        elif not read_only and any(number not in STEPS for number in range(version, SCHEMA)):
+            raise StoreDamagedError(f"it was written by an anchord too old to be brought forward (schema {version})")
         if not read_only:
             self._db.execute(RECIPES)
 
-    def _bring_forward(self, version: int) -> None:
-        """Take one step after another; all of it or nothing is done."""
-        steps = [STEPS.get(number) for number in range(version, SCHEMA)]
-        if None in steps:
-            raise StoreDamagedError(f"it was written by an anchord too old to be brought forward (schema {version})")
-        self._db.executescript(f"BEGIN; {''.join(map(str, steps))} PRAGMA user_version={SCHEMA}; COMMIT;")
+    def bring_forward(self) -> None:
+        """Take one step after another to the present schema; all of it or nothing is done.
+
+        The writer does so once nothing else of the home has refused it: a newer anchord's home is left as it is. Until then
+        only notes are read and kept.
+        """
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        steps = "".join(STEPS[number] for number in range(version, SCHEMA))
+        if version < SCHEMA:
+            self._db.executescript(f"BEGIN; {steps} PRAGMA user_version={SCHEMA}; COMMIT;")
 
     def is_sound(self) -> bool:
         """Read all of the file for damage; takes a second for 100,000 files."""
@@ -100,19 +108,12 @@ class SqliteCatalogue:
 
     def known(self, origin: Origin) -> Known | None:
         """Return what is known of a file."""
-        row = self._db.execute(f"SELECT {_COLUMNS}, id, wanted FROM files WHERE root=? AND path=?", _key(origin)).fetchone()
+        row = self._db.execute(f"SELECT {_COLUMNS}, id FROM files WHERE root=? AND path=?", _key(origin)).fetchone()
         if row is None:
             return None
-        *columns, file, wanted = row
+        *columns, file = row
         known = _known(columns)
-        if not known.settled:
-            return known
-        chunks = self._db.execute(
-            "SELECT chunk_id, vector_key, row_hash, start_line, end_line FROM chunks "
-            "WHERE file=? AND generation=? ORDER BY ordinal",
-            (file, wanted),
-        )
-        return _known(columns, tuple(Placed(*chunk) for chunk in chunks))
+        return known._replace(chunks=tuple(placed for _, placed in self._lists.of(file).values())) if known.settled else known
 
     def reason(self, origin: Origin) -> str:
         """Return the reason of the last decision that changed a file's state."""
@@ -180,31 +181,34 @@ class SqliteCatalogue:
     def neighbours(self, chunk_id: str, reach: int) -> Sequence[str]:
         """Return the ids of a chunk and of those up to `reach` before and after it in its file, in order."""
         row = self._db.execute(
-            "SELECT file, generation, ordinal FROM chunks WHERE chunk_id=? ORDER BY generation DESC", (chunk_id,)
+            "SELECT file, CASE WHEN generation > applied THEN generation ELSE applied END, ordinal "
+            "FROM chunks JOIN files ON files.id=file WHERE chunk_id=? ORDER BY generation DESC",
+            (chunk_id,),
         ).fetchone()
         if row is None:
             return []
-        file, generation, ordinal = row
-        rows = self._db.execute(
-            "SELECT chunk_id FROM chunks WHERE file=? AND generation=? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
-            (file, generation, ordinal - reach, ordinal + reach),
-        )
-        return [chunk for (chunk,) in rows]
+        file, newest, ordinal = row
+        listed = self._lists.of(file, newest, ordinal - reach, ordinal + reach)
+        return [placed.chunk_id for _, placed in listed.values()]
 
     def starting_with(self, prefix: str, limit: int) -> Sequence[str]:
         """Return up to `limit` chunk ids that start with some digits."""
         rows = self._db.execute(
-            "SELECT DISTINCT chunk_id FROM chunks WHERE chunk_id >= ? AND chunk_id < ? LIMIT ?", (prefix, prefix + "g", limit)
+            "SELECT DISTINCT chunk_id FROM chunks WHERE chunk_id != '' AND chunk_id >= ? AND chunk_id < ? LIMIT ?",
+            (prefix, prefix + "g", limit),
         )
         return [chunk for (chunk,) in rows]
 
     def wanted_rows(self) -> Iterator[tuple[str, str, Origin]]:
         """Yield each wanted row's id and hash, with its file."""
         rows = self._db.execute(
-            "SELECT chunk_id, row_hash, root, path FROM chunks JOIN files ON files.id=file WHERE generation=wanted"
+            "SELECT file, ordinal, chunk_id, row_hash, root, path FROM chunks JOIN files ON files.id=file "
+            "ORDER BY file, generation, ordinal"
         )
-        for chunk, row_hash, root, path in rows:
-            yield chunk, row_hash, _origin(root, path)
+        for _, of_file in groupby(rows, itemgetter(0)):
+            listed = {ordinal: (chunk, row_hash, root, path) for _, ordinal, chunk, row_hash, root, path in of_file}
+            for chunk, row_hash, root, path in cut(listed).values():
+                yield chunk, row_hash, _origin(root, path)
 
     def counts(self) -> Mapping[str, tuple[int, int]]:
         """Return (files with chunks or with nothing to chunk, chunks wanted) by root.
@@ -214,7 +218,9 @@ class SqliteCatalogue:
         rows = self._db.execute(
             "SELECT root, "
             "sum(digest != '' AND (digest != 'told' OR problem IS NULL OR partial) AND substr(path, 1, 1) != x'2f'), "
-            "sum((SELECT count(*) FROM chunks WHERE file=id AND generation=wanted)) "
+            "sum(CASE WHEN wanted=applied THEN (SELECT count(*) FROM chunks WHERE file=id) ELSE "
+            "(SELECT count(DISTINCT ordinal) FROM chunks WHERE file=id AND ordinal < ifnull("
+            "(SELECT ordinal FROM chunks WHERE file=id AND chunk_id=''), ordinal+1)) END) "
             "FROM files GROUP BY root"
         )
         return {root: (files, chunks) for root, files, chunks in rows}
@@ -222,23 +228,18 @@ class SqliteCatalogue:
     # What changes
 
     def intend(self, updates: Sequence[Update]) -> None:
-        """Write each file's wanted chunks under a new generation."""
+        """Write what of each file's wanted chunks differs under a new generation."""
         with self._transaction():
             for update in updates:
                 file = self._file_id(update.origin)
                 self._db.execute("UPDATE files SET wanted=applied+1 WHERE id=?", (file,))
-                self._db.execute(
-                    "DELETE FROM chunks WHERE file=? AND generation > (SELECT applied FROM files WHERE id=?)", (file, file)
-                )
-                if update.known is not None:
-                    self._write_chunks(file, update.known.chunks)
+                self._lists.intend(file, update.known.chunks if update.known else ())
 
     def apply(self, updates: Sequence[Update]) -> None:
         """Make each file's wanted state the known one."""
         with self._transaction():
             for update in updates:
                 file = self._file_id(update.origin)
-                self._db.execute("DELETE FROM chunks WHERE file=?", (file,))
                 if update.known is None:
                     self._db.execute("DELETE FROM files WHERE id=?", (file,))
                     continue
@@ -250,7 +251,7 @@ class SqliteCatalogue:
                     (_packed(known.fingerprint), known.read_ns, known.digest, known.recipe, problem and problem.reason, since,
                      problem and problem.reason, bool(problem and problem.partial), update.reason, file),
                 )  # fmt: skip
-                self._write_chunks(file, known.chunks)
+                self._lists.stand(file, known.chunks)
 
     def seen(self, looks: Sequence[tuple[Origin, Fingerprint, int]]) -> None:
         """Note new fingerprints of unchanged content, each with the time before it was read."""
@@ -264,13 +265,7 @@ class SqliteCatalogue:
         """Unsettle files; their chunks stay listed until they are read again."""
         with self._transaction():
             for origin in origins:
-                settled = self._db.execute(
-                    "SELECT id, wanted FROM files WHERE root=? AND path=? AND wanted=applied", _key(origin)
-                ).fetchone()
-                if settled:
-                    file, wanted = settled
-                    self._db.execute("UPDATE chunks SET generation=? WHERE file=?", (wanted + 1, file))
-                    self._db.execute("UPDATE files SET wanted=? WHERE id=?", (wanted + 1, file))
+                self._db.execute("UPDATE files SET wanted=applied+1 WHERE root=? AND path=? AND wanted=applied", _key(origin))
 
     def forget_root(self, root: str) -> None:
         """Drop a root's files and chunks."""
@@ -322,12 +317,6 @@ class SqliteCatalogue:
             (*_key(origin), _packed(UNSEEN)),
         )
         return int(added.lastrowid or 0)
-
-    def _write_chunks(self, file: int, chunks: Sequence[Placed]) -> None:
-        self._db.executemany(
-            "INSERT INTO chunks VALUES(?,(SELECT wanted FROM files WHERE id=?),?,?,?,?,?,?)",
-            [(file, file, n, c.chunk_id, c.vector_key, c.row_hash, c.start_line, c.end_line) for n, c in enumerate(chunks)],
-        )
 
     def _transaction(self) -> _Transaction:
         return _Transaction(self._db)
@@ -387,9 +376,11 @@ class _Transaction:
 _COLUMNS = "fingerprint, read_ns, digest, recipe, wanted=applied, problem, partial"
 
 
-def _known(columns: Sequence[Any], chunks: tuple[Placed, ...] = ()) -> Known:
+def _known(
+    columns: Sequence[Any],
+) -> Known:
     fingerprint, read_ns, digest, recipe, settled, problem, partial = columns
-    return Known(_unpacked(fingerprint), read_ns, digest, recipe, bool(settled), chunks, _problem(problem, partial))
+    return Known(_unpacked(fingerprint), read_ns, digest, recipe, bool(settled), (), _problem(problem, partial))
 
 
 def _problem(text: str | None, partial: int) -> Problem | None:

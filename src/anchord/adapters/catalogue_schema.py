@@ -4,15 +4,21 @@ meta      key, value                       whether the last stop was clean, whic
 files     root, path, fingerprint, digest  what was seen; `wanted` and `applied` are generations: they differ between
                                            an intent and its confirmation, when only the store knows which rows exist
 chunks    file, generation, ordinal, id    where each chunk stands; absolute lines live here and not in the table, so
-                                           that an insertion at the top of a file writes nothing to the table
+                                           that an insertion at the top of a file writes nothing to the table. A row is of
+                                           the generation that wrote it: one that an edit leaves as it is is not written
+                                           again. Rows above `applied` are an intent: each stands for the one of its ordinal,
+                                           and one without an id says that the list ends there
 """
 
 from __future__ import annotations
 
-SCHEMA = 2
-STEPS: dict[int, str] = {}
+SCHEMA = 3
+READABLE = 2
+"""The oldest that readers understand as it is: before the first start of a new anchord they are all that runs."""
+STEPS: dict[int, str] = {2: ""}
 """From a schema -> the statements that make the next one of it. A change to `TABLES` adds a step here, and a home that the
-version before made to `tests/upgrades/`. 1 was never in anybody's hands."""
+version before made to `tests/upgrades/`. 1 was never in anybody's hands. In 2 all rows of a file were of one generation, which
+is a case of 3; what reads only those does not know the others."""
 TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files(
