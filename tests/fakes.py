@@ -362,6 +362,10 @@ class FakeStore:
         """Return rows by id."""
         return [self.table[row_id][0] for row_id in dict.fromkeys(ids) if row_id in self.table]
 
+    def shown(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, without what only the index needs."""
+        return [replace(row, doc_id="", vector_key="", search_text="") for row in self.rows(ids)]
+
     def ids(self) -> Sequence[str]:
         """Return the id of every row."""
         return list(self.table)

@@ -19,7 +19,8 @@ import structlog
 
 from anchord.adapters import lance_upkeep
 from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.lance import NEXT, SCHEMA, TABLE, LanceStore
+from anchord.adapters.lance import NEXT, TABLE, LanceStore
+from anchord.adapters.lance_schema import SCHEMA
 from anchord.errors import StoreDamagedError, UsageError
 from anchord.indexer import Indexer
 from anchord.means import HeldRecipe

@@ -143,6 +143,9 @@ class Store(Protocol):
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id, in any order."""
 
+    def shown(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, in any order, for somebody to read: `doc_id`, `vector_key` and `search_text` are empty."""
+
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
 

@@ -160,7 +160,7 @@ def reranked(hits: Sequence[Hit], query: str, reranker: Reranker, store: Store) 
     Raises:
         EmbedderError: the reranker cannot be used now.
     """
-    texts = {row.id: f"{row.header_path}\n{row.text}" for row in store.rows([hit.id for hit in hits[:RERANKED]])}
+    texts = {row.id: f"{row.header_path}\n{row.text}" for row in store.shown([hit.id for hit in hits[:RERANKED]])}
     best = [hit for hit in hits[:RERANKED] if hit.id in texts]
     scores = reranker.scores(query, [texts[hit.id] for hit in best]) if best else []
     ordered = [hit for _, hit in sorted(zip(scores, best, strict=True), key=lambda each: (-each[0], each[1].id))]
@@ -208,7 +208,7 @@ def grouped(hits: Sequence[Hit]) -> list[list[Hit]]:
 
 def _shown(groups: Sequence[Sequence[Hit]], question: Question, store: Store, catalogue: Catalogue) -> Iterator[Group]:
     """Yield groups with their text; a row that has just gone is left out."""
-    rows = {row.id: row for row in store.rows([hit.id for group in groups for hit in group])}
+    rows = {row.id: row for row in store.shown([hit.id for group in groups for hit in group])}
     for group in groups:
         present = [(rows[hit.id], hit) for hit in group if hit.id in rows]
         passages = [_passage([each]) for each in present] if question.flat else merged(present)
@@ -251,7 +251,7 @@ def _widened(passage: Passage, most: int, store: Store, catalogue: Catalogue) ->
     ids = list(catalogue.neighbours(passage.hit.id, _NEIGHBOURS + len(passage.ids)))
     if passage.ids[0] not in ids or passage.ids[-1] not in ids:
         return passage
-    rows, spots = {row.id: row for row in store.rows(ids)}, catalogue.spots(ids)
+    rows, spots = {row.id: row for row in store.shown(ids)}, catalogue.spots(ids)
     first, last = ids.index(passage.ids[0]), ids.index(passage.ids[-1])
     size, open_ends = len(passage.text), {-1, 1}
     while open_ends:

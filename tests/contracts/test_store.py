@@ -231,6 +231,15 @@ def test_unknown_and_repeated_ids_give_each_row_once(store: Store) -> None:
     assert [each.id for each in store.rows(["2", "9", "2"])] == ["2"]
 
 
+def test_what_is_shown_of_rows_is_all_that_is_read(store: Store) -> None:
+    said = row("said", source="codex", session="s", exchange_id="q", at="2026", tools="[Bash] ls", part_index=1, total_parts=2)
+    fill(store, row("x"), said, row("other"))
+    for _ in range(2):  # By their ids; and where a search has found them.
+        shown = {each.id: each for each in store.shown(["said", "x", "unknown", "x"])}
+        assert shown == {each.id: replace(each, doc_id="", vector_key="", search_text="") for each in store.rows(["said", "x"])}
+        assert len(store.matching("words", 9, Filters())) == 3
+
+
 def test_the_hash_of_a_row_is_kept_with_it(store: Store) -> None:
     fill(store, row("1"), row("2", path="b.md"))
     assert sorted(store.hashes()) == [("1", row_hash(row("1"))), ("2", row_hash(row("2", path="b.md")))]
@@ -450,6 +459,22 @@ def test_a_reader_sees_what_the_writer_wrote_since_it_opened(tmp_path: Path) -> 
     assert found(reader.nearest(EAST, 5, ANY)) == found(reader.matching("alpha", 5, ANY)) == ["1"]
     writer.delete(["1"])
     assert list(reader.ids()) == []
+
+
+def test_what_a_search_found_is_shown_as_it_is_then_whatever_became_of_it(tmp_path: Path) -> None:
+    writer = lance(tmp_path)
+    fill(writer, *[row(f"r{n}", text=f"words of {n}") for n in range(9)])
+    reader = lance(tmp_path, read_only=True)
+    ids = [each.id for each in reader.matching("words", 9, Filters())]
+    assert len(ids) == 9
+    fill(writer, row("r1", text="words of another time"))
+    writer.delete(["r2"])
+    shown = {each.id: each.text for each in reader.shown(ids)}
+    assert shown == {f"r{n}": f"words of {n}" for n in range(9) if n not in (1, 2)} | {"r1": "words of another time"}
+    assert len(reader.matching("words", 9, Filters())) == 8
+    maintain(writer)
+    fill(writer, *[row(f"s{n}", text=f"later {n}") for n in range(9)])
+    assert {each.id: each.text for each in reader.shown(ids)} == shown
 
 
 def test_a_reader_without_a_table_is_told_so_and_makes_none(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import lancedb
 import pytest
 from faults.service import SETTINGS, Service, until
 
-from anchord.adapters import lance
+from anchord.adapters import lance, lance_schema
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.lance import LanceStore
 from anchord.generation import REBUILD, RECHUNK, Building
@@ -164,7 +164,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as then:
-        real = lance._schema
+        real = lance_schema.schema
 
         def older(dimension: int, model: str) -> Any:  # noqa: ANN401 - of pyarrow
             schema = real(dimension, model)
@@ -172,7 +172,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
                 schema = schema.remove(schema.get_field_index(column))
             return schema.with_metadata({**schema.metadata, b"anchord.schema": b"1"})
 
-        then.setattr(lance, "_schema", older)
+        then.setattr(lance, "schema", older)
         documents(service)
         service.start().sync()
         service.stop()
@@ -183,7 +183,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
     until(lambda: found(service, "okapi") == {"d1.md"})
     steps.left = 1_000
     built(service)
-    assert service.writer.store.form == lance.SCHEMA
+    assert service.writer.store.form == lance_schema.SCHEMA
     assert service.embedded() == 1
     assert service.is_right()
 

@@ -23,13 +23,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, TypeVar
 
 import lancedb
 import pyarrow as pa
-from lancedb.index import FTS, Bitmap, BTree
 
+from anchord.adapters.lance_addresses import Addresses
 from anchord.adapters.lance_filters import among, condition, quoted
+from anchord.adapters.lance_schema import (
+    HASHED,
+    NUMBER_COLUMNS,
+    ROW_COLUMNS,
+    SAID_COLUMNS,
+    SCHEMA,
+    SHOWN_COLUMNS,
+    TEXT_COLUMNS,
+    create_indices,
+    row_of,
+    schema,
+)
+from anchord.adapters.limits import folder_bytes
 from anchord.core.diff import row_hash
 from anchord.core.identity import row_checksum
 from anchord.core.wording import phrase_pattern
@@ -42,7 +56,6 @@ T = TypeVar("T")
 TABLE = "chunks"
 NEXT = "next"
 """A table that is being built to take the place of `chunks`."""
-SCHEMA = 3
 _IDS_A_FILTER = 1_000
 _SCAN_ROWS = 65_536
 _SIZE_S = 5.0
@@ -54,24 +67,6 @@ _BEGINNING_ROWS = 500
 _BEGINNING_WORDS = 30
 _TROUBLE = (RuntimeError, OSError, ValueError)
 """What lancedb raises; Rust's errors come as RuntimeError."""
-_TEXT_COLUMNS = (
-    "id", "doc_id", "path", "root", "kind", "room", "content_hash", "vector_key", "header_path", "text", "search_text",
-    "source", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "branch",
-)  # fmt: skip
-_NUMBER_COLUMNS = ("part_index", "total_parts")
-_ROW_COLUMNS = (*_TEXT_COLUMNS, *_NUMBER_COLUMNS)
-_HASHED = 2
-"""The first schema whose rows have a hash and a checksum."""
-
-
-def _schema(dimension: int, model: str) -> pa.Schema:
-    fields = [pa.field(name, pa.string(), nullable=False) for name in (*_TEXT_COLUMNS, "row_hash")]
-    fields += [pa.field(name, pa.int32(), nullable=False) for name in _NUMBER_COLUMNS]
-    fields.append(pa.field("vector", pa.list_(pa.float32(), dimension)))
-    source = pa.struct([pa.field("source", pa.string()), pa.field("header_path", pa.string())])
-    fields.append(pa.field("metadata", source))
-    fields.append(pa.field("checksum", pa.int64(), nullable=False))
-    return pa.schema(fields, metadata={"anchord.schema": str(SCHEMA), "anchord.model": model})
 
 
 class LanceStore:
@@ -100,9 +95,10 @@ class LanceStore:
             raise StoreError(f"{uri}: there is no index yet", "run `anchord index` to make it")
         self._table = self._opened() if there else self._made(model)
         names = self._table.schema.names
-        self._columns = [name for name in _ROW_COLUMNS if name in names]
-        self._summed = [name for name in (*_TEXT_COLUMNS, "row_hash") if name in names]
+        self._columns = [name for name in ROW_COLUMNS if name in names]
+        self._summed = [name for name in (*TEXT_COLUMNS, "row_hash") if name in names]
         """What a row's checksum covers, besides its vector."""
+        self._addresses = Addresses()
 
     def _connected(self) -> Any:  # noqa: ANN401 - lancedb ships no types
         # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
@@ -125,7 +121,7 @@ class LanceStore:
 
     def _made(self, model: str) -> Any:  # noqa: ANN401 - likewise
         try:
-            table = self._db.create_table(self.name, schema=_schema(self._dimension, model))
+            table = self._db.create_table(self.name, schema=schema(self._dimension, model))
             create_indices(table)
         except _TROUBLE as error:
             raise StoreError(f"{self._uri}: {_first_line(error)}", "see the free space of the disk") from error
@@ -162,8 +158,8 @@ class LanceStore:
                 self._table.delete(among("id", some))
 
     def _batch(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> pa.Table:
-        columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in _TEXT_COLUMNS}
-        columns.update({name: [getattr(row, name) for row in rows] for name in _NUMBER_COLUMNS})
+        columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in TEXT_COLUMNS}
+        columns.update({name: [getattr(row, name) for row in rows] for name in NUMBER_COLUMNS})
         columns["row_hash"] = [row_hash(row) for row in rows]
         fields = zip(*(columns[name] for name in self._summed), strict=True)
         sums = [row_checksum(texts, vectors[row.vector_key]) for texts, row in zip(fields, rows, strict=True)]
@@ -172,8 +168,8 @@ class LanceStore:
         columns["vector"] = pa.FixedSizeListArray.from_arrays(values, self._dimension)
         columns["metadata"] = [{"source": printable(row.path), "header_path": row.header_path} for row in rows]
         columns["checksum"] = pa.array(sums, pa.int64())
-        schema = self._table.schema.remove_metadata()
-        return pa.table({name: columns[name] for name in schema.names}, schema=schema)
+        form = self._table.schema.remove_metadata()
+        return pa.table({name: columns[name] for name in form.names}, schema=form)
 
     # Reading
 
@@ -235,9 +231,10 @@ class LanceStore:
             query = (
                 query.where(where, prefilter=True).bypass_vector_index() if where else query.nprobes(_PROBES).refine_factor(2)
             )
-            return list(query.select(["id", "_distance"]).limit(limit).to_list())
+            return list(query.select(["id", "_distance"]).with_row_id(with_row_id=True).limit(limit).to_list())
 
         found = self._read(ask)
+        self._addresses.note(found)
         return [Scored(row["id"], 1.0 - row["_distance"]) for row in found if not math.isnan(row["_distance"])]
 
     def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
@@ -248,9 +245,11 @@ class LanceStore:
             words = " ".join([text, *self._beginning(table, filters)])
             query = table.search(words, query_type="fts", fts_columns="search_text")
             query = query.where(where, prefilter=True) if where else query
-            return list(query.select(["id", "_score"]).limit(limit).to_list())
+            return list(query.select(["id", "_score"]).with_row_id(with_row_id=True).limit(limit).to_list())
 
-        return [Scored(row["id"], row["_score"]) for row in self._read(ask)] if text.strip() else []
+        found = self._read(ask) if text.strip() else []
+        self._addresses.note(found)
+        return [Scored(row["id"], row["_score"]) for row in found]
 
     def _beginning(self, table: Any, filters: Filters) -> set[str]:  # noqa: ANN401 - likewise
         """Return words that begin as is asked for: the index of words knows whole ones only."""
@@ -274,7 +273,26 @@ class LanceStore:
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
         found = (self._select(among("id", some), self._columns) for some in _slices(ids))
-        return [_row(row) for table in found for row in table.to_pylist()]
+        return [row_of(row) for table in found for row in table.to_pylist()]
+
+    def shown(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id for somebody to read: what only the index needs is left empty."""
+        rows = {row["id"]: row for row in self._found(ids, SHOWN_COLUMNS)}
+        said = [row["id"] for row in rows.values() if row.get("source")]
+        for row in self._found(said, SAID_COLUMNS):
+            rows[row["id"]] |= row
+        return list(map(row_of, rows.values()))
+
+    def _found(self, ids: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Return some columns of rows; those that a search has just found are read where they stand, which takes a third."""
+        names, unique = [name for name in columns if name in self._columns], list(dict.fromkeys(ids))
+        addresses = self._addresses.of(unique)
+        if addresses:
+            with suppress(*_TROUBLE):
+                rows = self._table.take_row_ids(addresses).select(names).to_arrow().to_pylist()
+                if {row["id"] for row in rows} == set(unique) and len(rows) == len(unique):
+                    return list(rows)
+        return [row for some in _slices(unique) for row in self._select(among("id", some), names).to_pylist()]
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
@@ -282,7 +300,7 @@ class LanceStore:
 
     def hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row, repeats included."""
-        if self.form < _HASHED:
+        if self.form < HASHED:
             return [(chunk_id, "") for chunk_id in self.ids()]
         found = self._read(lambda table: table.search().select(["id", "row_hash"]).limit(None).to_arrow())
         return list(zip(found["id"].to_pylist(), found["row_hash"].to_pylist(), strict=True))
@@ -290,11 +308,11 @@ class LanceStore:
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, in no order, without holding the table in memory."""
         for batch in self.batches(self._columns):
-            yield from map(_row, batch.to_pylist())
+            yield from map(row_of, batch.to_pylist())
 
     def spoiled(self, ids: Sequence[str]) -> Iterator[str]:
         """Yield the ids of those rows whose bytes are not those that were written."""
-        if self.form < _HASHED:
+        if self.form < HASHED:
             return
         columns = (*self._summed, "vector", "checksum")
         found = (self._select(among("id", some), list(columns)).to_batches() for some in _slices(ids))
@@ -341,7 +359,7 @@ class LanceStore:
         """Return the size on disk with old versions, measured at most every few seconds; 0 where it is not a local folder."""
         measured, size = self._measured
         if time.monotonic() - measured > _SIZE_S:
-            size = _bytes(self._uri)
+            size = folder_bytes(Path(self._uri))
             self._measured = (time.monotonic(), size)
         return size
 
@@ -377,28 +395,6 @@ class LanceStore:
                 return ask(self._table)
 
 
-def _bytes(folder: str) -> int:
-    size, folders = 0, [folder]
-    while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:  # Upkeep removes files meanwhile.
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                else:
-                    with suppress(OSError):
-                        size += entry.stat(follow_symlinks=False).st_size
-    return size
-
-
-def create_indices(table: Any) -> None:  # noqa: ANN401 - likewise
-    """Make the table's indices, anew where there are some."""
-    for column in ("id", "path", "vector_key"):
-        table.create_index(column, config=BTree(), replace=True)
-    for column in ("root", "kind"):
-        table.create_index(column, config=Bitmap(), replace=True)
-    table.create_index("search_text", config=FTS(with_position=False), replace=True)
-
-
 @contextmanager
 def _writing() -> Iterator[None]:
     try:
@@ -419,10 +415,6 @@ def _slices(values: Sequence[str]) -> Iterator[Sequence[str]]:
     unique = list(dict.fromkeys(values))
     for at in range(0, len(unique), _IDS_A_FILTER):
         yield unique[at : at + _IDS_A_FILTER]
-
-
-def _row(columns: Mapping[str, Any]) -> Row:
-    return Row(**{name: columns[name] for name in _ROW_COLUMNS if name in columns})
 
 
 def _first_line(error: Exception) -> str:

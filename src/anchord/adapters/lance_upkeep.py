@@ -22,8 +22,9 @@ from pathlib import Path
 
 import lancedb
 
-from anchord.adapters.lance import NEXT, TABLE, LanceStore, create_indices
+from anchord.adapters.lance import NEXT, TABLE, LanceStore
 from anchord.adapters.lance_fold import FRAGMENT_ROWS, TROUBLE, Order, fold, index_vectors, words
+from anchord.adapters.lance_schema import create_indices
 from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)

@@ -49,10 +49,16 @@ def free_bytes(folder: Path) -> int:
 def folder_bytes(folder: Path) -> int:
     """Return what the files below a folder take; files that are shared count once."""
     seen: dict[tuple[int, int], int] = {}
-    for file in folder.rglob("*"):
-        with suppress(OSError):
-            stat = file.lstat()
-            seen[stat.st_dev, stat.st_ino] = stat.st_blocks * 512
+    folders = [str(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # Files go meanwhile, and so do folders.
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                    continue
+                with suppress(OSError):
+                    stat = entry.stat(follow_symlinks=False)
+                    seen[stat.st_dev, stat.st_ino] = stat.st_blocks * 512
     return sum(seen.values())
 
 
