@@ -221,7 +221,12 @@ def test_explain_tells_why_for_an_absolute_a_relative_and_a_home_path(shell: She
     assert shell("explain", "cats.md", "--json", cwd=shell.notes).json == told
     assert shell("explain", "~/notes/../notes/cats.md", "--json").json == told
     human = shell("explain", "notes/cats.md")
-    assert human.out.startswith(f"path:         {shell.notes / 'cats.md'}\n")
+    assert human.out.startswith(f"indexed  {shell.notes / 'cats.md'}\n")
+    assert "  root  notes: 1 chunks by the strategy anchored" in human.out
+    assert f"  rule  {told['rule']}\n" in human.out
+    assert "  now   nothing to do: " in human.out
+    away = shell("explain", "/")
+    assert away.out.splitlines() == ["not indexed  /", "  is in no root: `anchord add FOLDER` makes its folder one"]
 
 
 def test_explain_says_that_a_path_is_not_indexed(shell: Shell) -> None:

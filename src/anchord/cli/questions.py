@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.live import Live
+from rich.markup import escape
 from rich.text import Text
 
 from anchord import asking
@@ -142,9 +143,8 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson =
     if json:
         print_json(told)
         return
-    for key, value in told.items():
-        if value not in (None, ""):
-            say(f"{key + ':':<13} {value!s}")
+    for line in render.explain_lines(told):
+        say(line, markup=True)
 
 
 @app.command()
@@ -155,7 +155,7 @@ def errors(json: AsJson = False) -> None:
         print_json(listed)
         return
     for failure in listed:
-        say(f"{failure['path']}: {failure['reason']}")
+        say(f"[yellow]{escape(failure['path'])}[/]: {escape(failure['reason'])}", markup=True)
 
 
 def _is_text(argument: str) -> bool:

@@ -144,6 +144,26 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"  [yellow]{escape(failure['path'])}[/]: {escape(failure['reason'])}"
 
 
+_DECISIONS = {"read": "would be read", "skip": "nothing to do", "forget": "would leave the index"}
+
+
+def explain_lines(told: dict[str, Any]) -> Iterator[str]:
+    """Yield what is known of a file, which rule let it in, and what would be done with it now."""
+    state = "[bold green]indexed[/]" if told["indexed"] else "[bold yellow]not indexed[/]"
+    yield f"{state}  [bold cyan]{escape(told['path'])}[/]"
+    if told.get("problem"):
+        yield f"  [yellow]{escape(told['problem'])}[/]"
+    if "root" not in told:
+        yield f"  {escape(told['rule'])}: {escape(told['reason'])}"
+        return
+    size = f", {told['size']:,} bytes" if told["size"] is not None else ""
+    yield f"  root  {escape(told['root'])}: {told['chunks']} chunks by the strategy {told['strategy']}{size}"
+    yield f"  rule  {escape(told['rule'])}"
+    yield f"  now   {_DECISIONS[told['decision']]}: {escape(told['reason'])}"
+    if told["last_reason"]:
+        yield f"  last  was taken in: {escape(told['last_reason'])}"
+
+
 _AGES = (("last event", "last_event_age_s"), ("last commit", "last_commit_age_s"), ("last verified", "last_verified_age_s"))
 
 
