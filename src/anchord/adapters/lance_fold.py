@@ -42,6 +42,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Younger versions stay."""
     drop: bool
     """Whether older ones may go: only when the newest was read whole."""
+    rows: int
+    """Fragments with fewer become one with their neighbours: each time such a fragment is written again."""
 
 
 def fold(order: Order) -> list[str]:
@@ -54,7 +56,7 @@ def fold(order: Order) -> list[str]:
         return [f"the table cannot be opened: {words(error)}"]
     older = timedelta(seconds=order.kept_s)
     steps: list[tuple[str, Callable[[], object]]] = [
-        ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=FRAGMENT_ROWS)),
+        ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=order.rows)),
         ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=order.merge)),
         ("indexing vectors", lambda: index_vectors(dataset)),
     ]

@@ -35,7 +35,9 @@ and slower, and take more room than the rows. A reader whose version is gone ope
 _MANIFESTS_TRIED = 8
 MERGE_EVERY = 10
 """Passes."""
-_SOON_DONE_ROWS = 200_000
+_SOON_DONE_ROWS = 5_000
+_SMALL_ROWS = 8_192
+"""Fragments of more rows wait for the pass that makes one of all parts: to write one of 65,536 again takes 100 MB."""
 _ALL_PARTS = 1_000_000
 
 
@@ -51,7 +53,9 @@ def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list
     except (StoreError, *TROUBLE) as error:
         return [f"the table cannot be read: {words(error)}"]
     kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
-    problems = fold(Order(dataset=store.dataset, merge=_merged(passes, stats.rows), kept_s=kept, drop=readable))
+    merge = _merged(passes, stats.rows)
+    rows = FRAGMENT_ROWS if merge == _ALL_PARTS else _SMALL_ROWS
+    problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept, drop=readable, rows=rows))
     store.refresh(anew=merges(passes))
     return problems if readable else ["the table cannot be read as a whole", *problems]
 
