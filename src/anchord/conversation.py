@@ -117,6 +117,10 @@ class Exchange:
     offset: int = 0
 
 
+class TooLongError(ValueError):
+    """What would have to be read whole is longer than anything that people and programs say to each other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A whole line of a carrier, without its end, and where it starts."""

@@ -197,15 +197,22 @@ def test_h3_a_line_of_two_gigabytes_in_a_session_costs_a_few_times_what_is_read_
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_000)
-@pytest.mark.xfail(strict=True, reason="up to 512 million characters are tried as one value: three gigabytes of memory")
 def test_h3_an_export_of_one_value_of_two_gigabytes_stays_under_the_daemons_ceiling(tmp_path: Path) -> None:
     assert peak_of_indexing(tmp_path, "export.json", _EXPORT, b'"}]}]', 2 << 30) < _CEILING
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_000)
-@pytest.mark.xfail(
-    strict=True, reason="a transcript is read whole, whatever its size, and costs eleven times that: no limit ends it"
-)
 def test_h3_a_transcript_of_a_quarter_of_a_gigabyte_stays_under_the_daemons_ceiling(tmp_path: Path) -> None:
     assert peak_of_indexing(tmp_path, "talk.txt", _TRANSCRIPT, b"\n", 1 << 28) < _CEILING
+
+
+def test_h3_a_transcript_that_is_too_long_is_named_and_the_others_are_read(
+    talks: Talks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.sources.conversations.prose.MOST_BYTES", 1 << 20)
+    talks.write("talk.txt", _TRANSCRIPT * 2_000)
+    talks.write("s1.jsonl", claude(*TURNS[:2]))
+    talks.sync()
+    assert talks.problems() == {"talk.txt": "a transcript of more than 1 MB: not indexed"}
+    assert len({row.exchange_id for row in talks.rows()}) == 2

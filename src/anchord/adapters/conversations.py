@@ -18,7 +18,7 @@ from anchord.adapters.archive import Noted
 from anchord.adapters.archive_writer import ArchiveWriter, Reading, Teller
 from anchord.adapters.carriers import FileCarrier, FolderCarrier, file_carrier, is_archive, members_of
 from anchord.adapters.files import DATABASES, FolderFiles
-from anchord.conversation import Carrier, Earlier, Exchange, Head, Superseded, Unknown
+from anchord.conversation import Carrier, Earlier, Exchange, Head, Superseded, TooLongError, Unknown
 from anchord.core.decide import RACY_NS
 from anchord.core.identity import digest
 from anchord.model import Absent, Fingerprint, Ingested, Origin, Problem, Root
@@ -105,7 +105,9 @@ class Conversations:
         try:
             return self._read(origin, seen, noted)
         except _TROUBLE as error:
-            return Ingested(problem=Problem(f"cannot be read as conversations ({type(error).__name__}): not indexed"))
+            known = str(error) if isinstance(error, TooLongError) else ""
+            reason = known or f"cannot be read as conversations ({type(error).__name__})"
+            return Ingested(problem=Problem(f"{reason}: not indexed"))
 
     def done(self, origins: Sequence[Origin]) -> None:
         """Note that changes were taken into the index."""

@@ -16,7 +16,7 @@ from anchord.conversation import Carrier, Unknown
 from anchord.sources.conversations.records import Record
 
 _BLOCK = 1 << 20
-_MOST_CHARS = 512 << 20
+_MOST_CHARS = 128 << 20
 """No conversation is longer; what does not end before that is broken."""
 _BETWEEN = " \t\r\n,"
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from anchord.conversation import Carrier, Event, Head, Role, Turn
-from anchord.sources.clean import clean
 from anchord.sources.conversations.noise import Noise
+from anchord.sources.conversations.prose import whole_lines
 from anchord.sources.conversations.records import time_of
 from anchord.sources.conversations.specstory_parts import Hidden, Part, header, parts
 
@@ -47,8 +47,7 @@ def recognises(head: bytes, path: str) -> bool:
 
 def read(carrier: Carrier) -> Iterator[Event]:
     """Tell of the session of a file."""
-    with carrier.open() as stream:
-        first, *turns = parts(clean(stream.read().decode("utf-8", "replace")).split("\n"))
+    first, *turns = parts(whole_lines(carrier))
     above = [line for line in first.lines if isinstance(line, str)]
     session = next((found[1] for line in above if (found := _SESSION.match(line))), carrier.path)
     heading = next((found[1] for line in above if (found := _HEADING.match(line))), "")

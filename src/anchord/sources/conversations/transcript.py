@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from anchord.conversation import Carrier, Event, Head, Role, Turn
 from anchord.sources.clean import clean
 from anchord.sources.conversations.fences import fenced
+from anchord.sources.conversations.prose import whole_lines
 from anchord.sources.conversations.transcript_marks import CALLOUT, QUOTE, Mark, decided, likeliest, marks, quote_end, unquoted
 
 SOURCE = "transcript"
@@ -49,8 +50,7 @@ def declared(head: bytes) -> bool:
 
 def read(carrier: Carrier) -> Iterator[Event]:
     """Tell of the one session of a file. Once it is taken for a transcript, few turns or none are enough."""
-    with carrier.open() as stream:
-        lines = clean(stream.read().decode("utf-8", "replace")).split("\n")
+    lines = whole_lines(carrier)
     begin = _front(lines)
     body = lines[begin:]
     inside = fenced(body)
