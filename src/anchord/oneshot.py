@@ -12,7 +12,7 @@ from anchord.generation import REBUILD, RECHUNK, Building, Order, away_from, dis
 from anchord.model import Action, Origin, Problem
 from anchord.roots import real, root_of
 from anchord.tally import Tally, log_outcome
-from anchord.upkeep import FOLD_COMMITS
+from anchord.upkeep import FOLD_COMMITS, next_pass
 from anchord.workspace import Writer
 
 _TRIES = 25
@@ -70,10 +70,9 @@ def bring_up_to_date(writer: Writer, paths: Sequence[str], progress: Progress, h
         _index(writer, writer.indexer.audit(), (summary, gone), progress)
     progress(0, 0, "folding the table")
     if writer.indexer.commits:
-        summary.away += [
-            f"upkeep of the table: {trouble}"
-            for trouble in lance_upkeep.maintain(writer.store, passes=lance_upkeep.MERGE_EVERY)
-        ]
+        passes, grown = next_pass(writer)
+        troubles = lance_upkeep.maintain(writer.store, passes=passes, grown=grown)
+        summary.away += [f"upkeep of the table: {trouble}" for trouble in troubles]
     writer.catalogue.note("clean", "1")
     return summary
 

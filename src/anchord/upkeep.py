@@ -31,13 +31,26 @@ Each unfolded commit makes the next one dearer by about a millisecond, and foldi
 at about 25 to 40 commits, whatever the size of the table.
 """
 _TURN = "upkeep passes"
-"""The catalogue's note of how often the table was folded: processes that live for a few passes only must merge too."""
+"""The catalogue's note of how often the table was folded, for processes that live for a few passes only must merge too; and of
+how many rows it had when all of it last became one because it had grown."""
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
 _CHECK_EVERY_S = 120.0
 _CHECK_S = 0.03
 """So long may a check take at a rest: a twentieth of a percent of the time."""
 _CHECK_FILES = 8
+
+
+def next_pass(writer: Writer) -> tuple[int, bool]:
+    """Count a pass of upkeep; return its number, and whether the table has grown so much that all of it becomes one."""
+    passes, then = map(int, f"{writer.catalogue.noted(_TURN)} 0 0".split()[:2])
+    rows, grown = then, False
+    with suppress(StoreError):  # What is wrong with the table is told by the pass itself.
+        rows = writer.store.count()
+        grown = lance_upkeep.has_grown(rows, then)
+    with suppress(StoreError):  # On a full disk folding is what makes room.
+        writer.catalogue.note(_TURN, f"{passes + 1} {rows if grown else min(rows, then)}")
+    return passes + 1, grown
 
 
 class Upkeep:
@@ -77,14 +90,12 @@ class Upkeep:
         """Fold the table now."""
         began = time.monotonic()
         self.passes += 1
-        turn = int(self._writer.catalogue.noted(_TURN) or 0) + 1
-        with suppress(StoreError):  # On a full disk folding is what makes room.
-            self._writer.catalogue.note(_TURN, str(turn))
+        turn, grown = next_pass(self._writer)
         self._commits = self._writer.indexer.commits
         self._writer.pulse.beat(FOLD_S)
-        self.trouble = lance_upkeep.maintain(self._writer.store, passes=turn, fold=self._folding)
+        self.trouble = lance_upkeep.maintain(self._writer.store, passes=turn, grown=grown, fold=self._folding)
         self._writer.pulse.beat()
-        if lance_upkeep.merges(turn):
+        if grown or lance_upkeep.merges(turn):
             self.merged()
         give_back()
         self.seconds += time.monotonic() - began

@@ -380,6 +380,25 @@ def _is_open(number: str) -> bool:
     return os.path.lexists(f"/proc/self/fd/{number}")
 
 
+def test_a_table_that_has_grown_becomes_one_at_the_next_fold(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lance_upkeep, "_SOON_DONE_ROWS", 10)
+    service.notes(30)
+    service.start()
+
+    def folded() -> list[int]:
+        service.sync()
+        service.pipeline.call(service.pipeline.upkeep.fold).result()
+        return sorted(set(_parts(service)))
+
+    assert folded() == [1]
+    service.write("000.md", "# Note\n\nRewritten.\n")
+    assert folded() == [2]
+    service.notes(60)
+    assert folded() == [1]
+    service.write("000.md", "# Note\n\nRewritten again.\n")
+    assert folded() == [2]
+
+
 def test_processes_that_live_for_one_fold_each_merge_the_parts_of_the_indices_too(service: Service) -> None:
     service.notes(20)
     for turn in range(lance_upkeep.MERGE_EVERY):

@@ -39,13 +39,16 @@ _SOON_DONE_ROWS = 5_000
 _SMALL_ROWS = 8_192
 """Fragments of more rows wait for the pass that makes one of all parts: to write one of 65,536 again takes 100 MB."""
 _ALL_PARTS = 1_000_000
+_GROWN = 1.5
 
 
-def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list[str]] = fold) -> list[str]:
+def maintain(
+    store: LanceStore, *, passes: int = 0, grown: bool = False, fold: Callable[[Order], list[str]] = fold
+) -> list[str]:
     """Fold small fragments, bring the indices up to date, drop versions older than ten minutes (seconds, of very many).
 
     Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. `passes` counts
-    the calls: now and then what they left becomes one. `fold` says where it is done.
+    the calls: now and then what they left becomes one, and at once where the table has `grown`. `fold` says where it is done.
     """
     try:
         readable = len(store.ids()) == store.count()
@@ -53,11 +56,16 @@ def maintain(store: LanceStore, *, passes: int = 0, fold: Callable[[Order], list
     except (StoreError, *TROUBLE) as error:
         return [f"the table cannot be read: {words(error)}"]
     kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
-    merge = _merged(passes, stats.rows)
+    merge = _ALL_PARTS if grown else _merged(passes, stats.rows)
     rows = FRAGMENT_ROWS if merge == _ALL_PARTS else _SMALL_ROWS
     problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept, drop=readable, rows=rows))
-    store.refresh(anew=merges(passes))
+    store.refresh(anew=grown or merges(passes))
     return problems if readable else ["the table cannot be read as a whole", *problems]
+
+
+def has_grown(rows: int, then: int) -> bool:
+    """Whether a table has grown so much, since all of it became one, that it pays to do it again."""
+    return rows > _GROWN * then
 
 
 def merges(passes: int) -> bool:
