@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ VECTOR_INDEX_ROWS = 20_000
 _PARTITION_ROWS = 8_192
 _OUTGROWN = 4
 _VECTOR_INDEX = "vector_idx"
+_IDS = "id_idx"
+"""Upkeep treats all indices alike: this one tells for all."""
 TROUBLE = (RuntimeError, OSError, ValueError)
 FOLD_S = 1_800.0
 """After so long the process is given up."""
@@ -37,7 +40,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     dataset: str
     merge: int
-    """How many of an index's newest parts to make one of; 0: none."""
+    """The newest parts of an index become one, as far back as none has more rows; 0: none of them does."""
     kept_s: float
     """Younger versions stay."""
     drop: bool
@@ -57,7 +60,7 @@ def fold(order: Order) -> list[str]:
     older = timedelta(seconds=order.kept_s)
     steps: list[tuple[str, Callable[[], object]]] = [
         ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=order.rows)),
-        ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=order.merge)),
+        ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=newest_parts(dataset, order.merge))),
         ("indexing vectors", lambda: index_vectors(dataset)),
     ]
     if order.merge:
@@ -70,6 +73,14 @@ def fold(order: Order) -> list[str]:
 
         steps.append(("dropping old versions", drop))
     return list(_tried(steps))
+
+
+def newest_parts(dataset: Any, most_rows: int) -> int:  # noqa: ANN401 - pylance ships no types
+    """Return of how many parts an index is after the last one with more rows: what was made one lately is still small."""
+    rows = {fragment.fragment_id: fragment.count_rows() for fragment in dataset.get_fragments()} if most_rows else {}
+    parts = next((index.segments for index in dataset.describe_indices() if index.name == _IDS), ())
+    newest = sorted(parts, key=lambda part: part.dataset_version_at_last_update, reverse=True) if most_rows else ()
+    return sum(1 for _ in takewhile(lambda part: sum(rows.get(each, 0) for each in part.fragment_ids) <= most_rows, newest))
 
 
 def flush(dataset: Any) -> None:  # noqa: ANN401 - pylance ships no types

@@ -38,8 +38,10 @@ MERGE_EVERY = 10
 _SOON_DONE_ROWS = 5_000
 _SMALL_ROWS = 8_192
 """Fragments of more rows wait for the pass that makes one of all parts: to write one of 65,536 again takes 100 MB."""
-_ALL_PARTS = 1_000_000
+_ALL_ROWS = 1 << 40
 _GROWN = 1.5
+_ROWS_A_TENTH = 2_500
+"""For every so many rows all become one ten passes later: of a row that is written, eight are written again in the end."""
 
 
 def maintain(
@@ -56,8 +58,8 @@ def maintain(
     except (StoreError, *TROUBLE) as error:
         return [f"the table cannot be read: {words(error)}"]
     kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
-    merge = _ALL_PARTS if grown else _merged(passes, stats.rows)
-    rows = FRAGMENT_ROWS if merge == _ALL_PARTS else _SMALL_ROWS
+    merge = _ALL_ROWS if grown else _merged(passes, stats.rows)
+    rows = FRAGMENT_ROWS if merge == _ALL_ROWS else _SMALL_ROWS
     problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept, drop=readable, rows=rows))
     store.refresh(anew=grown or merges(passes))
     return problems if readable else ["the table cannot be read as a whole", *problems]
@@ -74,14 +76,15 @@ def merges(passes: int) -> bool:
 
 
 def _merged(passes: int, rows: int) -> int:
-    """Return how many of an index's newest parts become one at a pass.
+    """Return up to how many rows parts of an index become one at a pass.
 
-    Each pass adds a part; every tenth makes one of the last ten, every hundredth one of all. Where that is soon done, every
-    tenth makes one of all.
+    Each pass adds a part; every tenth makes one of the small ones, every hundredth one of all. Where that is soon done, every
+    tenth makes one of all; where it would write more than the commits since have, it waits for as many more.
     """
     if not merges(passes):
         return 0
-    return _ALL_PARTS if rows < _SOON_DONE_ROWS or passes % MERGE_EVERY**2 == 0 else MERGE_EVERY
+    every = MERGE_EVERY if rows < _SOON_DONE_ROWS else max(MERGE_EVERY**2, rows // _ROWS_A_TENTH * MERGE_EVERY)
+    return _SMALL_ROWS if passes % every else _ALL_ROWS
 
 
 def purge(store: LanceStore) -> int:
