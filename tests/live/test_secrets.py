@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -230,6 +231,9 @@ def test_h7_a_daemon_in_the_background_writes_its_log_for_its_owner_alone_and_wi
     try:
         home.call("sync")
         ask_everything(home)
+        limits = Path(f"/proc/{home.call('status')['pid']}/limits")
+        if limits.exists():  # A dump of its memory would hold everything; processes below it inherit this.
+            assert re.search(r"Max core file size +0 ", limits.read_text())
     finally:
         assert home.anchord("stop").returncode == 0
     log = home.path / "log" / "anchord.log"

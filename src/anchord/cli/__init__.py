@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import resource
 import sys
 from contextlib import suppress
 
@@ -44,6 +45,7 @@ def main() -> None:
     """Run the command and end the process with its exit code."""
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # The library's own keeps thirty megabytes of what was freed.
     os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # A dump would hold content.
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
