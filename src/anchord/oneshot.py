@@ -12,7 +12,7 @@ from anchord.generation import REBUILD, RECHUNK, Building, Order, away_from, dis
 from anchord.model import Action, Origin, Problem
 from anchord.roots import real, root_of
 from anchord.tally import Tally, log_outcome
-from anchord.upkeep import FOLD_COMMITS, next_pass
+from anchord.upkeep import FOLD_COMMITS
 from anchord.workspace import Writer
 
 _TRIES = 25
@@ -70,8 +70,7 @@ def bring_up_to_date(writer: Writer, paths: Sequence[str], progress: Progress, h
         _index(writer, writer.indexer.audit(), (summary, gone), progress)
     progress(0, 0, "folding the table")
     if writer.indexer.commits:
-        passes, grown = next_pass(writer)
-        troubles = lance_upkeep.maintain(writer.store, passes=passes, grown=grown)
+        troubles = lance_upkeep.maintain(writer.store, merge=True)
         summary.away += [f"upkeep of the table: {trouble}" for trouble in troubles]
     writer.catalogue.note("clean", "1")
     return summary

@@ -30,27 +30,17 @@ FOLD_COMMITS = 32
 Each unfolded commit makes the next one dearer by about a millisecond, and folding costs a third of a second: the sum is least
 at about 25 to 40 commits, whatever the size of the table.
 """
-_TURN = "upkeep passes"
-"""The catalogue's note of how often the table was folded, for processes that live for a few passes only must merge too; and of
-how many rows it had when all of it last became one because it had grown."""
+MERGE_EVERY = 10
+"""After so many folds the parts that they left of the indices become one, and at a rest after so few: people search then."""
+_MERGE_AT_REST = 4
+_APART = "upkeep passes"
+"""The catalogue's note of how often the table was folded since: processes that live for a few passes only must merge too."""
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
 _CHECK_EVERY_S = 120.0
 _CHECK_S = 0.03
 """So long may a check take at a rest: a twentieth of a percent of the time."""
 _CHECK_FILES = 8
-
-
-def next_pass(writer: Writer) -> tuple[int, bool]:
-    """Count a pass of upkeep; return its number, and whether the table has grown so much that all of it becomes one."""
-    passes, then = map(int, f"{writer.catalogue.noted(_TURN)} 0 0".split()[:2])
-    rows, grown = then, False
-    with suppress(StoreError):  # What is wrong with the table is told by the pass itself.
-        rows = writer.store.count()
-        grown = lance_upkeep.has_grown(rows, then)
-    with suppress(StoreError):  # On a full disk folding is what makes room.
-        writer.catalogue.note(_TURN, f"{passes + 1} {rows if grown else min(rows, then)}")
-    return passes + 1, grown
 
 
 class Upkeep:
@@ -72,6 +62,7 @@ class Upkeep:
         self._process = psutil.Process()
         self._folding = Folding(writer.lock.descriptor)
         self._commits = 0
+        self._apart = min(int((writer.catalogue.noted(_APART) or "0").split()[0]), MERGE_EVERY)
         self._trimmed = 0
         """How many commits there had been when memory was last given back."""
         self._after: Origin | None = None
@@ -79,23 +70,26 @@ class Upkeep:
 
     def fold_if_due(self, *, idle_s: float = 0.0) -> None:
         """Fold the table when enough was committed since."""
-        commits = self._writer.indexer.commits - self._commits
-        if commits >= FOLD_COMMITS or (commits >= _IDLE_COMMITS and idle_s >= _IDLE_S):
-            self.fold()
-        elif idle_s >= _IDLE_S and self._commits + commits > self._trimmed:
+        commits, rests = self._writer.indexer.commits - self._commits, idle_s >= _IDLE_S
+        if commits >= FOLD_COMMITS or (rests and (commits >= _IDLE_COMMITS or self._apart >= _MERGE_AT_REST)):
+            self.fold(rests=rests)
+        elif rests and self._commits + commits > self._trimmed:
             give_back()
             self._trimmed = self._commits + commits
 
-    def fold(self) -> None:
-        """Fold the table now."""
+    def fold(self, *, rests: bool = False) -> None:
+        """Fold the table now; `rests`: there is nothing else to do."""
         began = time.monotonic()
         self.passes += 1
-        turn, grown = next_pass(self._writer)
+        merge = self._apart + 1 >= (_MERGE_AT_REST if rests else MERGE_EVERY)
+        self._apart = 0 if merge else self._apart + 1
+        with suppress(StoreError):  # On a full disk folding is what makes room.
+            self._writer.catalogue.note(_APART, str(self._apart))
         self._commits = self._writer.indexer.commits
         self._writer.pulse.beat(FOLD_S)
-        self.trouble = lance_upkeep.maintain(self._writer.store, passes=turn, grown=grown, fold=self._folding)
+        self.trouble = lance_upkeep.maintain(self._writer.store, merge=merge, fold=self._folding)
         self._writer.pulse.beat()
-        if grown or lance_upkeep.merges(turn):
+        if merge:
             self.merged()
         give_back()
         self.seconds += time.monotonic() - began

@@ -15,7 +15,7 @@ import lance
 import psutil
 import pytest
 
-from anchord.adapters import lance_fold, lance_upkeep
+from anchord.adapters import lance_fold
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lance_fold import Folding
 from anchord.adapters.lance_upkeep import maintain, purge
@@ -116,7 +116,7 @@ def test_it_is_gone_at_once_when_its_parent_is_killed(tmp_path: Path) -> None:
 import sys
 from anchord.adapters.child import Child
 child = Child("anchord.adapters.lance_fold", ())
-child.answer(60, {"dataset": "nowhere", "merge": 0, "kept_s": 1.0, "drop": False, "rows": 9})
+child.answer(60, {"dataset": "nowhere", "merge": False, "kept_s": 1.0, "drop": False})
 print(child.running.pid, flush=True)
 sys.stdin.read()
 """
@@ -134,7 +134,7 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
         for number in (2 * passes, 2 * passes + 1):
             row = Row(str(number), "doc", "root", "a.md", "markdown", "", "hash", f"key {number}", "text", f"word{number}")
             store.upsert([row], {row.vector_key: VECTOR})
-        assert maintain(store, passes=passes) == []
+        assert maintain(store, merge=passes % 10 == 0) == []
         most = max(most, parts(store))
         if passes % 10 == 0:
             assert (parts(store), store.stats().fragments) == (1, 1)
@@ -142,24 +142,25 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
     assert [len(store.matching(f"word{number}", 5, Filters())) for number in (2, 33, 61)] == [1, 1, 1]
 
 
-def test_what_is_large_is_written_again_at_every_hundredth_pass_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lance_upkeep, "_SOON_DONE_ROWS", 60)
-    monkeypatch.setattr(lance_upkeep, "_SMALL_ROWS", 50)
+def test_what_is_large_is_written_again_once_there_is_a_third_of_it_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance_fold, "SMALL_ROWS", 8)
     store, _ = many(tmp_path, 100)
     maintain(store)
     (base,) = data_files(store)
     most, most_fragments = 0, 0
-    for passes in range(1, 101):
+    for passes in range(1, 51):
         number = 100 + passes
         row = Row(str(number), "doc", "root", "a.md", "markdown", "", "hash", f"key {number}", "text", f"word{number}")
         store.upsert([row], {row.vector_key: 4 * VECTOR})
-        assert maintain(store, passes=passes) == []
+        assert maintain(store, merge=passes % 10 == 0) == []
         most, most_fragments = max(most, parts(store)), max(most_fragments, store.stats().fragments)
-        assert (base in data_files(store)) == (passes < 100)
-    assert most <= 21
-    assert most_fragments <= 13
-    assert (parts(store), store.stats().fragments) == (1, 1)
-    assert [len(store.matching(f"word{number}", 5, Filters())) for number in (101, 133, 200)] == [1, 1, 1]
+        assert (base in data_files(store)) == (passes < 50)
+        if passes % 10 == 0:
+            assert parts(store) == {40: 4, 50: 1}.get(passes, 3)  # The first was made with the empty table.
+    assert (most, most_fragments) == (13, 14)
+    assert [len(store.matching(f"word{number}", 5, Filters())) for number in (101, 133, 150)] == [1, 1, 1]
 
 
 def data_files(store: LanceStore) -> set[str]:
@@ -217,7 +218,7 @@ def test_rows_that_came_or_went_after_the_index_was_made_are_found_or_not(
     for _ in range(2):
         assert [each.id for each in store.nearest(vectors["key 5"], 1, Filters())] == ["new"]
         assert "00003" not in {each.id for each in store.nearest(vectors["key 5"], 1_000, Filters())}
-        assert maintain(store, passes=10) == []
+        assert maintain(store, merge=True) == []
 
 
 def test_what_was_purged_is_in_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from anchord.adapters import files as files_module
 from anchord.adapters import lance_upkeep
 from anchord.adapters.lance import LanceStore
 from anchord.model import Absent, Content, Origin, Vector
+from anchord.upkeep import MERGE_EVERY
 
 SECRET = "The rendezvous is at the swordfish."  # noqa: S105 - a word to look for
 DENIED = (
@@ -149,7 +150,7 @@ def test_h1_upkeep_rewrites_what_held_deleted_words(service: Service, monkeypatc
     service.sync()
     assert grep(service, "swordfish")
     monkeypatch.setattr(lance_upkeep, "_KEPT", lance_upkeep._KEPT * 0)
-    for _ in range(lance_upkeep.MERGE_EVERY):
+    for _ in range(MERGE_EVERY):
         service.write("000.md", f"# Note\n\nRewritten {_}.\n")
         service.sync()
         service.pipeline.call(service.pipeline.upkeep.fold).result()

@@ -23,6 +23,7 @@ from anchord.adapters.lance import LanceStore
 from anchord.adapters.lance_fold import Folding, fold
 from anchord.errors import EmbedderError
 from anchord.model import Vector
+from anchord.upkeep import MERGE_EVERY
 from anchord.verification import Kind
 
 
@@ -353,14 +354,14 @@ def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
     service.notes(1500)
     service.start()
     held = []
-    for turn in range(2 * lance_upkeep.MERGE_EVERY):
+    for turn in range(2 * MERGE_EVERY):
         service.write("000.md", f"# Note\n\nRewritten {turn} times.\n")
         service.sync()
         for query in ("rewritten", "note times", "words of"):
             service.ask("search", query=query)
         service.pipeline.call(service.pipeline.upkeep.fold).result()
         held.append(_held_open(service))
-    assert held[lance_upkeep.MERGE_EVERY - 1] == held[-1] == 0
+    assert held[MERGE_EVERY - 1] == held[-1] == 0
     assert set(_parts(service)) == {1}
 
 
@@ -380,28 +381,28 @@ def _is_open(number: str) -> bool:
     return os.path.lexists(f"/proc/self/fd/{number}")
 
 
-def test_a_table_that_has_grown_becomes_one_at_the_next_fold(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lance_upkeep, "_SOON_DONE_ROWS", 10)
-    service.notes(30)
-    service.start()
-
-    def folded() -> list[int]:
+def test_parts_of_the_indices_become_one_when_there_is_nothing_else_to_do(service: Service) -> None:
+    service.notes(20)
+    upkeep = service.start().pipeline.upkeep
+    service.sync()
+    for turn in range(4):
+        service.write("000.md", f"# Note\n\nRewritten {turn} times.\n")
         service.sync()
-        service.pipeline.call(service.pipeline.upkeep.fold).result()
-        return sorted(set(_parts(service)))
-
-    assert folded() == [1]
-    service.write("000.md", "# Note\n\nRewritten.\n")
-    assert folded() == [2]
-    service.notes(60)
-    assert folded() == [1]
-    service.write("000.md", "# Note\n\nRewritten again.\n")
-    assert folded() == [2]
+        service.pipeline.call(upkeep.fold).result()
+    apart = set(_parts(service))
+    assert min(apart) > 1
+    service.pipeline.call(lambda: upkeep.fold_if_due(idle_s=10.0)).result()
+    assert set(_parts(service)) == apart
+    service.pipeline.call(lambda: upkeep.fold_if_due(idle_s=30.0)).result()
+    assert set(_parts(service)) == {1}
+    passes = upkeep.passes
+    service.pipeline.call(lambda: upkeep.fold_if_due(idle_s=60.0)).result()
+    assert upkeep.passes == passes
 
 
 def test_processes_that_live_for_one_fold_each_merge_the_parts_of_the_indices_too(service: Service) -> None:
     service.notes(20)
-    for turn in range(lance_upkeep.MERGE_EVERY):
+    for turn in range(MERGE_EVERY):
         service.start()
         service.write("000.md", f"# Note\n\nRewritten {turn} times.\n")
         service.sync()

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,9 @@ from anchord.adapters.child import Child, ChildError, die_with_parent
 from anchord.adapters.frames import read_frame, write_frame
 
 FRAGMENT_ROWS = 65_536
+SMALL_ROWS = 8_192
+"""Fragments of more are written again only together with all others: one of 65,536 takes 100 MB."""
+_MUCH_LARGER = 3
 VECTOR_INDEX_ROWS = 20_000
 """With fewer rows, comparing with every vector as it is takes no longer than 20 ms."""
 _PARTITION_ROWS = 8_192
@@ -39,14 +41,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What to do with a table."""
 
     dataset: str
-    merge: int
-    """The newest parts of an index become one, as far back as none has more rows; 0: none of them does."""
+    merge: bool
+    """Whether the newest parts of the indices become one."""
     kept_s: float
     """Younger versions stay."""
     drop: bool
     """Whether older ones may go: only when the newest was read whole."""
-    rows: int
-    """Fragments with fewer become one with their neighbours: each time such a fragment is written again."""
 
 
 def fold(order: Order) -> list[str]:
@@ -58,9 +58,11 @@ def fold(order: Order) -> list[str]:
     except TROUBLE as error:
         return [f"the table cannot be opened: {words(error)}"]
     older = timedelta(seconds=order.kept_s)
+    parts, whole = newest_parts(dataset) if order.merge else (0, False)
+    rows = FRAGMENT_ROWS if whole else SMALL_ROWS
     steps: list[tuple[str, Callable[[], object]]] = [
-        ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=order.rows)),
-        ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=newest_parts(dataset, order.merge))),
+        ("folding", lambda: dataset.optimize.compact_files(target_rows_per_fragment=rows)),
+        ("indexing", lambda: dataset.optimize.optimize_indices(num_indices_to_merge=parts)),
         ("indexing vectors", lambda: index_vectors(dataset)),
     ]
     if order.merge:
@@ -75,12 +77,21 @@ def fold(order: Order) -> list[str]:
     return list(_tried(steps))
 
 
-def newest_parts(dataset: Any, most_rows: int) -> int:  # noqa: ANN401 - pylance ships no types
-    """Return of how many parts an index is after the last one with more rows: what was made one lately is still small."""
-    rows = {fragment.fragment_id: fragment.count_rows() for fragment in dataset.get_fragments()} if most_rows else {}
+def newest_parts(dataset: Any) -> tuple[int, bool]:  # noqa: ANN401 - pylance ships no types
+    """Return of how many of its newest parts an index is to become one, and whether those are all.
+
+    As far back as a part is small, or not much larger than all that are newer: a row is written again a few times in its life,
+    however large the table gets, and the parts stay few. Every search looks into each.
+    """
+    rows = {fragment.fragment_id: fragment.count_rows() for fragment in dataset.get_fragments()}
     parts = next((index.segments for index in dataset.describe_indices() if index.name == _IDS), ())
-    newest = sorted(parts, key=lambda part: part.dataset_version_at_last_update, reverse=True) if most_rows else ()
-    return sum(1 for _ in takewhile(lambda part: sum(rows.get(each, 0) for each in part.fragment_ids) <= most_rows, newest))
+    count = newer = 0
+    for part in sorted(parts, key=lambda part: part.dataset_version_at_last_update, reverse=True):
+        held = sum(rows.get(each, 0) for each in part.fragment_ids)
+        if held > max(SMALL_ROWS, _MUCH_LARGER * newer):
+            break
+        count, newer = count + 1, newer + held
+    return count, count == len(parts)
 
 
 def flush(dataset: Any) -> None:  # noqa: ANN401 - pylance ships no types

@@ -33,24 +33,13 @@ _KEPT_OF_MANY = timedelta(seconds=5)
 """Every commit lists all versions, and each version all fragments and parts: in a long rush of saves they would make it slower
 and slower, and take more room than the rows. A reader whose version is gone opens the newest; a power loss finds that whole."""
 _MANIFESTS_TRIED = 8
-MERGE_EVERY = 10
-"""Passes."""
-_SOON_DONE_ROWS = 5_000
-_SMALL_ROWS = 8_192
-"""Fragments of more rows wait for the pass that makes one of all parts: to write one of 65,536 again takes 100 MB."""
-_ALL_ROWS = 1 << 40
-_GROWN = 1.5
-_ROWS_A_TENTH = 2_500
-"""For every so many rows all become one ten passes later: of a row that is written, eight are written again in the end."""
 
 
-def maintain(
-    store: LanceStore, *, passes: int = 0, grown: bool = False, fold: Callable[[Order], list[str]] = fold
-) -> list[str]:
+def maintain(store: LanceStore, *, merge: bool = False, fold: Callable[[Order], list[str]] = fold) -> list[str]:
     """Fold small fragments, bring the indices up to date, drop versions older than ten minutes (seconds, of very many).
 
-    Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. `passes` counts
-    the calls: now and then what they left becomes one, and at once where the table has `grown`. `fold` says where it is done.
+    Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. Each call leaves
+    the indices a part more; with `merge` the newest become one. `fold` says where it is done.
     """
     try:
         readable = len(store.ids()) == store.count()
@@ -58,33 +47,9 @@ def maintain(
     except (StoreError, *TROUBLE) as error:
         return [f"the table cannot be read: {words(error)}"]
     kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
-    merge = _ALL_ROWS if grown else _merged(passes, stats.rows)
-    rows = FRAGMENT_ROWS if merge == _ALL_ROWS else _SMALL_ROWS
-    problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept, drop=readable, rows=rows))
-    store.refresh(anew=grown or merges(passes))
+    problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept, drop=readable))
+    store.refresh(anew=merge)  # What is kept in memory of parts that became one is of no use any more.
     return problems if readable else ["the table cannot be read as a whole", *problems]
-
-
-def has_grown(rows: int, then: int) -> bool:
-    """Whether a table has grown so much, since all of it became one, that it pays to do it again."""
-    return rows > _GROWN * then
-
-
-def merges(passes: int) -> bool:
-    """Whether parts of the indices become one at a pass: what is kept in memory of them is of no use then."""
-    return bool(passes) and passes % MERGE_EVERY == 0
-
-
-def _merged(passes: int, rows: int) -> int:
-    """Return up to how many rows parts of an index become one at a pass.
-
-    Each pass adds a part; every tenth makes one of the small ones, every hundredth one of all. Where that is soon done, every
-    tenth makes one of all; where it would write more than the commits since have, it waits for as many more.
-    """
-    if not merges(passes):
-        return 0
-    every = MERGE_EVERY if rows < _SOON_DONE_ROWS else max(MERGE_EVERY**2, rows // _ROWS_A_TENTH * MERGE_EVERY)
-    return _SMALL_ROWS if passes % every else _ALL_ROWS
 
 
 def purge(store: LanceStore) -> int:
