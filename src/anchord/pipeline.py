@@ -99,6 +99,7 @@ class Pipeline:
         self._pause_s = _FIRST_PAUSE_S
         self._errors = 0
         self._next_supervise = 0.0
+        self._began = time.monotonic()
         self._build_at = 0.0
         self._audit_due = False
         self._next_audit = time.monotonic() + _AUDIT_S
@@ -348,7 +349,7 @@ class Pipeline:
     def _rest(self, now: float) -> None:
         """Nothing waits: keep the table in shape, check some of it, let the model go, sleep until something is due."""
         self._pause_s, self.trouble = _FIRST_PAUSE_S, ""
-        self.upkeep.fold_if_due(idle_s=now - (self.counters.last_commit or now))
+        self.upkeep.fold_if_due(idle_s=now - (self.counters.last_commit or self._began))
         self.survey.enqueue(self.upkeep.check_if_due(now))
         if self.upkeep.checked_at is not None:
             self.counters.last_verified = max(self.upkeep.checked_at, self.counters.last_verified or 0.0)
