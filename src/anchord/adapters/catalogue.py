@@ -376,9 +376,7 @@ class _Transaction:
 _COLUMNS = "fingerprint, read_ns, digest, recipe, wanted=applied, problem, partial"
 
 
-def _known(
-    columns: Sequence[Any],
-) -> Known:
+def _known(columns: Sequence[Any]) -> Known:
     fingerprint, read_ns, digest, recipe, settled, problem, partial = columns
     return Known(_unpacked(fingerprint), read_ns, digest, recipe, bool(settled), (), _problem(problem, partial))
 

@@ -1,4 +1,4 @@
-"""The table of chunks. The only user of lancedb and pyarrow; its upkeep is in `lance_upkeep`.
+"""The table of chunks. Its columns and indices are in `lance_schema`, its upkeep is in `lance_upkeep`.
 
 Facts this rests on (measured, lancedb 0.40 / lance 13):
 - A merge by `id` with a BTREE on it costs the same at any size, and four times what it costs to count those ids and to append

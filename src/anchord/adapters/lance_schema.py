@@ -42,7 +42,7 @@ def row_of(columns: Mapping[str, Any]) -> Row:
     return Row(**_EMPTY | {name: columns[name] for name in ROW_COLUMNS if name in columns})
 
 
-def create_indices(table: Any) -> None:  # noqa: ANN401 - likewise
+def create_indices(table: Any) -> None:  # noqa: ANN401 - lancedb ships no types
     """Make the table's indices, anew where there are some."""
     for column in ("id", "path", "vector_key"):
         table.create_index(column, config=BTree(), replace=True)
