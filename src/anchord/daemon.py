@@ -148,7 +148,7 @@ def reader_beside(writer: Writer) -> Reader:
     """Return reading handles beside the writer's: its table handle moves with its own commits."""
     store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
     own = (writer.places, writer.config, writer.roots, writer.means, writer.catalogue)
-    return Reader(*own, store, writer.files, reranker=reranker_of(writer.config))
+    return Reader(*own, store, writer.files, writer.grammars, reranker=reranker_of(writer.config))
 
 
 def _in_pool(pool: ThreadPoolExecutor, kind: type[Params], method: Callable[[Any], object]) -> Method:

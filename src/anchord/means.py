@@ -21,7 +21,7 @@ from anchord.adapters.models import ModelFiles, counted_by
 from anchord.adapters.prepared import INT8
 from anchord.adapters.tokenizer import TokenCounter, counter_of
 from anchord.chunkers.sentences import sentence_version
-from anchord.chunkers.symbols import grammar_versions
+from anchord.chunkers.symbols import Define, definitions, grammar_versions
 from anchord.config import Config, chunking_by_kind
 from anchord.core.identity import digest
 from anchord.core.recipe import NoPoison, Plans, Poison, Recipe, plans_of
@@ -118,6 +118,7 @@ class Given:
     models: Path
     """Where exported models are kept."""
     poison: Poison = field(default_factory=NoPoison)
+    define: Define = definitions
 
 
 def find_means(given: Given) -> Means:
@@ -143,7 +144,9 @@ def means_for(catalogue: SqliteCatalogue, wanted: Means, given: Given) -> Means:
     if found.embedder.model == identity:
         return found
     lost = LostModel(name, identity, int(dimension))
-    recipe = Recipe(found.recipe.plans, lambda: identity, found.recipe.tokenizer, found.recipe.of_roots, given.poison)
+    recipe = Recipe(
+        found.recipe.plans, lambda: identity, found.recipe.tokenizer, found.recipe.of_roots, given.poison, given.define
+    )
     return Means(provider, found.model, lost, recipe)
 
 
@@ -153,7 +156,7 @@ def held_means(catalogue: SqliteCatalogue, means: Means, wanted: Means) -> Means
     if means is wanted and all(recipe == wanted.recipe.digest(root) for root, recipe in made_by.items()):
         return means
     made = means.recipe
-    recipe = HeldRecipe(made.plans, made.model, made.tokenizer, made.of_roots, made.poison, held=made_by)
+    recipe = HeldRecipe(made.plans, made.model, made.tokenizer, made.of_roots, made.poison, made.define, held=made_by)
     return Means(means.provider, means.model, means.embedder, recipe)
 
 
@@ -184,5 +187,6 @@ def _means(given: Given, provider: str, name: str, precision: str) -> Means:
     tokenizer = f"{digest(model.tokenizer.read_bytes())} {grammar_versions()} {sentence_version()}"
     reader = wanted_of(config).reader
     readers = {root.name: reader for root in roots if root.kind == "conversations"}
-    recipe = Recipe(cutting_plans(config, roots, model.window), lambda: embedder.model, tokenizer, readers, given.poison)
+    plans = cutting_plans(config, roots, model.window)
+    recipe = Recipe(plans, lambda: embedder.model, tokenizer, readers, given.poison, given.define)
     return Means(provider, model, embedder, recipe)

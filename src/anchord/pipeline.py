@@ -354,6 +354,7 @@ class Pipeline:
         if self.upkeep.checked_at is not None:
             self.counters.last_verified = max(self.upkeep.checked_at, self.counters.last_verified or 0.0)
         self._writer.means.embedder.rest()
+        self._writer.grammars.rest()
         self.upkeep.rest()
         self._sleep(min(self.survey.next_at(), self._next_supervise))
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from anchord.chunkers import chunk
 from anchord.chunkers.layout import Count
+from anchord.chunkers.symbols import Definition, ParserEndedError
 from anchord.core.identity import digest, file_key, vector_key
 from anchord.core.recipe import Recipe
 from anchord.description import doc_id
@@ -46,12 +47,24 @@ def _made(origin: Origin, data: bytes, recipe: Recipe, count: Count) -> tuple[tu
     if not isinstance(document, Document):
         return (), document
     plan = recipe.plans.of(origin.root, document.kind)
-    chunks = chunk(document, plan, count, file_key(origin.root, origin.path))
+    found, problem = _definitions(document, recipe)
+    chunks = chunk(document, plan, count, file_key(origin.root, origin.path), found)
     rooms = _rooms(origin, document, chunks, plan.extract)
     made = [_make(origin, piece, recipe.model(), room) for piece, room in zip(chunks, rooms, strict=True)]
     if document.about.session:
         made = [_said(each, document.about, number, len(made)) for number, each in enumerate(made)]
-    return tuple(made), document.problem
+    return tuple(made), problem or document.problem
+
+
+def _definitions(document: Document, recipe: Recipe) -> tuple[list[Definition], Problem | None]:
+    """Return what is defined in code. Where its parser ends over it, nothing is, and the file says so."""
+    if document.kind != "code":
+        return [], None
+    try:
+        return recipe.define(document.text, document.language), None
+    except ParserEndedError as error:
+        why = f"the parser of {document.language} {error}: cut without its definitions; an edit tries it again"
+        return [], Problem(why)
 
 
 def _rooms(origin: Origin, document: Document, chunks: Sequence[Chunk], extract: str) -> list[str]:

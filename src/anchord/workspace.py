@@ -13,6 +13,7 @@ from anchord.adapters.asked import Asked, load_asked, save_asked
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.conversations import Conversations
 from anchord.adapters.files import FolderFiles
+from anchord.adapters.grammars import Grammars
 from anchord.adapters.joined_files import JoinedFiles
 from anchord.adapters.lance import LanceStore
 from anchord.adapters.lock import WriterLock
@@ -43,11 +44,14 @@ class Reader:
     catalogue: SqliteCatalogue
     store: LanceStore
     files: JoinedFiles
+    grammars: Grammars
+    """The process that parses code, for whoever chunks with these handles."""
     reranker: Reranker | None = field(default=None, kw_only=True)
 
     def close(self) -> None:
         """Close what was opened."""
         self.means.embedder.close()
+        self.grammars.close()
         if self.reranker:
             self.reranker.close()
         self.catalogue.close()
@@ -123,14 +127,15 @@ def open_reader(places: Places, config: Config) -> Reader:
     catalogue = SqliteCatalogue(places.catalogue, read_only=True)
     asked = load_asked(places.asked)
     roots = gather_roots(config, asked.roots, (), places.own)
-    given = Given(config, roots, places.models, PoisonFile(places.data, read_only=True))
+    grammars = Grammars()
+    given = Given(config, roots, places.models, PoisonFile(places.data, read_only=True), grammars)
     means = means_for(catalogue, find_means(given), given)
     store = LanceStore(store_uri(places, config), means.dimension, "", read_only=True)
     by_name = {root.name: root for root in roots}
     archive = Archive(places.conversations, read_only=True) if places.conversations.exists() else None
     files = JoinedFiles(FolderFiles(by_name, places.own, MAX_BYTES), by_name, archive)
     files.forget(asked.paths)
-    return Reader(places, config, roots, means, catalogue, store, files, reranker=reranker_of(config))
+    return Reader(places, config, roots, means, catalogue, store, files, grammars, reranker=reranker_of(config))
 
 
 def reranker_of(config: Config) -> Reranker | None:
@@ -163,7 +168,8 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         roots = gather_roots(config, asked.roots, paths, places.own, kind)
         poison = PoisonFile(places.data)
         undo.callback(poison.close)
-        given = Given(config, roots, places.models, poison)
+        grammars = Grammars()
+        given = Given(config, roots, places.models, poison, grammars)
         wanted = find_means(given)
         undo.callback(wanted.embedder.close)
         means = means_for(catalogue, wanted, given) if is_local(uri) else wanted
@@ -182,8 +188,9 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         conversations = Conversations(folders, archive, time.time_ns, by_name, wanted_of(config))
         pulse = Pulse()
         world = World(files, catalogue, store, means.embedder, vanished, time.time_ns, conversations, pulse.beat)
+        indexer = Indexer(world, means.count, means.recipe)
         writer = Writer(
-            places, config, list(roots), means, catalogue, store, files, wanted, Indexer(world, means.count, means.recipe),
+            places, config, list(roots), means, catalogue, store, files, grammars, wanted, indexer,
             vanished, archive, conversations, lock, by_name, asked, was_clean, poison, repairs, pulse,
         )  # fmt: skip
         for name in {*catalogue.root_names(), *(root.name for root in asked.roots)} - by_name.keys():

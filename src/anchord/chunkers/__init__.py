@@ -18,6 +18,7 @@ from anchord.chunkers.markdown import lay_out_markdown
 from anchord.chunkers.placed import place
 from anchord.chunkers.plan import Plan
 from anchord.chunkers.strategies import spans_of
+from anchord.chunkers.symbols import Definition, definitions
 from anchord.model import Chunk, Document
 
 VERSION = "7"
@@ -26,7 +27,6 @@ VERSION = "7"
 _LAYOUTS: dict[str, Callable[[Document, Sizing], Layout]] = {
     "markdown": lambda document, sizing: lay_out_markdown(document.text, sizing),
     "text": lambda document, sizing: lay_out_text(document.text, document.language, sizing),
-    "code": lambda document, sizing: lay_out_code(document.text, document.language, sizing),
     "exchange": lay_out_exchange,
     "attachment": lay_out_exchange,
     "summary": lay_out_exchange,
@@ -41,22 +41,28 @@ _BLIND = ("window", "recursive", "whole")
 """These cut by size: no heading is put before what they make, as it would be repeated into the middle of a text."""
 
 
-def chunk(document: Document, plan: Plan, count: Count, key: str = "") -> list[Chunk]:
+def chunk(
+    document: Document, plan: Plan, count: Count, key: str = "", found: Sequence[Definition] | None = None
+) -> list[Chunk]:
     """Cut a document into chunks, in order; none of their embedded texts is over the model's window.
 
-    `key` names the file in the chunk ids. The same arguments always give the same chunks.
+    `key` names the file in the chunk ids; `found` are the definitions of code, where the caller had them found elsewhere.
+    The same arguments always give the same chunks.
     """
-    chunks = _chunk(document, plan, count, key)
+    if document.kind == "code" and found is None:
+        found = definitions(document.text, document.language)
+    chunks = _chunk(document, plan, count, key, found or ())
     while plan.limits.body > _SMALLEST_BODY and any(piece.tokens > plan.limits.window for piece in chunks):
         # Weights add up over white space; where a tokeniser does not keep to that, smaller pieces do.
         plan = replace(plan, limits=replace(plan.limits, body=int(plan.limits.body * _SHRINK)))
-        chunks = _chunk(document, plan, count, key)
+        chunks = _chunk(document, plan, count, key, found or ())
     return chunks
 
 
-def _chunk(document: Document, plan: Plan, count: Count, key: str) -> list[Chunk]:
+def _chunk(document: Document, plan: Plan, count: Count, key: str, found: Sequence[Definition]) -> list[Chunk]:
     sizing = Sizing(plan.limits, count)
-    layout = _LAYOUTS[document.kind](document, sizing)
+    lay_out = _LAYOUTS.get(document.kind)
+    layout = lay_out(document, sizing) if lay_out else lay_out_code(document.text, found, sizing)
     layout = _with_parts(layout, document.parts)
     layout, pieces = _cut(document, layout, plan, sizing)
     chunks = emit(layout, pieces, sizing, key, document.kind)

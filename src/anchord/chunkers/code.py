@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from anchord.chunkers import layout as at
 from anchord.chunkers.layout import Heading, Layout, Sides, Sizing, lay_out
-from anchord.chunkers.symbols import Definition, definitions
+from anchord.chunkers.symbols import Definition
 
 _TAB = 4
 _DEEPEST = 5
@@ -16,11 +16,10 @@ _SIDES = Sides(section=40, paragraph=24, broken=16)
 """Measured on real edits: small definitions apart embed fewer characters than packed ones, still smaller ones make more ids."""
 
 
-def lay_out_code(text: str, language: str, sizing: Sizing) -> Layout:
-    """Return the atoms of source code. Without a grammar for the language there are no definitions."""
+def lay_out_code(text: str, found: Sequence[Definition], sizing: Sizing) -> Layout:
+    """Return the atoms of source code with the definitions that were found in it."""
     lines = text.split("\n")
     strengths = _by_indentation(lines)
-    found = definitions(text, language)
     weights, _ = sizing.weigh(lines)
     held = _by_definitions(found, strengths, weights, sizing.limits.body)
     headings = [Heading(one.first, one.depth + 1, one.name, one.last) for one in found]

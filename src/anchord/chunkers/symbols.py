@@ -7,7 +7,7 @@ most: lines are never taken from the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
@@ -39,6 +39,14 @@ class Definition:
     head: int
     name: str
     depth: int
+
+
+Define = Callable[[str, str], list[Definition]]
+"""A text and its language -> the definitions in it, as `definitions` gives them."""
+
+
+class ParserEndedError(Exception):
+    """What parses in a process of its own ended over a text; the message says how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +109,12 @@ def grammar_versions() -> str:
     """Return which grammars are installed, as one text: where that changes, chunks of code do."""
     wheels = sorted({grammar.wheel for grammar in _GRAMMARS.values() if find_spec(grammar.wheel)})
     return " ".join(f"{wheel} {metadata.version(wheel.replace('_', '-'))}" for wheel in wheels)
+
+
+def has_grammar(language: str) -> bool:
+    """Whether a grammar of a language is installed; it is not loaded."""
+    grammar = _GRAMMARS.get(language)
+    return grammar is not None and find_spec("tree_sitter") is not None and find_spec(grammar.wheel) is not None
 
 
 def definitions(text: str, language: str) -> list[Definition]:
@@ -204,11 +218,11 @@ def _first_line(node: Node) -> int:
 
 @cache
 def _tools(language: str) -> tuple[Parser, Query] | None:
-    grammar = _GRAMMARS.get(language)
-    if grammar is None or find_spec("tree_sitter") is None or find_spec(grammar.wheel) is None:
+    if not has_grammar(language):
         return None
     from tree_sitter import Language, Parser, Query, QueryError  # noqa: PLC0415 - likewise
 
+    grammar = _GRAMMARS[language]
     loaded = Language(getattr(import_module(grammar.wheel), grammar.function)())
     types = " ".join(f"({name})" for name in grammar.types.split())
     try:

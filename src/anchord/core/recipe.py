@@ -9,6 +9,7 @@ from typing import Protocol
 from anchord.chunkers import VERSION
 from anchord.chunkers.layout import Limits
 from anchord.chunkers.plan import Plan
+from anchord.chunkers.symbols import Define, definitions
 from anchord.core.identity import fields_digest
 from anchord.settings import Value
 
@@ -70,6 +71,8 @@ class Recipe:
     of_roots: dict[str, str] = field(default_factory=dict)
     """Name of a root -> what its rows depend on besides: who reads its conversations."""
     poison: Poison = field(default=_HARMLESS, compare=False)
+    define: Define = field(default=definitions, compare=False)
+    """Finds the definitions of code: here, or in a process of its own."""
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def digest(self, root: str = "") -> str:
