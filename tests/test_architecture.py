@@ -90,7 +90,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "lancedb": ("adapters.lance", "adapters.lance_schema", "adapters.lance_upkeep"),
     "lance": ("adapters.lance_upkeep", "adapters.lance_fold"),
-    "pyarrow": ("adapters.lance", "adapters.lance_schema", "adapters.lance_export"),
+    "pyarrow": ("adapters.lance_schema", "adapters.lance_export"),
     "torch": ("adapters.torch_worker", "adapters.export"),
     "sentence_transformers": ("adapters.torch_worker", "adapters.rerank_worker"),
     "onnxruntime": ("adapters.onnx_worker", "adapters.export"),

@@ -15,7 +15,9 @@ import pytest
 from fakes import FakeStore
 
 from anchord.adapters.lance import LanceStore
+from anchord.adapters.lance_schema import batch_of
 from anchord.adapters.lance_upkeep import maintain
+from anchord.adapters.waited import waited
 from anchord.core.diff import row_hash
 from anchord.description import doc_id
 from anchord.errors import OtherFormError, StoreError
@@ -508,7 +510,7 @@ def test_what_is_no_folder_is_a_store_error(tmp_path: Path) -> None:
 def test_an_id_that_stood_twice_stands_once_after_it_is_written(tmp_path: Path) -> None:
     store = lance(tmp_path)
     for _ in range(2):
-        store._table.add(store._batch([row("1")], {"key of some words": EAST}))
+        waited(store._table.add(batch_of([row("1")], {"key of some words": EAST}, store._schema)))
     assert list(store.ids()) == ["1", "1"]
     fill(store, row("1", text="new"), row("2"))
     assert sorted(store.ids()) == ["1", "2"]

@@ -19,7 +19,7 @@ import re
 import time
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import zip_longest
@@ -27,24 +27,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import lancedb
-import pyarrow as pa
 
 from anchord.adapters.lance_addresses import Addresses
 from anchord.adapters.lance_filters import among, condition, quoted
 from anchord.adapters.lance_schema import (
     HASHED,
-    NUMBER_COLUMNS,
     ROW_COLUMNS,
     SAID_COLUMNS,
     SCHEMA,
     SHOWN_COLUMNS,
-    TEXT_COLUMNS,
+    batch_of,
     create_indices,
     row_of,
     schema,
+    summed,
 )
 from anchord.adapters.limits import folder_bytes
-from anchord.core.diff import row_hash
+from anchord.adapters.waited import waited
 from anchord.core.identity import row_checksum
 from anchord.core.wording import phrase_pattern
 from anchord.description import doc_id
@@ -88,41 +87,42 @@ class LanceStore:
         self._makes_versions = not read_only
         try:
             self._db = self._connected()
-            there = table in self._db.list_tables().tables
+            there = table in waited(self._db.list_tables()).tables
         except _TROUBLE as error:
             raise StoreError(f"{uri}: {_first_line(error)}", "see the uri under [store]") from error
         if not there and read_only:
             raise StoreError(f"{uri}: there is no index yet", "run `anchord index` to make it")
         self._table = self._opened() if there else self._made(model)
-        names = self._table.schema.names
+        names = self._schema.names
         self._columns = [name for name in ROW_COLUMNS if name in names]
-        self._summed = [name for name in (*TEXT_COLUMNS, "row_hash") if name in names]
-        """What a row's checksum covers, besides its vector."""
+        self._summed = summed(self._schema)
         self._addresses = Addresses()
 
     def _connected(self) -> Any:  # noqa: ANN401 - lancedb ships no types
         # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
         self._session = lancedb.Session(*(_WRITER_CACHES if self._makes_versions else _READER_CACHES))
         consistency = None if self._makes_versions else timedelta(0)
-        return lancedb.connect(self._uri, read_consistency_interval=consistency, session=self._session)
+        return waited(lancedb.connect_async(self._uri, read_consistency_interval=consistency, session=self._session))
 
     def _opened(self) -> Any:  # noqa: ANN401 - lancedb ships no types
         try:
-            table = self._db.open_table(self.name)
-            table.count_rows()
+            table = waited(self._db.open_table(self.name))
+            waited(table.count_rows())
+            self._schema = waited(table.schema())
         except _TROUBLE as error:
             raise StoreDamagedError(f"{self._uri}: {_first_line(error)}", "`anchord index` makes it anew") from error
-        self.form = int((table.schema.metadata or {}).get(b"anchord.schema", b"0"))
+        self.form = int((self._schema.metadata or {}).get(b"anchord.schema", b"0"))
         if self.form > SCHEMA:
             raise NewerStateError.of(f"the table in {self._uri}", self.form)
-        if table.schema.field("vector").type.list_size != self._dimension:
+        if self._schema.field("vector").type.list_size != self._dimension:
             raise OtherFormError(f"{self._uri} holds vectors of another size", "`anchord index` makes them anew")
         return table
 
     def _made(self, model: str) -> Any:  # noqa: ANN401 - likewise
+        self._schema = schema(self._dimension, model)
         try:
-            table = self._db.create_table(self.name, schema=schema(self._dimension, model))
-            create_indices(table)
+            table = waited(self._db.create_table(self.name, schema=self._schema))
+            waited(create_indices(table))
         except _TROUBLE as error:
             raise StoreError(f"{self._uri}: {_first_line(error)}", "see the free space of the disk") from error
         return table
@@ -134,42 +134,33 @@ class LanceStore:
         unique = list({row.id: row for row in rows}.values())
         if not unique:
             return
-        batch = self._batch(unique, vectors)
+        batch = batch_of(unique, vectors, self._schema)
         if not self._holds_any([row.id for row in unique]):
             with _writing():
-                self._table.add(batch)
+                waited(self._table.add(batch))
             return
         merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
         with _writing():
-            result = merge.execute(batch)
+            result = waited(merge.execute(batch))
         if result.num_inserted_rows + result.num_updated_rows != len(unique):
             self.delete([row.id for row in unique])  # Some id stood there twice: all of them go, and come once.
             with _writing():
-                self._table.add(batch)
+                waited(self._table.add(batch))
 
     def _holds_any(self, ids: Sequence[str]) -> bool:
-        wanted = [among("id", some) for some in _slices(ids)]
-        return self._read(lambda table: any(table.count_rows(where) for where in wanted), newest=False)
+        async def ask(table: Any) -> bool:  # noqa: ANN401 - lancedb ships no types
+            for some in _slices(ids):
+                if await table.count_rows(among("id", some)):
+                    return True
+            return False
+
+        return self._read(ask, newest=False)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
         for some in _slices(ids):
             with _writing():
-                self._table.delete(among("id", some))
-
-    def _batch(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> pa.Table:
-        columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in TEXT_COLUMNS}
-        columns.update({name: [getattr(row, name) for row in rows] for name in NUMBER_COLUMNS})
-        columns["row_hash"] = [row_hash(row) for row in rows]
-        fields = zip(*(columns[name] for name in self._summed), strict=True)
-        sums = [row_checksum(texts, vectors[row.vector_key]) for texts, row in zip(fields, rows, strict=True)]
-        numbers = b"".join(vectors[row.vector_key] for row in rows)
-        values = pa.Array.from_buffers(pa.float32(), len(numbers) // 4, [None, pa.py_buffer(numbers)])
-        columns["vector"] = pa.FixedSizeListArray.from_arrays(values, self._dimension)
-        columns["metadata"] = [{"source": printable(row.path), "header_path": row.header_path} for row in rows]
-        columns["checksum"] = pa.array(sums, pa.int64())
-        form = self._table.schema.remove_metadata()
-        return pa.table({name: columns[name] for name in form.names}, schema=form)
+                waited(self._table.delete(among("id", some)))
 
     # Reading
 
@@ -225,13 +216,11 @@ class LanceStore:
         """Return the rows with the highest cosine similarity."""
         numbers, where = array("f", vector).tolist(), condition(filters)
 
-        def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
-            query = table.search(numbers, vector_column_name="vector", query_type="vector").distance_type("cosine")
+        async def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
+            query = table.query().nearest_to(numbers).column("vector").distance_type("cosine")
             # The index looks at a part of the rows, and may find fewer than there are where a filter lets few of them through.
-            query = (
-                query.where(where, prefilter=True).bypass_vector_index() if where else query.nprobes(_PROBES).refine_factor(2)
-            )
-            return list(query.select(["id", "_distance"]).with_row_id(with_row_id=True).limit(limit).to_list())
+            query = query.where(where).bypass_vector_index() if where else query.nprobes(_PROBES).refine_factor(2)
+            return list(await query.select(["id", "_distance"]).with_row_id().limit(limit).to_list())
 
         found = self._read(ask)
         self._addresses.note(found)
@@ -241,22 +230,22 @@ class LanceStore:
         """Return the rows with the highest BM25 score."""
         where = condition(filters)
 
-        def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
-            words = " ".join([text, *self._beginning(table, filters)])
-            query = table.search(words, query_type="fts", fts_columns="search_text")
-            query = query.where(where, prefilter=True) if where else query
-            return list(query.select(["id", "_score"]).with_row_id(with_row_id=True).limit(limit).to_list())
+        async def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
+            words = " ".join([text, *await self._beginning(table, filters)])
+            query = table.query().nearest_to_text(words, columns="search_text")
+            query = query.where(where) if where else query
+            return list(await query.select(["id", "_score"]).with_row_id().limit(limit).to_list())
 
         found = self._read(ask) if text.strip() else []
         self._addresses.note(found)
         return [Scored(row["id"], row["_score"]) for row in found]
 
-    def _beginning(self, table: Any, filters: Filters) -> set[str]:  # noqa: ANN401 - likewise
+    async def _beginning(self, table: Any, filters: Filters) -> set[str]:  # noqa: ANN401 - likewise
         """Return words that begin as is asked for: the index of words knows whole ones only."""
         if not filters.prefixes:
             return set()
-        query = table.search().where(condition(filters)).select(["search_text"]).limit(_BEGINNING_ROWS)
-        texts = query.to_arrow()["search_text"].to_pylist()
+        query = table.query().where(condition(filters)).select(["search_text"]).limit(_BEGINNING_ROWS)
+        texts = (await query.to_arrow())["search_text"].to_pylist()
         patterns = [re.compile(phrase_pattern(prefix, begins=True) + r"\w*") for prefix in filters.prefixes]
         found = (word.lower() for text in texts for pattern in patterns for word in pattern.findall(text))
         return {word for word, _ in Counter(found).most_common(_BEGINNING_WORDS)}
@@ -265,8 +254,9 @@ class LanceStore:
         """Return the ids of rows that hold a text letter by letter."""
         where = " AND ".join(filter(None, [condition(filters), f"contains(search_text, {quoted(literal)})"]))
 
-        def ask(table: Any) -> list[str]:  # noqa: ANN401 - likewise
-            return list(table.search().where(where).select(["id"]).limit(limit).to_arrow()["id"].to_pylist())
+        async def ask(table: Any) -> list[str]:  # noqa: ANN401 - likewise
+            found = await table.query().where(where).select(["id"]).limit(limit).to_arrow()
+            return list(found["id"].to_pylist())
 
         return self._read(ask)
 
@@ -289,20 +279,20 @@ class LanceStore:
         addresses = self._addresses.of(unique)
         if addresses:
             with suppress(*_TROUBLE):
-                rows = self._table.take_row_ids(addresses).select(names).to_arrow().to_pylist()
+                rows = waited(self._table.take_row_ids(addresses).select(names).to_arrow()).to_pylist()
                 if {row["id"] for row in rows} == set(unique) and len(rows) == len(unique):
                     return list(rows)
         return [row for some in _slices(unique) for row in self._select(among("id", some), names).to_pylist()]
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
-        return list(self._read(lambda table: table.search().select(["id"]).limit(None).to_arrow()["id"].to_pylist()))
+        return list(self._select("", ["id"])["id"].to_pylist())
 
     def hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row, repeats included."""
         if self.form < HASHED:
             return [(chunk_id, "") for chunk_id in self.ids()]
-        found = self._read(lambda table: table.search().select(["id", "row_hash"]).limit(None).to_arrow())
+        found = self._select("", ["id", "row_hash"])
         return list(zip(found["id"].to_pylist(), found["row_hash"].to_pylist(), strict=True))
 
     def all_rows(self) -> Iterator[Row]:
@@ -325,15 +315,15 @@ class LanceStore:
     def stats(self) -> StoreStats:
         """Count the table."""
 
-        def ask(table: Any) -> tuple[int, int, int]:  # noqa: ANN401 - likewise
-            fragments = int(table.stats()["fragment_stats"]["num_fragments"])
-            return int(table.count_rows()), fragments, self._versions(table)
+        async def ask(table: Any) -> tuple[int, int, int]:  # noqa: ANN401 - likewise
+            fragments = int((await table.stats())["fragment_stats"]["num_fragments"])
+            return int(await table.count_rows()), fragments, await self._versions(table)
 
         return StoreStats(*self._read(ask), self._size())
 
     def count(self) -> int:
         """Count the rows."""
-        return int(self._read(lambda table: table.count_rows()))
+        return int(self._read(_rows_of))
 
     def refresh(self, *, anew: bool = False) -> None:
         """See what was changed by other means: upkeep, or another table in this one's place.
@@ -349,11 +339,11 @@ class LanceStore:
         """Where upkeep finds the table."""
         return f"{self._uri}/{self.name}.lance"
 
-    def _versions(self, table: Any) -> int:  # noqa: ANN401 - likewise
+    async def _versions(self, table: Any) -> int:  # noqa: ANN401 - likewise
         """Count the versions by their manifests: to read each of some hundred takes longer than all the rest."""
         with suppress(OSError):
             return sum(name.endswith(".manifest") for name in os.listdir(f"{self.dataset}/_versions"))
-        return len(table.list_versions())
+        return len(await table.list_versions())
 
     def _size(self) -> int:
         """Return the size on disk with old versions, measured at most every few seconds; 0 where it is not a local folder."""
@@ -364,35 +354,55 @@ class LanceStore:
         return size
 
     def _select(self, where: str, columns: list[str], *, newest: bool = True) -> Any:  # noqa: ANN401 - likewise
-        def ask(table: Any) -> Any:  # noqa: ANN401 - likewise
-            return table.search().where(where).select(columns).limit(None).to_arrow()
+        async def ask(table: Any) -> Any:  # noqa: ANN401 - likewise
+            query = table.query().select(columns)
+            return await (query.where(where) if where else query).to_arrow()
 
         return self._read(ask, newest=newest)
 
     @property
     def columns(self) -> Sequence[str]:
         """The names of the table's columns."""
-        return list(self._table.schema.names)
+        return list(self._schema.names)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield every row as Arrow's batches, in no order; of an empty table one without rows."""
         with _reading():
-            self._look_for_newer()
-            yield from self._table.search().select(list(columns)).limit(None).to_batches(_SCAN_ROWS)
+            batches = waited(self._scan(columns))
+            while (batch := waited(_next(batches))) is not None:
+                yield batch
 
-    def _look_for_newer(self) -> None:
+    async def _scan(self, columns: Sequence[str]) -> Any:  # noqa: ANN401 - likewise
+        await self._look_for_newer()
+        return await self._table.query().select(list(columns)).to_batches(max_batch_length=_SCAN_ROWS)
+
+    async def _look_for_newer(self) -> None:
         if self._makes_versions:  # A reader's connection does it by itself.
-            self._table.checkout_latest()
+            await self._table.checkout_latest()
 
-    def _read(self, ask: Callable[[Any], T], *, newest: bool = True) -> T:
-        try:
+    def _read(self, ask: Callable[[Any], Awaitable[T]], *, newest: bool = True) -> T:
+        async def asked() -> T:
             if newest:
-                self._look_for_newer()
-            return ask(self._table)
+                await self._look_for_newer()
+            return await ask(self._table)
+
+        async def asked_anew() -> T:
+            self._table = await self._db.open_table(self.name)
+            return await ask(self._table)
+
+        try:
+            return waited(asked())
         except _TROUBLE:
             with _reading():
-                self._table = self._db.open_table(self.name)
-                return ask(self._table)
+                return waited(asked_anew())
+
+
+async def _next(batches: Any) -> Any:  # noqa: ANN401 - likewise
+    return await anext(batches, None)
+
+
+async def _rows_of(table: Any) -> int:  # noqa: ANN401 - likewise
+    return int(await table.count_rows())
 
 
 @contextmanager

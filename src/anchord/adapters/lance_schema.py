@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
 
-from anchord.model import Row
+from anchord.core.diff import row_hash
+from anchord.core.identity import row_checksum
+from anchord.model import Row, Vector, printable
 
 SCHEMA = 3
 TEXT_COLUMNS = (
@@ -42,10 +44,30 @@ def row_of(columns: Mapping[str, Any]) -> Row:
     return Row(**_EMPTY | {name: columns[name] for name in ROW_COLUMNS if name in columns})
 
 
-def create_indices(table: Any) -> None:  # noqa: ANN401 - lancedb ships no types
+def summed(form: pa.Schema) -> list[str]:
+    """Return what a row's checksum covers, besides its vector."""
+    return [name for name in (*TEXT_COLUMNS, "row_hash") if name in form.names]
+
+
+def batch_of(rows: Sequence[Row], vectors: Mapping[str, Vector], form: pa.Schema) -> pa.Table:
+    """Return rows in the columns of a table, with their vectors and checksums."""
+    columns: dict[str, Any] = {name: [printable(getattr(row, name)) for row in rows] for name in TEXT_COLUMNS}
+    columns.update({name: [getattr(row, name) for row in rows] for name in NUMBER_COLUMNS})
+    columns["row_hash"] = [row_hash(row) for row in rows]
+    fields = zip(*(columns[name] for name in summed(form)), strict=True)
+    sums = [row_checksum(texts, vectors[row.vector_key]) for texts, row in zip(fields, rows, strict=True)]
+    numbers = b"".join(vectors[row.vector_key] for row in rows)
+    values = pa.Array.from_buffers(pa.float32(), len(numbers) // 4, [None, pa.py_buffer(numbers)])
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(values, form.field("vector").type.list_size)
+    columns["metadata"] = [{"source": printable(row.path), "header_path": row.header_path} for row in rows]
+    columns["checksum"] = pa.array(sums, pa.int64())
+    return pa.table({name: columns[name] for name in form.names}, schema=form.remove_metadata())
+
+
+async def create_indices(table: Any) -> None:  # noqa: ANN401 - lancedb ships no types
     """Make the table's indices, anew where there are some."""
     for column in ("id", "path", "vector_key"):
-        table.create_index(column, config=BTree(), replace=True)
+        await table.create_index(column, config=BTree(), replace=True)
     for column in ("root", "kind"):
-        table.create_index(column, config=Bitmap(), replace=True)
-    table.create_index("search_text", config=FTS(with_position=False), replace=True)
+        await table.create_index(column, config=Bitmap(), replace=True)
+    await table.create_index("search_text", config=FTS(with_position=False), replace=True)

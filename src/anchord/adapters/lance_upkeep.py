@@ -25,6 +25,7 @@ import lancedb
 from anchord.adapters.lance import NEXT, TABLE, LanceStore
 from anchord.adapters.lance_fold import FRAGMENT_ROWS, TROUBLE, Order, fold, index_vectors, words
 from anchord.adapters.lance_schema import create_indices
+from anchord.adapters.waited import waited
 from anchord.errors import StoreError
 
 _KEPT = timedelta(minutes=10)
@@ -73,7 +74,7 @@ def purge(store: LanceStore) -> int:
         dataset.optimize.compact_files(
             target_rows_per_fragment=FRAGMENT_ROWS, materialize_deletions=True, materialize_deletions_threshold=0.0
         )
-        create_indices(lancedb.connect(str(table.parent)).open_table(table.stem))
+        waited(_indices_anew(table))
         index_vectors(lance.dataset(store.dataset), anew=True)
         lance.dataset(store.dataset).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     except TROUBLE as error:
@@ -85,6 +86,11 @@ def purge(store: LanceStore) -> int:
             f"{len(left)} files that may hold deleted text are still there", "try again when nobody reads the table"
         )
     return len(before - _files(table))
+
+
+async def _indices_anew(table: Path) -> None:
+    database = await lancedb.connect_async(str(table.parent))
+    await create_indices(await database.open_table(table.stem))
 
 
 def sweep(folder: Path) -> int:
