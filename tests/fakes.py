@@ -11,7 +11,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -42,7 +42,7 @@ from anchord.model import (
     Walk,
     printable,
 )
-from anchord.ports import Entering, Judge, unheard
+from anchord.ports import Entering, Judge, LookedUp, unheard
 from anchord.settings import Value, effective
 
 T = TypeVar("T")
@@ -293,8 +293,9 @@ class FakeStore:
         self.upserted = 0
         self.deleted = 0
 
-    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> None:
+    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent: Collection[str] = ()) -> None:
         """Write rows by id; the last of a repeated id stays."""
+        assert not self.table.keys() & absent, "what is said to be absent is there: LanceDB would hold it twice"
         unique = {row.id: row for row in rows}
         found = {row_id: (_stored(row), vectors[row.vector_key]) for row_id, row in unique.items()}
         if found:
@@ -321,9 +322,10 @@ class FakeStore:
         """Return the vectors of rows."""
         return {self.table[row_id][0].vector_key: self.table[row_id][1] for row_id in ids if row_id in self.table}
 
-    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> tuple[Mapping[str, Vector], Mapping[str, Vector]]:
+    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> LookedUp:
         """Do both."""
-        return self.vectors_of(ids), self.vectors(keys)
+        rows = {each: (self.table[each][0].vector_key, self.table[each][1]) for each in ids if each in self.table}
+        return LookedUp(rows, self.vectors(keys))
 
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row."""

@@ -55,7 +55,8 @@ class Committer:
         changed = [row.id for update in writing for row in update.diff.changed]
         removed = [chunk_id for update in writing for chunk_id in update.diff.removed]
         some, rest = removed[:BATCH_ROWS], removed[BATCH_ROWS:]
-        vectors = self._reused([*changed, *some], list(texts))
+        coming = [row.id for row in rows]
+        vectors, absent = self._reused([*changed, *some], list(texts), coming)
         missing = [key for key in texts if key not in vectors]
         made = self._embed({key: texts[key] for key in missing}, enough)
         if made is None:
@@ -64,7 +65,7 @@ class Committer:
         if writing:
             world.catalogue.intend(writing)  # Only now: an embedder that fails leaves nothing half done.
         for at in range(0, len(rows), BATCH_ROWS):
-            world.store.upsert(rows[at : at + BATCH_ROWS], vectors)
+            world.store.upsert(rows[at : at + BATCH_ROWS], vectors, absent)
         world.store.delete(some)
         self.drop(rest)
         told = [self._told(update) for update in updates]
@@ -82,15 +83,17 @@ class Committer:
             self.world.vanished.put(self.world.store.vectors_of(some), self.world.clock())
             self.world.store.delete(some)
 
-    def _reused(self, leaving: Sequence[str], keys: Sequence[str]) -> dict[str, Vector]:
-        """Return the vectors that exist already: in any row of any file, or of rows that vanished lately.
+    def _reused(self, leaving: Sequence[str], keys: Sequence[str], coming: Sequence[str]) -> tuple[dict[str, Vector], set[str]]:
+        """Return the vectors that exist already (in any row of any file, or of rows that vanished lately), and the absent rows.
 
         The vectors of the rows `leaving` are kept as those of vanished ones. A row that gets another text under the same id
-        is one of them: a heading came before it, or went.
+        is one of them: a heading came before it, or went. Of the rows `coming` those are absent that the table has not; until
+        they are written, nobody else writes any.
         """
-        if not leaving and not keys:
-            return {}
-        kept, found = self.world.store.look_up(leaving, keys)
+        if not leaving and not keys and not coming:
+            return {}, set()
+        there, found = self.world.store.look_up([*dict.fromkeys([*leaving, *coming])], keys)
+        kept = dict(there[each] for each in leaving if each in there)
         if kept:
             self.world.vanished.put(kept, self.world.clock())
         vectors = dict(found)
@@ -99,7 +102,7 @@ class Committer:
             vectors.update(self.world.vanished.get(missing))
             nothing = bytes(4 * self.world.embedder.dimension)
             vectors.update(dict.fromkeys(self.refused.intersection(missing), nothing))
-        return vectors
+        return vectors, set(coming) - there.keys()
 
     def _embed(self, texts: Mapping[str, str], enough: Callable[[], bool]) -> dict[str, Vector] | None:
         """Make vectors. What was made when it ends early is kept: it is not made again."""

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from anchord.model import (
     Absent,
@@ -107,11 +107,23 @@ class Catalogue(Protocol):
         """Yield each row that the store should hold: its id, its hash, and its file."""
 
 
+class LookedUp(NamedTuple):
+    """What a table has of that for which it was asked."""
+
+    rows: Mapping[str, tuple[str, Vector]]
+    """Id -> the key of its vector, and the vector."""
+    vectors: Mapping[str, Vector]
+    """By their keys, of any rows."""
+
+
 class Store(Protocol):
     """The table. Calls are idempotent and touch only the ids named."""
 
-    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> None:
-        """Write rows by id, with the vectors of their keys; visible to both searches when it returns."""
+    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent: Collection[str] = ()) -> None:
+        """Write rows by id, with the vectors of their keys; visible to both searches when it returns.
+
+        `absent`: ids of which the caller knows that they are not in the table. The others are looked for.
+        """
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id; unknown ids are no error."""
@@ -125,8 +137,8 @@ class Store(Protocol):
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows, by their keys."""
 
-    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> tuple[Mapping[str, Vector], Mapping[str, Vector]]:
-        """Return `vectors_of(ids)` and `vectors(keys)`, for the price of one of them."""
+    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> LookedUp:
+        """Return what the table has of rows and of vectors, for the price of one of them."""
 
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row, by its id."""

@@ -212,11 +212,20 @@ def test_each_row_has_its_own_vector_also_when_they_share_a_key(store: Store) ->
     assert store.row_vectors([]) == {}
 
 
+def test_rows_that_are_said_to_be_absent_are_written_beside_those_that_are_there(store: Store) -> None:
+    fill(store, row("1", text="old"))
+    rows = [row("1", text="new"), row("2", text="two"), row("3", text="three")]
+    store.upsert(rows, {each.vector_key: NORTH for each in rows}, absent={"2", "3", "9"})
+    assert sorted(store.ids()) == ["1", "2", "3"]
+    assert {each.id: each.text for each in store.rows(["1", "2", "3"])} == {"1": "new", "2": "two", "3": "three"}
+
+
 def test_rows_and_keys_are_looked_up_together(store: Store) -> None:
     fill(store, row("1", text="one"), row("2", text="two"), row("3", text="three"), vectors=[NORTH, BETWEEN, EAST])
-    assert store.look_up(["2", "none"], ["key of one", "key of none"]) == ({"key of two": BETWEEN}, {"key of one": NORTH})
-    assert store.look_up(["3"], ["key of three"]) == ({"key of three": EAST}, {"key of three": EAST})
-    assert store.look_up(["3"], []) == ({"key of three": EAST}, {})
+    two, three = {"2": ("key of two", BETWEEN)}, {"3": ("key of three", EAST)}
+    assert store.look_up(["2", "none"], ["key of one", "key of none"]) == (two, {"key of one": NORTH})
+    assert store.look_up(["3"], ["key of three"]) == (three, {"key of three": EAST})
+    assert store.look_up(["3"], []) == (three, {})
     assert store.look_up([], ["key of one"]) == ({}, {"key of one": NORTH})
     assert store.look_up([], []) == ({}, {})
 

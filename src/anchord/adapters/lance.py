@@ -19,7 +19,7 @@ import re
 import time
 from array import array
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import zip_longest
@@ -49,13 +49,13 @@ from anchord.core.wording import phrase_pattern
 from anchord.description import doc_id
 from anchord.errors import NewerStateError, OtherFormError, StoreDamagedError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
+from anchord.ports import LookedUp
 
 T = TypeVar("T")
 
 TABLE = "chunks"
 NEXT = "next"
 """A table that is being built to take the place of `chunks`."""
-_IDS_A_FILTER = 1_000
 _SCAN_ROWS = 65_536
 _SIZE_S = 5.0
 _WRITER_CACHES = (16 << 20, 16 << 20)
@@ -129,13 +129,13 @@ class LanceStore:
 
     # Writing
 
-    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector]) -> None:
-        """Write rows by id."""
+    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent: Collection[str] = ()) -> None:
+        """Write rows by id; those that are said to be absent are not looked for."""
         unique = list({row.id: row for row in rows}.values())
         if not unique:
             return
         batch = batch_of(unique, vectors, self._schema)
-        if not self._holds_any([row.id for row in unique]):
+        if not self._holds_any([row.id for row in unique if row.id not in absent]):
             with _writing():
                 waited(self._table.add(batch))
             return
@@ -149,8 +149,8 @@ class LanceStore:
 
     def _holds_any(self, ids: Sequence[str]) -> bool:
         async def ask(table: Any) -> bool:  # noqa: ANN401 - lancedb ships no types
-            for some in _slices(ids):
-                if await table.count_rows(among("id", some)):
+            for where in among("id", ids):
+                if await table.count_rows(where):
                     return True
             return False
 
@@ -158,9 +158,9 @@ class LanceStore:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
-        for some in _slices(ids):
+        for where in among("id", ids):
             with _writing():
-                waited(self._table.delete(among("id", some)))
+                waited(self._table.delete(where))
 
     # Reading
 
@@ -182,16 +182,16 @@ class LanceStore:
         """Return the vectors of rows, by their keys."""
         return {key: vector for _, key, vector in self._vectors({"id": ids})}
 
-    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> tuple[Mapping[str, Vector], Mapping[str, Vector]]:
-        """Return the vectors of rows and those of keys."""
+    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> LookedUp:
+        """Return what the table has of rows and of vectors."""
         wanted_ids, wanted_keys = set(ids), set(keys)
-        of_ids, of_keys = dict[str, Vector](), dict[str, Vector]()
+        rows, vectors = dict[str, tuple[str, Vector]](), dict[str, Vector]()
         for row, key, vector in self._vectors({"id": ids, "vector_key": keys}):
             if row in wanted_ids:
-                of_ids[key] = vector
+                rows[row] = key, vector
             if key in wanted_keys:
-                of_keys[key] = vector
-        return of_ids, of_keys
+                vectors[key] = vector
+        return LookedUp(rows, vectors)
 
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row, by its id."""
@@ -199,10 +199,8 @@ class LanceStore:
 
     def _vectors(self, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, Vector]]:
         """Yield (id, vector key, vector) of the rows that have one of these values in one of these columns."""
-        slices = (list(_slices(values)) for values in wanted.values())
-        for together in zip_longest(*slices):
-            where = " OR ".join(among(column, some) for column, some in zip(wanted, together, strict=True) if some)
-            found = self._select(where, ["id", "vector_key", "vector"], newest=False)
+        for together in zip_longest(*(among(column, values) for column, values in wanted.items())):
+            found = self._select(" OR ".join(filter(None, together)), ["id", "vector_key", "vector"], newest=False)
             for batch in found.to_batches():
                 vectors = self._numbers(batch)
                 yield from zip(batch["id"].to_pylist(), batch["vector_key"].to_pylist(), vectors, strict=True)
@@ -262,7 +260,7 @@ class LanceStore:
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
-        found = (self._select(among("id", some), self._columns) for some in _slices(ids))
+        found = (self._select(where, self._columns) for where in among("id", ids))
         return [row_of(row) for table in found for row in table.to_pylist()]
 
     def shown(self, ids: Sequence[str]) -> Sequence[Row]:
@@ -282,7 +280,7 @@ class LanceStore:
                 rows = waited(self._table.take_row_ids(addresses).select(names).to_arrow()).to_pylist()
                 if {row["id"] for row in rows} == set(unique) and len(rows) == len(unique):
                     return list(rows)
-        return [row for some in _slices(unique) for row in self._select(among("id", some), names).to_pylist()]
+        return [row for where in among("id", unique) for row in self._select(where, names).to_pylist()]
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
@@ -305,7 +303,7 @@ class LanceStore:
         if self.form < HASHED:
             return
         columns = (*self._summed, "vector", "checksum")
-        found = (self._select(among("id", some), list(columns)).to_batches() for some in _slices(ids))
+        found = (self._select(where, list(columns)).to_batches() for where in among("id", ids))
         for batch in (batch for batches in found for batch in batches):
             texts = zip(*(batch[name].to_pylist() for name in self._summed), strict=True)
             for fields, vector, wanted in zip(texts, self._numbers(batch), batch["checksum"].to_pylist(), strict=True):
@@ -419,12 +417,6 @@ def _reading() -> Iterator[None]:
         yield
     except _TROUBLE as error:
         raise StoreError(f"reading rows failed: {_first_line(error)}", "run `anchord verify --repair`") from error
-
-
-def _slices(values: Sequence[str]) -> Iterator[Sequence[str]]:
-    unique = list(dict.fromkeys(values))
-    for at in range(0, len(unique), _IDS_A_FILTER):
-        yield unique[at : at + _IDS_A_FILTER]
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from anchord.core.wording import phrase_pattern
 from anchord.model import Filters
 
+_MOST = 1_000
+
 
 def condition(filters: Filters) -> str:
     """Return the condition of a search, "" when all rows are meant."""
@@ -28,9 +30,11 @@ def condition(filters: Filters) -> str:
     return " AND ".join(clauses)
 
 
-def among(column: str, values: Sequence[str]) -> str:
-    """Return the condition that a column has one of some values."""
-    return f"{column} IN ({', '.join(map(quoted, values))})"
+def among(column: str, values: Sequence[str]) -> list[str]:
+    """Return the condition that a column has one of some values: several, where one would be too long."""
+    unique = list(dict.fromkeys(values))
+    parts = (unique[at : at + _MOST] for at in range(0, len(unique), _MOST))
+    return [f"{column} IN ({', '.join(map(quoted, part))})" for part in parts]
 
 
 def quoted(text: str) -> str:
