@@ -33,6 +33,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -44,7 +45,7 @@ from invented import article, line
 
 from anchord.config import parse_config
 from anchord.core.identity import fields_digest
-from anchord.model import Action, Origin, Row
+from anchord.model import Action, Origin, Outcome, Row
 from anchord.oneshot import bring_up_to_date
 from anchord.places import find_places
 from anchord.upkeep import Upkeep
@@ -205,20 +206,19 @@ def _commits(run: Run, writer: Writer) -> Iterator[Commit]:
     for number in itertools.count(1):
         path = choose.choice(paths)
         _change_a_line(Path(root.path) / path, f"Edit {number}: {line(choose)}", choose)
-        cpu_s, written = _cpu_s(), _written()
-        (outcome,) = writer.indexer.index([Origin(root.name, path)])
-        cpu_s, written = _cpu_s() - cpu_s, _written() - written
+        edited = Origin(root.name, path)
+        (outcome,), cpu_s, written = _measured(partial(_indexed, writer, edited))
         if outcome.action is not Action.INDEXED:
             raise RuntimeError(f"an edit was not indexed: {outcome.reason}")
-        passes, upkeep_s, upkeep_written = upkeep.passes, _cpu_s(), _written()
-        if run.upkeep:
-            upkeep.fold_if_due()
+        passes = upkeep.passes
+        _, upkeep_s, upkeep_written = _measured(upkeep.fold_if_due) if run.upkeep else (None, 0.0, 0)
         if upkeep.trouble:
             raise RuntimeError(f"upkeep failed: {upkeep.trouble}")
-        if upkeep.passes == passes:
-            yield Commit(cpu_s, written)
-        else:
-            yield Commit(cpu_s, written, _cpu_s() - upkeep_s, _written() - upkeep_written)
+        yield Commit(cpu_s, written, upkeep_s, upkeep_written) if upkeep.passes > passes else Commit(cpu_s, written)
+
+
+def _indexed(writer: Writer, edited: Origin) -> list[Outcome]:
+    return list(writer.indexer.index([edited]))
 
 
 def _change_a_line(file: Path, new: str, choose: random.Random) -> None:
@@ -228,10 +228,20 @@ def _change_a_line(file: Path, new: str, choose: random.Random) -> None:
     file.write_text("\n".join(lines), "utf-8")
 
 
-def _cpu_s() -> float:
-    """Return the seconds of this process and of the one that folds."""
+def _measured(work: Callable[[], T]) -> tuple[T, float, int]:
+    """Return what some work gives, its CPU seconds (of this process and of the one that folds), and the bytes written.
+
+    This process's own clock is read last before and first after: to look for the other one takes two milliseconds itself.
+    """
+    written, below, own = _written(), _children_s(), time.process_time()
+    result = work()
+    own = time.process_time() - own
+    return result, own + _children_s() - below, _written() - written
+
+
+def _children_s() -> float:
     times = [child.cpu_times() for child in psutil.Process().children()]
-    return time.process_time() + sum(each.user + each.system for each in times)
+    return float(sum(each.user + each.system for each in times))
 
 
 def _written() -> int:
