@@ -17,7 +17,7 @@ import pytest
 
 from anchord.adapters import lance_fold
 from anchord.adapters.lance import LanceStore
-from anchord.adapters.lance_fold import Folding
+from anchord.adapters.lance_fold import Folding, read_whole
 from anchord.adapters.lance_upkeep import maintain, purge
 from anchord.adapters.lock import WriterLock, lock_holder
 from anchord.model import Filters, Row
@@ -116,7 +116,7 @@ def test_it_is_gone_at_once_when_its_parent_is_killed(tmp_path: Path) -> None:
 import sys
 from anchord.adapters.child import Child
 child = Child("anchord.adapters.lance_fold", ())
-child.answer(60, {"dataset": "nowhere", "merge": False, "kept_s": 1.0, "drop": False})
+child.answer(60, {"dataset": "nowhere", "merge": False, "kept_s": 1.0})
 print(child.running.pid, flush=True)
 sys.stdin.read()
 """
@@ -267,6 +267,44 @@ def test_nothing_old_goes_before_all_of_the_newest_version_was_flushed(tmp_path:
     assert needed
     assert needed <= before
     assert {file.parent for file in needed} <= before
+
+
+def test_where_a_file_of_the_newest_version_cannot_be_read_nothing_old_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = filled(tmp_path)
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._KEPT", timedelta(0))
+    versions = store.stats().versions
+    (spoiled, *_) = (Path(store.dataset) / "data").iterdir()
+    spoiled.write_bytes(spoiled.read_bytes()[:100])
+    assert any(problem.startswith("dropping old versions failed") for problem in maintain(store))
+    assert store.stats().versions >= versions
+
+
+def test_each_fragment_is_read_whole_once_and_again_when_rows_of_it_were_deleted(tmp_path: Path) -> None:
+    store = filled(tmp_path)
+    asked: list[int] = []
+
+    class Watched:
+        """A dataset that counts how many fragments it is asked to read."""
+
+        def __init__(self) -> None:
+            self._dataset = lance.dataset(store.dataset)
+            self.get_fragments = self._dataset.get_fragments
+
+        def scanner(self, columns: list[str], fragments: list[object]) -> object:
+            asked.append(len(fragments))
+            return self._dataset.scanner(columns=columns, fragments=fragments)
+
+    read: set[str] = set()
+    for _ in range(2):
+        read_whole(Watched(), read)
+    maintain(store)
+    read_whole(Watched(), read)
+    store.delete(["0"])
+    read_whole(Watched(), read)
+    assert asked == [COMMITS, 1, 1]
+    assert len(read) == 1, "what is gone is forgotten"
 
 
 def test_where_the_newest_version_cannot_be_flushed_nothing_old_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -286,6 +286,10 @@ class LanceStore:
         """Return the id of every row, repeats included."""
         return list(self._select("", ["id"])["id"].to_pylist())
 
+    def is_readable(self) -> bool:
+        """Whether as many ids can be read as there are rows."""
+        return int(self._select("", ["id"]).num_rows) == self.count()
+
     def hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row, repeats included."""
         if self.form < HASHED:

@@ -45,12 +45,14 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the newest parts of the indices become one."""
     kept_s: float
     """Younger versions stay."""
-    drop: bool
-    """Whether older ones may go: only when the newest was read whole."""
 
 
-def fold(order: Order) -> list[str]:
-    """Fold small fragments, bring the indices up to date, drop old versions; return what failed. Each step is tried."""
+def fold(order: Order, read: set[str] | None = None) -> list[str]:
+    """Fold small fragments, bring the indices up to date, drop old versions; return what failed. Each step is tried.
+
+    Nothing is dropped before every fragment of the newest version was read whole: now, or at an earlier fold, of which `read`
+    tells, for what is written once is never changed.
+    """
     import lance  # noqa: PLC0415 - 0.4 s and 80 MB
 
     try:
@@ -67,14 +69,35 @@ def fold(order: Order) -> list[str]:
     ]
     if order.merge:
         steps[:2] = reversed(steps[:2])  # Only fragments that lie in the same parts of all indices can become one.
-    if order.drop:
 
-        def drop() -> None:
-            flush(lance.dataset(order.dataset))
-            dataset.cleanup_old_versions(older_than=older)
+    def drop() -> None:
+        newest = lance.dataset(order.dataset)
+        read_whole(newest, set() if read is None else read)
+        flush(newest)
+        dataset.cleanup_old_versions(older_than=older)
 
-        steps.append(("dropping old versions", drop))
+    steps.append(("dropping old versions", drop))
     return list(_tried(steps))
+
+
+def read_whole(dataset: Any, read: set[str]) -> None:  # noqa: ANN401 - pylance ships no types
+    """Read the ids of all fragments but those already `read`, and take them into it.
+
+    Raises:
+        OSError: there are not as many as rows. RuntimeError, ValueError: a file cannot be read.
+    """
+    names = {_name(fragment): fragment for fragment in dataset.get_fragments()}
+    unread = [fragment for name, fragment in names.items() if name not in read]
+    found = dataset.scanner(columns=["id"], fragments=unread).to_table().num_rows if unread else 0
+    if found != sum(fragment.count_rows() for fragment in unread):
+        raise OSError("the table cannot be read as a whole")
+    read.clear()
+    read.update(names)
+
+
+def _name(fragment: Any) -> str:  # noqa: ANN401 - likewise
+    """Name a fragment with all that its rows are read from: deleting some adds a file."""
+    return " ".join([*(file.path for file in fragment.data_files()), str(fragment.deletion_file())])
 
 
 def newest_parts(dataset: Any) -> tuple[int, bool]:  # noqa: ANN401 - pylance ships no types
@@ -190,8 +213,9 @@ def main() -> None:
     die_with_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+    read: set[str] = set()
     while (frame := read_frame(sys.stdin.buffer)) is not None:
-        write_frame(answers, {"problems": fold(msgspec.convert(frame, Order))})
+        write_frame(answers, {"problems": fold(msgspec.convert(frame, Order), read)})
 
 
 if __name__ == "__main__":

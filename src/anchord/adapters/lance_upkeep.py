@@ -39,18 +39,17 @@ _MANIFESTS_TRIED = 8
 def maintain(store: LanceStore, *, merge: bool = False, fold: Callable[[Order], list[str]] = fold) -> list[str]:
     """Fold small fragments, bring the indices up to date, drop versions older than ten minutes (seconds, of very many).
 
-    Returns what failed; each step is tried, but nothing is dropped unless the newest version was read whole. Each call leaves
+    Returns what failed; each step is tried, but nothing is dropped where the newest version cannot be read. Each call leaves
     the indices a part more; with `merge` the newest become one. `fold` says where it is done.
     """
     try:
-        readable = len(store.ids()) == store.count()
         stats = store.stats()
     except (StoreError, *TROUBLE) as error:
         return [f"the table cannot be read: {words(error)}"]
     kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
-    problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept, drop=readable))
+    problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept))
     store.refresh(anew=merge)  # What is kept in memory of parts that became one is of no use any more.
-    return problems if readable else ["the table cannot be read as a whole", *problems]
+    return problems
 
 
 def purge(store: LanceStore) -> int:
@@ -63,7 +62,7 @@ def purge(store: LanceStore) -> int:
     """
     import lance  # noqa: PLC0415 - 0.4 s and 80 MB that hardly anybody needs
 
-    if len(store.ids()) != store.count():
+    if not store.is_readable():
         raise StoreError("the table cannot be read as a whole", "run `anchord verify --repair`")
     table = Path(store.dataset)
     before = _files(table)
