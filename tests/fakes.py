@@ -366,7 +366,7 @@ class FakeStore:
 
     def shown(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id, without what only the index needs."""
-        return [replace(row, doc_id="", vector_key="", search_text="") for row in self.rows(ids)]
+        return [replace(row, doc_id="", root="", path="", vector_key="", search_text="") for row in self.rows(ids)]
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row."""

@@ -156,7 +156,10 @@ class Store(Protocol):
         """Return rows by id, in any order."""
 
     def shown(self, ids: Sequence[str]) -> Sequence[Row]:
-        """Return rows by id, in any order, for somebody to read: `doc_id`, `vector_key` and `search_text` are empty."""
+        """Return rows by id, in any order, for somebody to read who knows their files.
+
+        `doc_id`, `root`, `path`, `vector_key` and `search_text` are empty.
+        """
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""

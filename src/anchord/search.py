@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from anchord.core.wording import Wording, parse_query
 from anchord.errors import EmbedderError, UsageError
-from anchord.model import Filters, Hit, Origin, Row, Scored, Spot
+from anchord.model import Filters, Hit, Origin, Row, Scored, Spot, printable
 from anchord.ports import Catalogue, Embedder, Reranker, Store
 from anchord.sources.archived import is_archived
 
@@ -144,7 +144,8 @@ def find(
         exact = (ways.store.holding(name, CANDIDATES, filters) for name in wording.identifiers[:_NAMES])
         return ways.store.matching(text, CANDIDATES, filters), {chunk for chunks in exact for chunk in chunks}
 
-    (near, note), (words, exact) = ways.both(by_meaning, by_words)
+    both = ways.both if mode == "hybrid" else one_after_another
+    (near, note), (words, exact) = both(by_meaning, by_words)
     fixed = {"vector": 1.0, "text": 0.0}.get("text" if note else mode, question.vector_share)
 
     def share(spot: Spot) -> float:
@@ -234,6 +235,7 @@ def _passage(run: Sequence[tuple[Row, Hit]]) -> Passage:
     row, hit = min(run, key=lambda each: (-each[1].score, each[1].id))
     text = joined([(row.text, hit.spot) for row, hit in run])
     spots = [hit.spot for _, hit in run]
+    row = replace(row, root=hit.spot.origin.root, path=printable(hit.spot.origin.path))
     return Passage(row, hit, spots[0].start_line, spots[-1].end_line, text, tuple(row.id for row, _ in run))
 
 

@@ -247,7 +247,8 @@ def test_what_is_shown_of_rows_is_all_that_is_read(store: Store) -> None:
     fill(store, row("x"), said, row("other"))
     for _ in range(2):  # By their ids; and where a search has found them.
         shown = {each.id: each for each in store.shown(["said", "x", "unknown", "x"])}
-        assert shown == {each.id: replace(each, doc_id="", vector_key="", search_text="") for each in store.rows(["said", "x"])}
+        left_out: dict[str, Any] = dict.fromkeys(("doc_id", "root", "path", "vector_key", "search_text"), "")
+        assert shown == {each.id: replace(each, **left_out) for each in store.rows(["said", "x"])}
         assert len(store.matching("words", 9, Filters())) == 3
 
 

@@ -21,8 +21,8 @@ NUMBER_COLUMNS = ("part_index", "total_parts")
 ROW_COLUMNS = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
 HASHED = 2
 """The first schema whose rows have a hash and a checksum."""
-SHOWN_COLUMNS = ("id", "root", "path", "kind", "room", "header_path", "content_hash", "text", "source")
-"""What is shown of any row: each column that is read of a dozen rows takes as long as a tenth of finding them."""
+SHOWN_COLUMNS = ("id", "kind", "room", "header_path", "content_hash", "text", "source")
+"""What is shown of any row besides its file: each column read of a dozen rows takes as long as a tenth of finding them."""
 SAID_COLUMNS = ("id", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "branch", *NUMBER_COLUMNS)
 """What is shown besides of what was said in conversations."""
 _EMPTY: dict[str, Any] = dict.fromkeys(TEXT_COLUMNS, "") | dict.fromkeys(NUMBER_COLUMNS, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _PIECE = re.compile(r'(?<![^\s(])(?P<out>-)?"(?P<phrase>[^"]*[^\s"][^"]*)"(?!\w)|(?P<word>[^\s"]+|")')
 _WITHOUT = re.compile(r"-(\w.*)")
@@ -119,6 +120,7 @@ _COMMON = frozenset(
 """Stems of what is in every text."""
 
 
+@lru_cache(maxsize=16_384)
 def _stem(word: str) -> str:
     least = 3
     for ending in _ENDINGS:
