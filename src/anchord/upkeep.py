@@ -87,7 +87,7 @@ class Upkeep:
             self._writer.catalogue.note(_APART, str(self._apart))
         self._commits = self._writer.indexer.commits
         self._writer.pulse.beat(FOLD_S)
-        self.trouble = lance_upkeep.maintain(self._writer.store, merge=merge, fold=self._folding)
+        self.trouble = lance_upkeep.maintain(self._writer.store, merge=merge, drop=merge or rests, fold=self._folding)
         self._writer.pulse.beat()
         if merge:
             self.merged()

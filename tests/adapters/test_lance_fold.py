@@ -281,6 +281,18 @@ def test_where_a_file_of_the_newest_version_cannot_be_read_nothing_old_goes(
     assert store.stats().versions >= versions
 
 
+def test_old_versions_wait_until_there_are_very_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = filled(tmp_path)
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._KEPT", timedelta(0))
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._KEPT_OF_MANY", timedelta(0))
+    before = store.stats().versions
+    assert maintain(store, drop=False) == []
+    assert store.stats().versions > before
+    monkeypatch.setattr("anchord.adapters.lance_upkeep._MANY_VERSIONS", before)
+    assert maintain(store, drop=False) == []
+    assert store.stats().versions < before
+
+
 def test_each_fragment_is_read_whole_once_and_again_when_rows_of_it_were_deleted(tmp_path: Path) -> None:
     store = filled(tmp_path)
     asked: list[int] = []

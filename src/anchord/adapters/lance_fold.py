@@ -43,8 +43,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     merge: bool
     """Whether the newest parts of the indices become one."""
-    kept_s: float
-    """Younger versions stay."""
+    kept_s: float | None
+    """Younger versions stay; None: all of them."""
 
 
 def fold(order: Order, read: set[str] | None = None) -> list[str]:
@@ -59,7 +59,6 @@ def fold(order: Order, read: set[str] | None = None) -> list[str]:
         dataset = lance.dataset(order.dataset)
     except TROUBLE as error:
         return [f"the table cannot be opened: {words(error)}"]
-    older = timedelta(seconds=order.kept_s)
     parts, whole = newest_parts(dataset) if order.merge else (0, False)
     rows = FRAGMENT_ROWS if whole else SMALL_ROWS
     steps: list[tuple[str, Callable[[], object]]] = [
@@ -74,9 +73,10 @@ def fold(order: Order, read: set[str] | None = None) -> list[str]:
         newest = lance.dataset(order.dataset)
         read_whole(newest, set() if read is None else read)
         flush(newest)
-        dataset.cleanup_old_versions(older_than=older)
+        dataset.cleanup_old_versions(older_than=timedelta(seconds=order.kept_s or 0))
 
-    steps.append(("dropping old versions", drop))
+    if order.kept_s is not None:
+        steps.append(("dropping old versions", drop))
     return list(_tried(steps))
 
 

@@ -36,17 +36,21 @@ and slower, and take more room than the rows. A reader whose version is gone ope
 _MANIFESTS_TRIED = 8
 
 
-def maintain(store: LanceStore, *, merge: bool = False, fold: Callable[[Order], list[str]] = fold) -> list[str]:
+def maintain(
+    store: LanceStore, *, merge: bool = False, drop: bool = True, fold: Callable[[Order], list[str]] = fold
+) -> list[str]:
     """Fold small fragments, bring the indices up to date, drop versions older than ten minutes (seconds, of very many).
 
     Returns what failed; each step is tried, but nothing is dropped where the newest version cannot be read. Each call leaves
-    the indices a part more; with `merge` the newest become one. `fold` says where it is done.
+    the indices a part more; with `merge` the newest become one. To look for what can be dropped takes a third of a fold:
+    without `drop` that waits until there are very many versions. `fold` says where it is done.
     """
     try:
         stats = store.stats()
     except (StoreError, *TROUBLE) as error:
         return [f"the table cannot be read: {words(error)}"]
-    kept = (_KEPT_OF_MANY if stats.versions >= _MANY_VERSIONS else _KEPT).total_seconds()
+    many = stats.versions >= _MANY_VERSIONS
+    kept = (_KEPT_OF_MANY if many else _KEPT).total_seconds() if drop or many else None
     problems = fold(Order(dataset=store.dataset, merge=merge, kept_s=kept))
     store.refresh(anew=merge)  # What is kept in memory of parts that became one is of no use any more.
     return problems
