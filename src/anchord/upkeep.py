@@ -37,6 +37,8 @@ _APART = "upkeep passes"
 """The catalogue's note of how often the table was folded since: processes that live for a few passes only must merge too."""
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
+_UNINDEXED = 200
+"""With so many rows that no index has, the table is folded at the first rest of a process."""
 _CHECK_EVERY_S = 120.0
 _CHECK_S = 0.03
 """So long may a check take at a rest: a twentieth of a percent of the time."""
@@ -61,7 +63,10 @@ class Upkeep:
         self._ceiling = ceiling_bytes
         self._process = psutil.Process()
         self._folding = Folding(writer.lock.descriptor)
+        # What the process before left unfolded is not known by its commits: it can be half of a first index.
         self._commits = 0
+        with suppress(StoreError):  # A damaged index is mended by folding too.
+            self._commits -= _IDLE_COMMITS if writer.store.unindexed() >= _UNINDEXED else 0
         self._apart = min(int((writer.catalogue.noted(_APART) or "0").split()[0]), MERGE_EVERY)
         self._trimmed = 0
         """How many commits there had been when memory was last given back."""

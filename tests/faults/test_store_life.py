@@ -345,6 +345,19 @@ def test_f8_ten_folds_that_fail_are_told_and_nothing_is_dropped(service: Service
     assert service.is_right()
 
 
+def test_what_the_process_before_left_without_an_index_is_folded_at_the_first_rest(service: Service) -> None:
+    """Else every search of a first index that was interrupted reads it word by word, until twenty more commits."""
+    service.notes(300)
+    service.start().sync()
+    service.stop()
+    store = service.start().writer.store
+    service.sync()
+    assert store.unindexed() >= 300
+    upkeep = service.pipeline.upkeep
+    service.pipeline.call(lambda: upkeep.fold_if_due(idle_s=3600.0)).result()
+    assert store.unindexed() == 0
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="Linux tells which files a process has open")
 def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
     service: Service, monkeypatch: pytest.MonkeyPatch

@@ -286,10 +286,6 @@ class LanceStore:
         """Return the id of every row, repeats included."""
         return list(self._select("", ["id"])["id"].to_pylist())
 
-    def is_readable(self) -> bool:
-        """Whether as many ids can be read as there are rows."""
-        return int(self._select("", ["id"]).num_rows) == self.count()
-
     def hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row, repeats included."""
         if self.form < HASHED:
@@ -322,6 +318,11 @@ class LanceStore:
             return int(await table.count_rows()), fragments, await self._versions(table)
 
         return StoreStats(*self._read(ask), self._size())
+
+    def unindexed(self) -> int:
+        """Count the rows that no index has yet: every search reads each of them."""
+        told = self._read(lambda table: table.index_stats("id_idx"))
+        return int(told.num_unindexed_rows) if told else 0
 
     def count(self) -> int:
         """Count the rows."""
