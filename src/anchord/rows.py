@@ -64,7 +64,7 @@ def _definitions(document: Document, recipe: Recipe) -> tuple[list[Definition], 
         return recipe.define(document.text, document.language), None
     except ParserEndedError as error:
         why = f"the parser of {document.language} {error}: cut without its definitions; an edit tries it again"
-        return [], Problem(why)
+        return [], Problem(why, partial=True)
 
 
 def _rooms(origin: Origin, document: Document, chunks: Sequence[Chunk], extract: str) -> list[str]:
