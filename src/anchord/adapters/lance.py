@@ -326,7 +326,7 @@ class LanceStore:
 
     def count(self) -> int:
         """Count the rows."""
-        return int(self._read(_rows_of))
+        return int(self._read(lambda table: table.count_rows()))
 
     def refresh(self, *, anew: bool = False) -> None:
         """See what was changed by other means: upkeep, or another table in this one's place.
@@ -402,10 +402,6 @@ class LanceStore:
 
 async def _next(batches: Any) -> Any:  # noqa: ANN401 - likewise
     return await anext(batches, None)
-
-
-async def _rows_of(table: Any) -> int:  # noqa: ANN401 - likewise
-    return int(await table.count_rows())
 
 
 @contextmanager

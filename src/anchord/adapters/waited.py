@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
+from functools import cache
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_starting = threading.Lock()
-_running: list[asyncio.AbstractEventLoop] = []
+_STARTING = threading.Lock()
 
 
 def waited(call: Coroutine[Any, Any, T]) -> T:
     """Return what a call gives, and raise what it raises. Any thread may ask, at the same time as others."""
-    future = asyncio.run_coroutine_threadsafe(call, _loop())
+    with _STARTING:  # So that two threads that are first at once share one.
+        loop = _loop()
+    future = asyncio.run_coroutine_threadsafe(call, loop)
     try:
         return future.result()
     except BaseException:
@@ -27,9 +29,8 @@ def waited(call: Coroutine[Any, Any, T]) -> T:
         raise
 
 
+@cache
 def _loop() -> asyncio.AbstractEventLoop:
-    with _starting:
-        if not _running:
-            _running.append(asyncio.new_event_loop())
-            threading.Thread(target=_running[0].run_forever, name="lancedb", daemon=True).start()
-        return _running[0]
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="lancedb", daemon=True).start()
+    return loop
