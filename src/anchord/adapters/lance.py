@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 from array import array
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -29,7 +27,9 @@ from typing import Any, TypeVar
 import lancedb
 
 from anchord.adapters.lance_addresses import Addresses
-from anchord.adapters.lance_filters import among, condition, quoted
+from anchord.adapters.lance_filters import among, beginning, condition, quoted
+from anchord.adapters.lance_fold import TROUBLE, words
+from anchord.adapters.lance_recent import Recent
 from anchord.adapters.lance_schema import (
     HASHED,
     ROW_COLUMNS,
@@ -38,14 +38,14 @@ from anchord.adapters.lance_schema import (
     SHOWN_COLUMNS,
     batch_of,
     create_indices,
+    differing,
     row_of,
     schema,
     summed,
+    vectors_in,
 )
 from anchord.adapters.limits import folder_bytes
 from anchord.adapters.waited import waited
-from anchord.core.identity import row_checksum
-from anchord.core.wording import phrase_pattern
 from anchord.description import doc_id
 from anchord.errors import NewerStateError, OtherFormError, StoreDamagedError, StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
@@ -63,9 +63,6 @@ _READER_CACHES = (128 << 20, 32 << 20)
 """Bytes of indices and of metadata kept in memory. By default gigabytes are, and each commit adds a tenth of a megabyte."""
 _PROBES = 20
 _BEGINNING_ROWS = 500
-_BEGINNING_WORDS = 30
-_TROUBLE = (RuntimeError, OSError, ValueError)
-"""What lancedb raises; Rust's errors come as RuntimeError."""
 
 
 class LanceStore:
@@ -88,8 +85,8 @@ class LanceStore:
         try:
             self._db = self._connected()
             there = table in waited(self._db.list_tables()).tables
-        except _TROUBLE as error:
-            raise StoreError(f"{uri}: {_first_line(error)}", "see the uri under [store]") from error
+        except TROUBLE as error:
+            raise StoreError(f"{uri}: {words(error)}", "see the uri under [store]") from error
         if not there and read_only:
             raise StoreError(f"{uri}: there is no index yet", "run `anchord index` to make it")
         self._table = self._opened() if there else self._made(model)
@@ -97,6 +94,7 @@ class LanceStore:
         self._columns = [name for name in ROW_COLUMNS if name in names]
         self._summed = summed(self._schema)
         self._addresses = Addresses()
+        self._recent = Recent()
 
     def _connected(self) -> Any:  # noqa: ANN401 - lancedb ships no types
         # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
@@ -109,8 +107,8 @@ class LanceStore:
             table = waited(self._db.open_table(self.name))
             waited(table.count_rows())
             self._schema = waited(table.schema())
-        except _TROUBLE as error:
-            raise StoreDamagedError(f"{self._uri}: {_first_line(error)}", "`anchord index` makes it anew") from error
+        except TROUBLE as error:
+            raise StoreDamagedError(f"{self._uri}: {words(error)}", "`anchord index` makes it anew") from error
         self.form = int((self._schema.metadata or {}).get(b"anchord.schema", b"0"))
         if self.form > SCHEMA:
             raise NewerStateError.of(f"the table in {self._uri}", self.form)
@@ -123,8 +121,8 @@ class LanceStore:
         try:
             table = waited(self._db.create_table(self.name, schema=self._schema))
             waited(create_indices(table))
-        except _TROUBLE as error:
-            raise StoreError(f"{self._uri}: {_first_line(error)}", "see the free space of the disk") from error
+        except TROUBLE as error:
+            raise StoreError(f"{self._uri}: {words(error)}", "see the free space of the disk") from error
         return table
 
     # Writing
@@ -136,16 +134,28 @@ class LanceStore:
             return
         batch = batch_of(unique, vectors, self._schema)
         if not self._holds_any([row.id for row in unique if row.id not in absent]):
-            with _writing():
+            with self._writing():
                 waited(self._table.add(batch))
+            self._recent.wrote(unique, vectors)
             return
         merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        with _writing():
+        with self._writing():
             result = waited(merge.execute(batch))
+        self._recent.wrote(unique, vectors)
         if result.num_inserted_rows + result.num_updated_rows != len(unique):
             self.delete([row.id for row in unique])  # Some id stood there twice: all of them go, and come once.
-            with _writing():
+            with self._writing():
                 waited(self._table.add(batch))
+            self._recent.wrote(unique, vectors)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        recent, self._recent = self._recent, Recent()  # What became of a write that fails is not known.
+        try:
+            yield
+        except TROUBLE as error:
+            raise StoreError(f"writing rows failed: {words(error)}", "see the free space of the disk") from error
+        self._recent = recent
 
     def _holds_any(self, ids: Sequence[str]) -> bool:
         async def ask(table: Any) -> bool:  # noqa: ANN401 - lancedb ships no types
@@ -158,9 +168,16 @@ class LanceStore:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
-        for where in among("id", ids):
-            with _writing():
-                waited(self._table.delete(where))
+        unique, conditions = set(ids), among("id", ids)
+        places = self._recent.places(ids) if len(conditions) == 1 else None
+        if not places or self._deleted(f"_rowid IN ({', '.join(map(str, places))}) AND {conditions[0]}") != len(unique):
+            for where in conditions:
+                self._deleted(where)
+        self._recent.deleted(unique)
+
+    def _deleted(self, where: str) -> int:
+        with self._writing():
+            return int(waited(self._table.delete(where)).num_deleted_rows)
 
     # Reading
 
@@ -176,39 +193,35 @@ class LanceStore:
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
-        return {key: vector for _, key, vector in self._vectors({"vector_key": keys})}
+        return {key: vector for _, key, _, vector in self._vectors({"vector_key": keys})}
 
     def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows, by their keys."""
-        return {key: vector for _, key, vector in self._vectors({"id": ids})}
+        return {key: vector for _, key, _, vector in self._vectors({"id": ids})}
 
     def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> LookedUp:
         """Return what the table has of rows and of vectors."""
-        wanted_ids, wanted_keys = set(ids), set(keys)
-        rows, vectors = dict[str, tuple[str, Vector]](), dict[str, Vector]()
-        for row, key, vector in self._vectors({"id": ids, "vector_key": keys}):
-            if row in wanted_ids:
-                rows[row] = key, vector
-            if key in wanted_keys:
-                vectors[key] = vector
-        return LookedUp(rows, vectors)
+        found = self._vectors({"id": ids, "vector_key": keys}, indexed=self._recent.rows is not None)
+        there, wanted = self._recent.found(found), set(keys)
+        rows = {row: there[row] for row in there.keys() & set(ids)}
+        return LookedUp(rows, {key: vector for key, vector in there.values() if key in wanted})
 
     def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row, by its id."""
-        return {row: vector for row, _, vector in self._vectors({"id": ids})}
+        return {row: vector for row, _, _, vector in self._vectors({"id": ids})}
 
-    def _vectors(self, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, Vector]]:
-        """Yield (id, vector key, vector) of the rows that have one of these values in one of these columns."""
+    def _vectors(self, wanted: Mapping[str, Sequence[str]], *, indexed: bool = False) -> Iterator[tuple[str, str, int, Vector]]:
+        """Yield (id, vector key, address, vector) of the rows that have one of these values in one of these columns."""
         for together in zip_longest(*(among(column, values) for column, values in wanted.items())):
-            found = self._select(" OR ".join(filter(None, together)), ["id", "vector_key", "vector"], newest=False)
-            for batch in found.to_batches():
-                vectors = self._numbers(batch)
-                yield from zip(batch["id"].to_pylist(), batch["vector_key"].to_pylist(), vectors, strict=True)
+            where = " OR ".join(filter(None, together))
 
-    def _numbers(self, batch: Any) -> Iterator[Vector]:  # noqa: ANN401 - likewise
-        numbers = batch["vector"].flatten().to_numpy(zero_copy_only=False).astype("<f4").tobytes()
-        size = 4 * self._dimension
-        return (numbers[at : at + size] for at in range(0, len(numbers), size))
+            async def ask(table: Any, where: str = where) -> Any:  # noqa: ANN401 - lancedb ships no types
+                query = table.query().select(["id", "vector_key", "vector"]).where(where).with_row_id()
+                return await (query.fast_search() if indexed else query).to_arrow()
+
+            for batch in self._read(ask, newest=False).to_batches():
+                columns = (batch[name].to_pylist() for name in ("id", "vector_key", "_rowid"))
+                yield from zip(*columns, vectors_in(batch), strict=True)
 
     def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
         """Return the rows with the highest cosine similarity."""
@@ -243,10 +256,7 @@ class LanceStore:
         if not filters.prefixes:
             return set()
         query = table.query().where(condition(filters)).select(["search_text"]).limit(_BEGINNING_ROWS)
-        texts = (await query.to_arrow())["search_text"].to_pylist()
-        patterns = [re.compile(phrase_pattern(prefix, begins=True) + r"\w*") for prefix in filters.prefixes]
-        found = (word.lower() for text in texts for pattern in patterns for word in pattern.findall(text))
-        return {word for word, _ in Counter(found).most_common(_BEGINNING_WORDS)}
+        return beginning((await query.to_arrow())["search_text"].to_pylist(), filters.prefixes)
 
     def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:
         """Return the ids of rows that hold a text letter by letter."""
@@ -276,7 +286,7 @@ class LanceStore:
         names, unique = [name for name in columns if name in self._columns], list(dict.fromkeys(ids))
         addresses = self._addresses.of(unique)
         if addresses:
-            with suppress(*_TROUBLE):
+            with suppress(*TROUBLE):
                 rows = waited(self._table.take_row_ids(addresses).select(names).to_arrow()).to_pylist()
                 if {row["id"] for row in rows} == set(unique) and len(rows) == len(unique):
                     return list(rows)
@@ -305,10 +315,7 @@ class LanceStore:
         columns = (*self._summed, "vector", "checksum")
         found = (self._select(where, list(columns)).to_batches() for where in among("id", ids))
         for batch in (batch for batches in found for batch in batches):
-            texts = zip(*(batch[name].to_pylist() for name in self._summed), strict=True)
-            for fields, vector, wanted in zip(texts, self._numbers(batch), batch["checksum"].to_pylist(), strict=True):
-                if row_checksum(fields, vector) != wanted:
-                    yield fields[0]
+            yield from differing(batch, self._summed)
 
     def stats(self) -> StoreStats:
         """Count the table."""
@@ -320,9 +327,19 @@ class LanceStore:
         return StoreStats(*self._read(ask), self._size())
 
     def unindexed(self) -> int:
-        """Count the rows that no index has yet: every search reads each of them."""
-        told = self._read(lambda table: table.index_stats("id_idx"))
-        return int(told.num_unindexed_rows) if told else 0
+        """Count the rows that an index does not have yet: every search reads each of them.
+
+        Where there are none, the writer knows from here on which ones there are: those that it writes.
+        """
+
+        async def ask(table: Any) -> int:  # noqa: ANN401 - lancedb ships no types
+            told = [await table.index_stats(f"{column}_idx") for column in ("id", "vector_key")]
+            return max(each.num_unindexed_rows for each in told) if all(told) else int(await table.count_rows())
+
+        lacking = self._read(ask)
+        if self._makes_versions and not lacking:
+            self._recent.begin()
+        return lacking
 
     def count(self) -> int:
         """Count the rows."""
@@ -336,6 +353,9 @@ class LanceStore:
         if anew:
             self._db = self._connected()
         self._table = self._opened()
+        self._recent = Recent()
+        with suppress(StoreError):  # Where an index cannot be read, nothing is taken as known.
+            self.unindexed()
 
     @property
     def dataset(self) -> str:
@@ -356,12 +376,12 @@ class LanceStore:
             self._measured = (time.monotonic(), size)
         return size
 
-    def _select(self, where: str, columns: list[str], *, newest: bool = True) -> Any:  # noqa: ANN401 - likewise
+    def _select(self, where: str, columns: list[str]) -> Any:  # noqa: ANN401 - likewise
         async def ask(table: Any) -> Any:  # noqa: ANN401 - likewise
             query = table.query().select(columns)
             return await (query.where(where) if where else query).to_arrow()
 
-        return self._read(ask, newest=newest)
+        return self._read(ask)
 
     @property
     def columns(self) -> Sequence[str]:
@@ -395,7 +415,7 @@ class LanceStore:
 
         try:
             return waited(asked())
-        except _TROUBLE:
+        except TROUBLE:
             with _reading():
                 return waited(asked_anew())
 
@@ -405,20 +425,8 @@ async def _next(batches: Any) -> Any:  # noqa: ANN401 - likewise
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-    except _TROUBLE as error:
-        raise StoreError(f"writing rows failed: {_first_line(error)}", "see the free space of the disk") from error
-
-
-@contextmanager
 def _reading() -> Iterator[None]:
     try:
         yield
-    except _TROUBLE as error:
-        raise StoreError(f"reading rows failed: {_first_line(error)}", "run `anchord verify --repair`") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    except TROUBLE as error:
+        raise StoreError(f"reading rows failed: {words(error)}", "run `anchord verify --repair`") from error

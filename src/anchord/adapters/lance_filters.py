@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from anchord.core.wording import phrase_pattern
 from anchord.model import Filters
 
 _MOST = 1_000
+_BEGINNING_WORDS = 30
 
 
 def condition(filters: Filters) -> str:
@@ -35,6 +37,13 @@ def among(column: str, values: Sequence[str]) -> list[str]:
     unique = list(dict.fromkeys(values))
     parts = (unique[at : at + _MOST] for at in range(0, len(unique), _MOST))
     return [f"{column} IN ({', '.join(map(quoted, part))})" for part in parts]
+
+
+def beginning(texts: Sequence[str], prefixes: Sequence[str]) -> set[str]:
+    """Return the words of some texts that begin in one of these ways, the most frequent of very many."""
+    patterns = [re.compile(phrase_pattern(prefix, begins=True) + r"\w*") for prefix in prefixes]
+    found = (word.lower() for text in texts for pattern in patterns for word in pattern.findall(text))
+    return {word for word, _ in Counter(found).most_common(_BEGINNING_WORDS)}
 
 
 def quoted(text: str) -> str:

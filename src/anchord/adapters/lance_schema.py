@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -62,6 +62,21 @@ def batch_of(rows: Sequence[Row], vectors: Mapping[str, Vector], form: pa.Schema
     columns["metadata"] = [{"source": printable(row.path), "header_path": row.header_path} for row in rows]
     columns["checksum"] = pa.array(sums, pa.int64())
     return pa.table({name: columns[name] for name in form.names}, schema=form.remove_metadata())
+
+
+def vectors_in(batch: Any) -> Iterator[Vector]:  # noqa: ANN401 - pyarrow ships no types
+    """Return the vector of each row of a batch."""
+    numbers = batch["vector"].flatten().to_numpy(zero_copy_only=False).astype("<f4").tobytes()
+    size = 4 * batch.schema.field("vector").type.list_size
+    return (numbers[at : at + size] for at in range(0, len(numbers), size))
+
+
+def differing(batch: Any, names: Sequence[str]) -> Iterator[str]:  # noqa: ANN401 - likewise
+    """Yield the ids of those rows of a batch that do not give their checksum; `names`: what it covers, the id first."""
+    texts = zip(*(batch[name].to_pylist() for name in names), strict=True)
+    for fields, vector, wanted in zip(texts, vectors_in(batch), batch["checksum"].to_pylist(), strict=True):
+        if row_checksum(fields, vector) != wanted:
+            yield fields[0]
 
 
 async def create_indices(table: Any) -> None:  # noqa: ANN401 - lancedb ships no types
