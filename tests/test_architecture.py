@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -214,6 +215,17 @@ def code_lines(source: str) -> int:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(lines)
+
+
+def test_the_map_names_every_module_and_nothing_else() -> None:
+    lines = (SOURCE / "ARCHITECTURE.md").read_text("utf-8").splitlines()
+    cells = (line.split("|")[2] for line in lines if line.startswith("|"))
+    named = {name for cell in cells for name in re.findall(r"`([\w/]+)`", cell)}
+    whole = {name.rstrip("/") for name in named if name.endswith("/")} - {"core", "adapters"}
+    modules = {path.relative_to(SOURCE).with_suffix("").as_posix() for path in MODULES if not path.name.startswith("_")}
+    stems = {each.rpartition("/")[2] for each in named if not each.endswith("/")}
+    assert {each for each in modules if each.partition("/")[0] not in whole and each.rpartition("/")[2] not in stems} == set()
+    assert stems - {each.rpartition("/")[2] for each in modules} == set()
 
 
 def test_only_the_daemons_loop_and_named_places_catch_everything() -> None:
