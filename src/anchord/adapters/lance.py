@@ -169,6 +169,7 @@ class LanceStore:
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
         unique, conditions = set(ids), among("id", ids)
+        # An address spares the search for the id; should it not be true any more, nothing is deleted there, and ids are sought.
         places = self._recent.places(ids) if len(conditions) == 1 else None
         if not places or self._deleted(f"_rowid IN ({', '.join(map(str, places))}) AND {conditions[0]}") != len(unique):
             for where in conditions:
