@@ -37,8 +37,10 @@ _APART = "upkeep passes"
 """The catalogue's note of how often the table was folded since: processes that live for a few passes only must merge too."""
 _IDLE_COMMITS = 20
 _IDLE_S = 30.0
+_LONG_IDLE_S = 300.0
+"""At a rest of this length fewer commits are folded too: a dozen of them make a search by words a fifth slower."""
 _UNINDEXED = 200
-"""With so many rows that no index has, the table is folded at the first rest of a process."""
+"""With so many rows that no index has, one commit is enough at any rest: each of a first index writes thousands."""
 _CHECK_EVERY_S = 120.0
 _CHECK_S = 0.03
 """So long may a check take at a rest: a twentieth of a percent of the time."""
@@ -65,8 +67,10 @@ class Upkeep:
         self._folding = Folding(writer.lock.descriptor)
         # What the process before left unfolded is not known by its commits: it can be half of a first index.
         self._commits = 0
-        with suppress(StoreError):  # A damaged index is mended by folding too.
-            self._commits -= _IDLE_COMMITS if writer.store.unindexed() >= _UNINDEXED else 0
+        with suppress(StoreError):
+            self._commits -= bool(writer.store.unindexed())
+        self._looked = 0
+        """How many unfolded commits there were when their rows were last counted."""
         self._apart = min(int((writer.catalogue.noted(_APART) or "0").split()[0]), MERGE_EVERY)
         self._trimmed = 0
         """How many commits there had been when memory was last given back."""
@@ -76,11 +80,23 @@ class Upkeep:
     def fold_if_due(self, *, idle_s: float = 0.0) -> None:
         """Fold the table when enough was committed since."""
         commits, rests = self._writer.indexer.commits - self._commits, idle_s >= _IDLE_S
-        if commits >= FOLD_COMMITS or (rests and (commits >= _IDLE_COMMITS or self._apart >= _MERGE_AT_REST)):
+        if commits >= FOLD_COMMITS or (rests and (self._apart >= _MERGE_AT_REST or self._hinders(commits, idle_s))):
             self.fold(rests=rests)
         elif rests and self._commits + commits > self._trimmed:
             give_back()
             self._trimmed = self._commits + commits
+
+    def _hinders(self, commits: int, idle_s: float) -> bool:
+        """Whether so many unfolded commits make searches slower than a rest of this length should leave them."""
+        if commits >= (1 if idle_s >= _LONG_IDLE_S else _IDLE_COMMITS):
+            return True
+        if commits == self._looked:
+            return False
+        self._looked = commits
+        try:
+            return self._writer.store.unindexed() >= _UNINDEXED
+        except StoreError:
+            return True  # Folding says what is wrong, or mends it.
 
     def fold(self, *, rests: bool = False) -> None:
         """Fold the table now; `rests`: there is nothing else to do."""
@@ -90,7 +106,7 @@ class Upkeep:
         self._apart = 0 if merge else self._apart + 1
         with suppress(StoreError):  # On a full disk folding is what makes room.
             self._writer.catalogue.note(_APART, str(self._apart))
-        self._commits = self._writer.indexer.commits
+        self._commits, self._looked = self._writer.indexer.commits, 0
         self._writer.pulse.beat(FOLD_S)
         self.trouble = lance_upkeep.maintain(self._writer.store, merge=merge, drop=merge or rests, fold=self._folding)
         self._writer.pulse.beat()

@@ -358,6 +358,40 @@ def test_what_the_process_before_left_without_an_index_is_folded_at_the_first_re
     assert store.unindexed() == 0
 
 
+def test_a_first_index_is_folded_at_the_first_rest_however_few_commits_it_took(service: Service) -> None:
+    service.start().sync()
+    service.notes(300)
+    service.sync()
+    pipeline = service.pipeline
+    assert service.writer.store.unindexed() >= 300
+    assert pipeline.commits < 20
+    pipeline.call(lambda: pipeline.upkeep.fold_if_due(idle_s=10.0)).result()
+    assert pipeline.upkeep.passes == 0
+    pipeline.call(lambda: pipeline.upkeep.fold_if_due(idle_s=30.0)).result()
+    assert service.writer.store.unindexed() == 0
+
+
+def test_at_a_long_rest_a_single_commit_is_folded_and_then_nothing_is_left_to_do(service: Service) -> None:
+    """Also one that an earlier process left: its fragment makes every search slower."""
+    service.notes(3)
+    service.start().sync()
+    service.stop()
+    pipeline = service.start().pipeline
+    upkeep, store = pipeline.upkeep, service.writer.store
+    service.sync()
+    for turn in range(2):
+        assert store.unindexed() > 0
+        pipeline.call(lambda: upkeep.fold_if_due(idle_s=60.0)).result()
+        assert upkeep.passes == turn
+        pipeline.call(lambda: upkeep.fold_if_due(idle_s=300.0)).result()
+        assert upkeep.passes == turn + 1
+        assert store.unindexed() == 0
+        pipeline.call(lambda: upkeep.fold_if_due(idle_s=3600.0)).result()
+        assert upkeep.passes == turn + 1
+        service.write("000.md", "# Note\n\nWritten again.\n")
+        service.sync()
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="Linux tells which files a process has open")
 def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
     service: Service, monkeypatch: pytest.MonkeyPatch
