@@ -31,7 +31,7 @@ TIERS: tuple[tuple[str, ...], ...] = (
     ("places", "roots", "pulse"),
     ("means",),
     ("recovery",),
-    ("ipc", "api", "workspace", "barrier", "jobs", "watching", "tally"),
+    ("ipc", "api", "workspace", "barrier", "shared_lock", "jobs", "watching", "tally"),
     ("conversing", "discovery", "survey", "generation", "forgetting", "queries", "verifying"),
     ("upkeep",),
     ("pipeline",),

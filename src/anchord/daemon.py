@@ -112,6 +112,7 @@ async def _serve(writer: Writer, config: Config) -> str:
     pipeline = Pipeline(writer, config, begin_anew)
     methods = Methods(writer, reader_beside(writer), pipeline, shut_down)
     pipeline.promoted = pipeline.upkeep.merged = methods.follow
+    pipeline.alone = methods.alone
     pool = ThreadPoolExecutor(_THREADS, "answer")
     table = {name: _in_pool(pool, kind, method) for name, (kind, method) in methods.table().items()}
     server = Server(writer.places.socket, table, methods.status.progress, inherited_socket(writer.places.socket))
@@ -140,6 +141,7 @@ async def _serve(writer: Writer, config: Config) -> str:
         log.info("daemon.stopping", pending=pipeline.pending)
         await asyncio.to_thread(pipeline.stop)
         await server.close()
+        methods.close()
         pool.shutdown(wait=False, cancel_futures=True)
     return restart
 

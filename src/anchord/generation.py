@@ -10,6 +10,7 @@ The present generation is meanwhile kept up with the files by what it was made w
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from anchord.indexer import Indexer
 from anchord.means import HeldRecipe
 from anchord.model import Action, Origin, Outcome, Vector
 from anchord.ports import Vanished, World
-from anchord.recovery import discard_catalogue, finish_promotion
+from anchord.recovery import begin_promotion, discard_catalogue, finish_promotion
 from anchord.workspace import Writer, is_local, store_uri
 
 log = structlog.get_logger()
@@ -108,14 +109,15 @@ class Building:
         means = writer.wanted
         means.note_in(self.catalogue)
         self.catalogue.note("clean", "0")
-        self.catalogue.flush()
-        self.catalogue.close()
         before = writer.means.embedder
-        writer.catalogue.close()
-        with writer.places.promoting.open("wb") as mark:
-            mark.flush()
-        finish_promotion(writer.places, str(self._folder))
-        writer.catalogue = SqliteCatalogue(writer.places.catalogue)
+        begin_promotion(writer.places, writer.catalogue)
+        self.catalogue.close()
+        discard_catalogue(writer.places)
+        try:
+            finish_promotion(writer.places, str(self._folder), writer.repairs)
+        except OSError as error:
+            what = f"a new index is in place by half: {os.strerror(error.errno or 0)}"
+            raise StoreDamagedError(what, "the next start puts the rest in place") from error
         writer.catalogue.note(_WHY, "")
         writer.store = LanceStore(str(self._folder), means.dimension, means.embedder.model, table=TABLE)
         writer.means = means

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import structlog
 
 from anchord import __version__
 from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.adapters.catalogue_pool import CataloguePool
 from anchord.adapters.config_file import load_config
 from anchord.adapters.lance import LanceStore
 from anchord.config import root_config
@@ -26,6 +27,7 @@ from anchord.model import Filters, Root
 from anchord.pipeline import Pipeline
 from anchord.queries import answer_dump, answer_explain, answer_search, answer_show
 from anchord.roots import add_to_config, gather_roots, list_roots, remove_from_config
+from anchord.shared_lock import SharedLock
 from anchord.status import Status
 from anchord.verification import Verification
 from anchord.verifying import repair, verification_dict, verify_index
@@ -35,6 +37,8 @@ log = structlog.get_logger()
 
 _VERIFY_ROUNDS = 3
 _PAUSE_S = 0.05
+_PATIENCE_S = 2.0
+"""So long a new generation waits for answers that are being given."""
 
 Table = dict[str, tuple[type[Params], Callable[[Any], object]]]
 
@@ -49,6 +53,8 @@ class Methods:
         self._pipeline = pipeline
         self._shut_down = shut_down
         self._reloading = threading.Lock()
+        self._catalogues = CataloguePool(writer.places.catalogue)
+        self._questions = SharedLock()
         self.status = Status(pipeline, writer)
         self.status.store = reader.store
 
@@ -88,6 +94,14 @@ class Methods:
         self._reader = replace(self._reader, means=writer.means, catalogue=writer.catalogue, store=store)
         self.status.store = store
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Answer nothing meanwhile: table and catalogue change one after the other. A very long answer is not waited for."""
+        return self._questions.alone(_PATIENCE_S)
+
+    def close(self) -> None:
+        """Let go of what answers were read from."""
+        self._catalogues.close()
+
     def warm(self) -> None:
         """Ask once by words, so that the first person who does so need not wait for what is loaded then."""
         with suppress(AnchordError):
@@ -123,20 +137,24 @@ class Methods:
             log.warning("config.refused", reason=error.message)
 
     def _ask(self, question: Callable[[SqliteCatalogue], object]) -> object:
+        """Ask what reads the index; once more where a merge replaced what was being read."""
+        reader = self._reader
+        try:
+            return self._asked(question)
+        except StoreError:
+            if reader is self._reader:
+                raise
+        return self._asked(question)
+
+    def _asked(self, question: Callable[[SqliteCatalogue], object]) -> object:
         """Ask with a connection of its own: the writer's belongs to the writer's thread."""
-        with SqliteCatalogue(self._writer.places.catalogue, read_only=True) as catalogue:
+        with self._questions.shared(), self._catalogues.one() as catalogue:
             return question(catalogue)
 
     def _search(self, params: protocol.SearchParams) -> object:
         if params.fresh:
             self._sync(None)
-        reader = self._reader
-        try:
-            return self._ask(lambda catalogue: answer_search(reader, catalogue, params))
-        except StoreError:
-            if reader is self._reader:
-                raise
-        return self._ask(lambda catalogue: answer_search(self._reader, catalogue, params))  # A new generation serves.
+        return self._ask(lambda catalogue: answer_search(self._reader, catalogue, params))
 
     def _index(self, params: protocol.IndexParams) -> object:
         """Take in folders that no root covers yet, sync, and sum up."""

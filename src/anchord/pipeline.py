@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -88,6 +88,8 @@ class Pipeline:
         """Whether the backlog waits for mains."""
         self.promoted: Callable[[], None] = lambda: None
         """Is called when a new generation serves."""
+        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Is held while it is put in place."""
         self._writer = writer
         self._events = config.watch.mode != "poll"
         self._spares_battery = config.embedding.on_battery == "pause"
@@ -340,10 +342,11 @@ class Pipeline:
         if building.waits_for:
             self._build_at = time.monotonic() + _WAIT_FOR_ROOT_S
         if building.finished:
-            building.promote()
+            with self.alone():
+                building.promote()
+                self.promoted()
             self.building = None
             self.counters.last_commit = time.monotonic()
-            self.promoted()
             self.survey.reconcile_all()
 
     def _rest(self, now: float) -> None:

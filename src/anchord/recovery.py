@@ -81,16 +81,34 @@ def open_table(places: Places, uri: str, means: Means, repairs: list[str], *, wa
         return _readable(uri, means, was_clean=True)
 
 
-def finish_promotion(places: Places, uri: str) -> None:
+def begin_promotion(places: Places, catalogue: SqliteCatalogue) -> None:
+    """Put a finished generation's catalogue in place, and mark that its table is to follow.
+
+    Raises:
+        StoreError: there is no room for it. Then nothing has changed.
+    """
+    places.promoting.touch()
+    try:
+        catalogue.take_over(places.next_catalogue)
+    except StoreError:
+        places.promoting.unlink()
+        raise
+
+
+def finish_promotion(places: Places, uri: str, repairs: list[str]) -> None:
     """Put a finished generation in place; can be repeated after a crash at any step, and does nothing without its mark."""
     if not places.promoting.exists():
         return
-    lance_upkeep.promote(Path(uri))
     if places.next_catalogue.exists():
-        for suffix in _SUFFIXES[1:]:
-            Path(f"{places.catalogue}{suffix}").unlink(missing_ok=True)
-        places.next_catalogue.replace(places.catalogue)
-    discard_catalogue(places)
+        with open_catalogue(places, repairs) as catalogue:
+            try:
+                catalogue.take_over(places.next_catalogue)
+            except StoreDamagedError as error:
+                repairs.append(
+                    f"the catalogue of a new index was damaged: the one before is brought up to it ({error.message})"
+                )
+        discard_catalogue(places)
+    lance_upkeep.promote(Path(uri))
     places.promoting.unlink()
 
 

@@ -161,7 +161,7 @@ def open_writer(places: Places, config: Config, paths: Sequence[str], kind: str 
         lock = WriterLock(places.lock)
         undo.callback(lock.release)
         uri = store_uri(places, config)
-        finish_promotion(places, uri)
+        finish_promotion(places, uri, repairs)
         asked = open_asked(places, repairs)
         catalogue = open_catalogue(places, repairs)
         undo.callback(catalogue.close)

@@ -600,3 +600,27 @@ def test_small_facts_are_kept_and_overwritten(sqlite: SqliteCatalogue) -> None:
     sqlite.note("clean", "0")
     sqlite.note("clean", "1")
     assert sqlite.noted("clean") == "1"
+
+
+def test_what_is_taken_over_is_there_at_once_for_whoever_reads_beside(tmp_path: Path) -> None:
+    place, other = tmp_path / "state.sqlite", tmp_path / "next.sqlite"
+    with SqliteCatalogue(place) as catalogue, SqliteCatalogue(other) as following:
+        keep(catalogue, A, known(chunk("x")))
+        keep(following, B, known(chunk("y")))
+        with SqliteCatalogue(place, read_only=True) as beside:
+            assert set(beside.overview("notes", "")) == {"a.md"}
+            catalogue.take_over(other)
+            assert set(beside.overview("notes", "")) == {"b.md"}
+        keep(catalogue, A, known(chunk("z")))
+        assert set(catalogue.overview("notes", "")) == {"a.md", "b.md"}
+        assert set(following.overview("notes", "")) == {"b.md"}
+        assert catalogue.is_sound()
+
+
+def test_nothing_is_taken_over_from_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with SqliteCatalogue(tmp_path / "state.sqlite") as catalogue:
+        keep(catalogue, A, known(chunk("x")))
+        with pytest.raises(StoreError):
+            catalogue.take_over(tmp_path / "next.sqlite")
+        assert set(catalogue.overview("notes", "")) == {"a.md"}
+    assert not (tmp_path / "next.sqlite").exists()

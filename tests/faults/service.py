@@ -60,6 +60,7 @@ class Service:
         self.pipeline = Pipeline(self.writer, config, self.restarts.append)
         self.methods = Methods(self.writer, reader_beside(self.writer), self.pipeline, lambda: None)
         self.pipeline.promoted = self.pipeline.upkeep.merged = self.methods.follow
+        self.pipeline.alone = self.methods.alone
         self.running = True
         self.pipeline.start()
         return self
@@ -69,6 +70,7 @@ class Service:
         if self.running:
             self.running = False
             self.pipeline.stop()
+            self.methods.close()
             self.writer.close()
 
     def ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value

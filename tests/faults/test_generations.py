@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ import pytest
 from faults.service import SETTINGS, Service, until
 
 from anchord.adapters import lance, lance_schema
+from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.lance import LanceStore
+from anchord.errors import AnchordError, StoreError
 from anchord.generation import REBUILD, RECHUNK, Building
 from anchord.model import Vector
 
@@ -253,21 +257,53 @@ def test_rows_that_are_held_are_waited_for(service: Service) -> None:
     assert service.is_right()
 
 
-@pytest.mark.parametrize("step", ["marked", "one renamed", "both renamed", "catalogue in place"])
+def _one_renamed(folder: Path) -> None:
+    (folder / "chunks.lance").rename(folder / "former.lance")
+
+
+def _both_renamed(folder: Path) -> None:
+    _one_renamed(folder)
+    (folder / "next.lance").rename(folder / "chunks.lance")
+
+
+_TABLE = "anchord.adapters.lance_upkeep.promote"
+_TAKE_OVER = SqliteCatalogue.take_over
+_STEPS: dict[str, tuple[str, Callable[..., None]]] = {
+    "marked": ("anchord.adapters.catalogue.SqliteCatalogue.take_over", lambda *_: None),
+    "catalogue in place": ("anchord.adapters.catalogue.SqliteCatalogue.take_over", _TAKE_OVER),
+    "next catalogue gone": (_TABLE, lambda _: None),
+    "one renamed": (_TABLE, _one_renamed),
+    "both renamed": (_TABLE, _both_renamed),
+}
+"""What is killed -> what it had done until then."""
+
+
+def killed_at(service: Service, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Change the strategy, and leave off where the new generation takes over."""
+    killed = threading.Event()
+
+    def kill(*done: Any) -> None:  # noqa: ANN401 - of whatever takes the step
+        _STEPS[step][1](*done)
+        killed.set()
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(_STEPS[step][0], kill)
+        started_with(service, SMALL)
+        until(killed.is_set)
+        service.pipeline._stopping = True
+        service.pipeline._thread.join()
+        service.writer.lock.release()
+        service.running = False
+
+
+@pytest.mark.parametrize("step", list(_STEPS))
 def test_a_kill_while_a_generation_takes_over_is_finished_at_the_next_start(
     service: Service, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     documents(service)
     service.start().sync()
-    killer = _Killer(step)
-    with monkeypatch.context() as fault:
-        fault.setattr("anchord.generation.finish_promotion", killer.instead)
-        started_with(service, SMALL)
-        until(lambda: killer.killed)
-        service.pipeline._stopping = True
-        service.pipeline._thread.join()
-        service.writer.lock.release()
-        service.running = False
+    killed_at(service, monkeypatch, step)
     service.start()
     assert service.pipeline.building is None
     assert service.is_right()
@@ -275,35 +311,120 @@ def test_a_kill_while_a_generation_takes_over_is_finished_at_the_next_start(
     assert not service.places.promoting.exists()
 
 
-class _Killer:
-    """Does a promotion up to some step, and then nothing any more."""
+@pytest.mark.parametrize("damaged", ["state.sqlite", "next.sqlite"])
+def test_a_catalogue_that_is_damaged_while_a_generation_takes_over_is_mended(
+    service: Service, monkeypatch: pytest.MonkeyPatch, damaged: str
+) -> None:
+    documents(service)
+    service.start().sync()
+    killed_at(service, monkeypatch, "marked")
+    assert service.pipeline.building
+    service.pipeline.building.close()
+    service.writer.catalogue.close()
+    (service.places.data / damaged).write_bytes(b"no catalogue at all " * 400)
+    service.start()
+    assert service.writer.repairs
+    built(service)
+    assert service.is_right()
+    assert service.embedded() == 0
+    assert not service.places.promoting.exists()
 
-    def __init__(self, step: str) -> None:
-        self._step = step
-        self.killed = False
 
-    def instead(self, places: Any, uri: str) -> None:  # noqa: ANN401 - as the original
-        if not self.killed:
-            folder = Path(uri)
-            if self._step != "marked":
-                (folder / "chunks.lance").rename(folder / "former.lance")
-            if self._step in ("both renamed", "catalogue in place"):
-                (folder / "next.lance").rename(folder / "chunks.lance")
-            if self._step == "catalogue in place":
-                places.next_catalogue.replace(places.catalogue)
-        self.killed = True
-        raise RuntimeError("killed")
+def test_a_table_that_cannot_be_put_in_place_asks_for_a_new_process(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    documents(service)
+    service.start().sync()
+
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, "no")
+
+    with monkeypatch.context() as fault:
+        fault.setattr("anchord.adapters.lance_upkeep.promote", refuse)
+        started_with(service, SMALL)
+        until(lambda: service.restarts)
+        service.stop()
+    service.start()
+    assert service.pipeline.building is None
+    assert service.is_right()
+    assert service.embedded() == 0
 
 
-def test_searches_never_fail_while_generations_change(service: Service) -> None:
+def test_a_generation_without_room_for_its_catalogue_is_put_in_place_once_there_is(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents(service)
+    service.start().sync()
+
+    def full(*_: object) -> None:
+        raise StoreError("database or disk is full", "make room")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(SqliteCatalogue, "take_over", full)
+        started_with(service, SMALL)
+        until(lambda: service.pipeline.trouble == "database or disk is full")
+        assert not service.places.promoting.exists()
+        assert found(service, "words3") == {"d3.md"}
+        service.write("d3.md", "# Document 3\n\nOf quite another matter: capybaras.\n")
+        until(lambda: found(service, "capybaras") == {"d3.md"})
+    built(service)
+    assert service.reasons() == ""
+    assert service.is_right()
+
+
+@pytest.mark.parametrize("question", ["search", "status", "dump"])
+def test_questions_never_fail_while_generations_change(service: Service, question: str) -> None:
     documents(service)
     service.start().sync()
     for order in (RECHUNK, REBUILD, RECHUNK):
         service.pipeline.call(partial(service.pipeline.build, order)).result()
         while service.pipeline.building is not None:
-            assert found(service, "words6") == {"d6.md"}
-            assert service.ask("search", query="words6", mode="vector")["groups"]
-        assert found(service, "words6") == {"d6.md"}
+            _ANSWERS[question](service)
+        _ANSWERS[question](service)
+
+
+def _searched(service: Service) -> None:
+    assert found(service, "words6") == {"d6.md"}
+    assert service.ask("search", query="words6", mode="vector")["groups"]
+
+
+def _told(service: Service) -> None:
+    told = service.ask("status")
+    assert (told["files"], told["chunks"]) == (8, 8)
+
+
+def _dumped(service: Service) -> None:
+    assert {row["path"] for row in service.ask("dump")} == {f"d{n}.md" for n in range(8)}
+
+
+_ANSWERS = {"search": _searched, "status": _told, "dump": _dumped}
+
+
+def test_a_search_during_the_change_of_strategies_finds_by_the_one_or_the_other(service: Service) -> None:
+    """Their chunks have no id in common: table and catalogue must change at once for those who ask."""
+    documents(service)
+    service.start().sync()
+    failures: list[object] = []
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            try:
+                paths = found(service, "words6")
+            except AnchordError as error:
+                failures.append(error)
+            else:
+                failures.extend([paths] * (paths != {"d6.md"}))
+
+    for settings in (SMALL, "", SMALL):
+        started_with(service, settings)
+        ended.clear()
+        askers = [threading.Thread(target=ask) for _ in range(3)]
+        for each in askers:
+            each.start()
+        built(service)
+        ended.set()
+        for each in askers:
+            each.join()
+    assert failures == []
 
 
 # Forgetting

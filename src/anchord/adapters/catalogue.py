@@ -23,6 +23,8 @@ from anchord.errors import NewerStateError, StoreDamagedError, StoreError
 from anchord.model import UNSEEN, Failure, Fingerprint, Known, Origin, Problem, Spot, Update
 
 _VARIABLES = 500
+_JOURNAL = 16_000_000
+"""Bytes of the journal that stay a file's: what is taken over goes through it, and it would keep that size."""
 
 
 class SqliteCatalogue:
@@ -47,6 +49,7 @@ class SqliteCatalogue:
                 self._db.execute("PRAGMA journal_mode=WAL")
                 self._db.execute("PRAGMA synchronous=FULL")
                 self._db.execute("PRAGMA secure_delete=ON")  # What was forgotten is overwritten.
+                self._db.execute(f"PRAGMA journal_size_limit={_JOURNAL}")
             self._check_schema(read_only=read_only)
         self._lists = ChunkLists(self._db)
 
@@ -99,6 +102,15 @@ class SqliteCatalogue:
         """Write the whole catalogue, as it is now, to another file."""
         with _telling(file), closing(sqlite3.connect(file)) as copy:
             self._db.backup(copy)
+
+    def take_over(self, file: Path) -> None:
+        """Hold what another file does instead. Whoever reads beside sees all of the one or all of the other.
+
+        A file that was renamed over this one would not do: its journal is found by name, and a reader that had opened the
+        one file would read it with the journal of the other, or with none.
+        """
+        with _telling(file), closing(sqlite3.connect(f"file:{_quoted(file)}?mode=rw", uri=True)) as other:
+            other.backup(self._db)
 
     def flush(self) -> None:
         """Move everything from the journal into the file, so that the file alone is all of it and old pages are gone."""
