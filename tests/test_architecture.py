@@ -89,7 +89,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "adapters.archive_writer",
         "adapters.carriers",
     ),
-    "lancedb": ("adapters.lance", "adapters.lance_schema", "adapters.lance_upkeep"),
+    "lancedb": ("adapters.lance_table", "adapters.lance_schema", "adapters.lance_upkeep"),
     "lance": ("adapters.lance_upkeep", "adapters.lance_fold"),
     "pyarrow": ("adapters.lance_schema", "adapters.lance_export"),
     "torch": ("adapters.torch_worker", "adapters.export"),
@@ -212,8 +212,8 @@ def code_lines(source: str) -> int:
         if token.type not in quiet:
             lines.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            lines.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
     return len(lines)
 
 

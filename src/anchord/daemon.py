@@ -111,8 +111,7 @@ async def _serve(writer: Writer, config: Config) -> str:
     writer.pulse.step_s = min(writer.pulse.step_s, pinged_s)
     pipeline = Pipeline(writer, config, begin_anew)
     methods = Methods(writer, reader_beside(writer), pipeline, shut_down)
-    pipeline.promoted = pipeline.upkeep.merged = methods.follow
-    pipeline.alone = methods.alone
+    pipeline.replacing, pipeline.upkeep.merged = methods.replace, methods.follow
     pool = ThreadPoolExecutor(_THREADS, "answer")
     table = {name: _in_pool(pool, kind, method) for name, (kind, method) in methods.table().items()}
     server = Server(writer.places.socket, table, methods.status.progress, inherited_socket(writer.places.socket))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -91,12 +91,14 @@ class Methods:
         """Answer from the generation that has just begun to serve, or with nothing in memory of an index that was merged."""
         writer = self._writer
         store = LanceStore(store_uri(writer.places, writer.config), writer.means.dimension, "", read_only=True)
-        self._reader = replace(self._reader, means=writer.means, catalogue=writer.catalogue, store=store)
+        self._reader = dataclasses.replace(self._reader, means=writer.means, catalogue=writer.catalogue, store=store)
         self.status.store = store
 
-    def alone(self) -> AbstractContextManager[None]:
-        """Answer nothing meanwhile: table and catalogue change one after the other. A very long answer is not waited for."""
-        return self._questions.alone(_PATIENCE_S)
+    def replace(self, promote: Callable[[], None]) -> None:
+        """Put a new generation in place between two answers: its table and its catalogue come one after the other."""
+        with self._questions.alone(_PATIENCE_S):
+            promote()
+            self.follow()
 
     def close(self) -> None:
         """Let go of what answers were read from."""

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -86,10 +86,8 @@ class Pipeline:
         """The root whose files are being indexed."""
         self.on_battery = False
         """Whether the backlog waits for mains."""
-        self.promoted: Callable[[], None] = lambda: None
-        """Is called when a new generation serves."""
-        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Is held while it is put in place."""
+        self.replacing: Callable[[Callable[[], None]], None] = lambda promote: promote()
+        """Is given what puts a new generation in place, to call it when nobody reads the present one."""
         self._writer = writer
         self._events = config.watch.mode != "poll"
         self._spares_battery = config.embedding.on_battery == "pause"
@@ -342,9 +340,7 @@ class Pipeline:
         if building.waits_for:
             self._build_at = time.monotonic() + _WAIT_FOR_ROOT_S
         if building.finished:
-            with self.alone():
-                building.promote()
-                self.promoted()
+            self.replacing(building.promote)
             self.building = None
             self.counters.last_commit = time.monotonic()
             self.survey.reconcile_all()

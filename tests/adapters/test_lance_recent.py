@@ -171,7 +171,7 @@ def test_after_a_write_that_failed_nothing_is_taken_for_known(tmp_path: Path, mo
             raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(store, "_table", Failing(store._table))
+        full.setattr(store._table, "handle", Failing(store._table.handle))
         with pytest.raises(StoreError):
             write(store, IDS[1:2], KEYS[1], IDS[1:2])
     assert store.look_up(IDS, []).rows.keys() == set(IDS[:2])
@@ -183,7 +183,7 @@ def test_rows_that_another_program_moved_are_deleted_where_they_stand_now(tmp_pa
     store.look_up(IDS[1:2], [])
     before = store._recent.places(IDS[1:2])
     lance.dataset(store.dataset).optimize.compact_files(materialize_deletions_threshold=0.0)
-    waited(store._table.checkout_latest())
+    waited(store._table.handle.checkout_latest())
     store.delete(IDS[1:2])
     assert sorted(store.ids()) == IDS[2:4]
     store.look_up(IDS[2:3], [])
@@ -195,7 +195,7 @@ def test_rows_that_another_program_moved_are_deleted_where_they_stand_now(tmp_pa
 def test_a_row_that_stands_twice_is_deleted_twice(tmp_path: Path, *, indexed: bool) -> None:
     """A writer that looked it up just before knows only of what is in the indices: repair does not look up."""
     store = folded(tmp_path, IDS[:2])
-    waited(store._table.add(batch_of([row(IDS[0], KEYS[0])], VECTORS, store._schema)))
+    waited(store._table.handle.add(batch_of([row(IDS[0], KEYS[0])], VECTORS, store._table.schema)))
     store.look_up(IDS[:1], [])
     store.delete(IDS[2:])
     if indexed:

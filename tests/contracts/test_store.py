@@ -520,7 +520,7 @@ def test_what_is_no_folder_is_a_store_error(tmp_path: Path) -> None:
 def test_an_id_that_stood_twice_stands_once_after_it_is_written(tmp_path: Path) -> None:
     store = lance(tmp_path)
     for _ in range(2):
-        waited(store._table.add(batch_of([row("1")], {"key of some words": EAST}, store._schema)))
+        waited(store._table.handle.add(batch_of([row("1")], {"key of some words": EAST}, store._table.schema)))
     assert list(store.ids()) == ["1", "1"]
     fill(store, row("1", text="new"), row("2"))
     assert sorted(store.ids()) == ["1", "2"]
@@ -573,11 +573,11 @@ def test_what_is_kept_in_memory_of_many_commits_has_a_limit(tmp_path: Path, monk
             fill(store, row(str(n)))
             store.look_up([str(n)], [])
         assert len(store.ids()) == 12
-        return int(store._session.size_bytes)
+        return int(store._table.session.size_bytes)
 
     without = kept(tmp_path / "large")
     limit = without // 4
-    monkeypatch.setattr("anchord.adapters.lance._WRITER_CACHES", (limit, limit))
+    monkeypatch.setattr("anchord.adapters.lance_table._WRITER_CACHES", (limit, limit))
     assert kept(tmp_path / "small") < without
 
 

@@ -59,8 +59,7 @@ class Service:
         self.writer = open_writer(self.places, config, [] if "[[root]]" in self.settings else [str(self.folder)])
         self.pipeline = Pipeline(self.writer, config, self.restarts.append)
         self.methods = Methods(self.writer, reader_beside(self.writer), self.pipeline, lambda: None)
-        self.pipeline.promoted = self.pipeline.upkeep.merged = self.methods.follow
-        self.pipeline.alone = self.methods.alone
+        self.pipeline.replacing, self.pipeline.upkeep.merged = self.methods.replace, self.methods.follow
         self.running = True
         self.pipeline.start()
         return self

@@ -15,7 +15,7 @@ import lancedb
 import pytest
 from faults.service import SETTINGS, Service, until
 
-from anchord.adapters import lance, lance_schema
+from anchord.adapters import lance_schema, lance_table
 from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.adapters.hashing import HashEmbedder
 from anchord.adapters.lance import LanceStore
@@ -176,7 +176,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
                 schema = schema.remove(schema.get_field_index(column))
             return schema.with_metadata({**schema.metadata, b"anchord.schema": b"1"})
 
-        then.setattr(lance, "schema", older)
+        then.setattr(lance_table, "schema", older)
         documents(service)
         service.start().sync()
         service.stop()

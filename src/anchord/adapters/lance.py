@@ -1,4 +1,4 @@
-"""The table of chunks. Its columns and indices are in `lance_schema`, its upkeep is in `lance_upkeep`.
+"""The table of chunks: what is asked of it. `lance_table` opens it, `lance_schema` has its columns and indices.
 
 Facts this rests on (measured, lancedb 0.40 / lance 13):
 - A merge by `id` with a BTREE on it costs the same at any size, and four times what it costs to count those ids and to append
@@ -7,24 +7,18 @@ Facts this rests on (measured, lancedb 0.40 / lance 13):
   counts are checked, and there is one writer, by lock.
 - Rows are visible to both searches at once; indices only make them faster.
 - A bit that flips in a data file is not noticed by LanceDB: every row carries a checksum of its own.
-- A reader's handle can point at files that upkeep has just removed: it is opened anew, and asked once more.
-
 """
 
 from __future__ import annotations
 
 import math
-import os
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import timedelta
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
-
-import lancedb
+from typing import Any
 
 from anchord.adapters.lance_addresses import Addresses
 from anchord.adapters.lance_filters import among, beginning, condition, quoted
@@ -34,33 +28,25 @@ from anchord.adapters.lance_schema import (
     HASHED,
     ROW_COLUMNS,
     SAID_COLUMNS,
-    SCHEMA,
     SHOWN_COLUMNS,
     batch_of,
-    create_indices,
     differing,
     row_of,
-    schema,
     summed,
     vectors_in,
 )
+from anchord.adapters.lance_table import OpenTable
 from anchord.adapters.limits import folder_bytes
 from anchord.adapters.waited import waited
 from anchord.description import doc_id
-from anchord.errors import NewerStateError, OtherFormError, StoreDamagedError, StoreError
+from anchord.errors import StoreError
 from anchord.model import Filters, Origin, Row, Scored, StoreStats, Vector, printable
 from anchord.ports import LookedUp
-
-T = TypeVar("T")
 
 TABLE = "chunks"
 NEXT = "next"
 """A table that is being built to take the place of `chunks`."""
-_SCAN_ROWS = 65_536
 _SIZE_S = 5.0
-_WRITER_CACHES = (16 << 20, 16 << 20)
-_READER_CACHES = (128 << 20, 32 << 20)
-"""Bytes of indices and of metadata kept in memory. By default gigabytes are, and each commit adds a tenth of a megabyte."""
 _PROBES = 20
 _BEGINNING_ROWS = 500
 
@@ -75,55 +61,15 @@ class LanceStore:
             StoreDamagedError: it is there and cannot be read. OtherFormError: its vectors are of another size.
                 NewerStateError: a newer anchord made it. StoreError: (read-only) it is not there.
         """
-        self._dimension = dimension
+        self._table = OpenTable(uri, table, dimension, model, writes=not read_only)
+        self._writes = not read_only
+        self._folder = Path(uri)
         self._measured: tuple[float, int] = (float("-inf"), 0)
-        self.form = SCHEMA
-        """The schema of the table; an older one is read and written as it is until a new generation replaces it."""
-        self._uri = uri
-        self.name = table
-        self._makes_versions = not read_only
-        try:
-            self._db = self._connected()
-            there = table in waited(self._db.list_tables()).tables
-        except TROUBLE as error:
-            raise StoreError(f"{uri}: {words(error)}", "see the uri under [store]") from error
-        if not there and read_only:
-            raise StoreError(f"{uri}: there is no index yet", "run `anchord index` to make it")
-        self._table = self._opened() if there else self._made(model)
-        names = self._schema.names
+        names = self._table.schema.names
         self._columns = [name for name in ROW_COLUMNS if name in names]
-        self._summed = summed(self._schema)
+        self._summed = summed(self._table.schema)
         self._addresses = Addresses()
         self._recent = Recent()
-
-    def _connected(self) -> Any:  # noqa: ANN401 - lancedb ships no types
-        # The writer makes the versions: while it commits it need not look for newer ones, which saves a tenth.
-        self._session = lancedb.Session(*(_WRITER_CACHES if self._makes_versions else _READER_CACHES))
-        consistency = None if self._makes_versions else timedelta(0)
-        return waited(lancedb.connect_async(self._uri, read_consistency_interval=consistency, session=self._session))
-
-    def _opened(self) -> Any:  # noqa: ANN401 - lancedb ships no types
-        try:
-            table = waited(self._db.open_table(self.name))
-            waited(table.count_rows())
-            self._schema = waited(table.schema())
-        except TROUBLE as error:
-            raise StoreDamagedError(f"{self._uri}: {words(error)}", "`anchord index` makes it anew") from error
-        self.form = int((self._schema.metadata or {}).get(b"anchord.schema", b"0"))
-        if self.form > SCHEMA:
-            raise NewerStateError.of(f"the table in {self._uri}", self.form)
-        if self._schema.field("vector").type.list_size != self._dimension:
-            raise OtherFormError(f"{self._uri} holds vectors of another size", "`anchord index` makes them anew")
-        return table
-
-    def _made(self, model: str) -> Any:  # noqa: ANN401 - likewise
-        self._schema = schema(self._dimension, model)
-        try:
-            table = waited(self._db.create_table(self.name, schema=self._schema))
-            waited(create_indices(table))
-        except TROUBLE as error:
-            raise StoreError(f"{self._uri}: {words(error)}", "see the free space of the disk") from error
-        return table
 
     # Writing
 
@@ -132,20 +78,20 @@ class LanceStore:
         unique = list({row.id: row for row in rows}.values())
         if not unique:
             return
-        batch = batch_of(unique, vectors, self._schema)
+        batch = batch_of(unique, vectors, self._table.schema)
         if not self._holds_any([row.id for row in unique if row.id not in absent]):
             with self._writing():
-                waited(self._table.add(batch))
+                waited(self._table.handle.add(batch))
             self._recent.wrote(unique, vectors)
             return
-        merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge = self._table.handle.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
         with self._writing():
             result = waited(merge.execute(batch))
         self._recent.wrote(unique, vectors)
         if result.num_inserted_rows + result.num_updated_rows != len(unique):
             self.delete([row.id for row in unique])  # Some id stood there twice: all of them go, and come once.
             with self._writing():
-                waited(self._table.add(batch))
+                waited(self._table.handle.add(batch))
             self._recent.wrote(unique, vectors)
 
     @contextmanager
@@ -164,7 +110,7 @@ class LanceStore:
                     return True
             return False
 
-        return self._read(ask, newest=False)
+        return self._table.read(ask, newest=False)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
@@ -178,7 +124,7 @@ class LanceStore:
 
     def _deleted(self, where: str) -> int:
         with self._writing():
-            return int(waited(self._table.delete(where)).num_deleted_rows)
+            return int(waited(self._table.handle.delete(where)).num_deleted_rows)
 
     # Reading
 
@@ -186,11 +132,11 @@ class LanceStore:
         """Return the ids of a file's rows."""
         # Two names can print alike (a byte that is no UTF-8, and its four characters): the document's id tells them apart.
         where = f"path = {quoted(printable(origin.path))} AND doc_id = {quoted(doc_id(origin))}"
-        return list(self._select(where, ["id"])["id"].to_pylist())
+        return list(self._table.select(where, ["id"])["id"].to_pylist())
 
     def ids_of_root(self, root: str) -> Sequence[str]:
         """Return the ids of a root's rows."""
-        return list(self._select(f"root = {quoted(root)}", ["id"])["id"].to_pylist())
+        return list(self._table.select(f"root = {quoted(root)}", ["id"])["id"].to_pylist())
 
     def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
@@ -220,7 +166,7 @@ class LanceStore:
                 query = table.query().select(["id", "vector_key", "vector"]).where(where).with_row_id()
                 return await (query.fast_search() if indexed else query).to_arrow()
 
-            for batch in self._read(ask, newest=False).to_batches():
+            for batch in self._table.read(ask, newest=False).to_batches():
                 columns = (batch[name].to_pylist() for name in ("id", "vector_key", "_rowid"))
                 yield from zip(*columns, vectors_in(batch), strict=True)
 
@@ -234,7 +180,7 @@ class LanceStore:
             query = query.where(where).bypass_vector_index() if where else query.nprobes(_PROBES).refine_factor(2)
             return list(await query.select(["id", "_distance"]).with_row_id().limit(limit).to_list())
 
-        found = self._read(ask)
+        found = self._table.read(ask)
         self._addresses.note(found)
         return [Scored(row["id"], 1.0 - row["_distance"]) for row in found if not math.isnan(row["_distance"])]
 
@@ -243,12 +189,12 @@ class LanceStore:
         where = condition(filters)
 
         async def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
-            words = " ".join([text, *await self._beginning(table, filters)])
-            query = table.query().nearest_to_text(words, columns="search_text")
+            terms = " ".join([text, *await self._beginning(table, filters)])
+            query = table.query().nearest_to_text(terms, columns="search_text")
             query = query.where(where) if where else query
             return list(await query.select(["id", "_score"]).with_row_id().limit(limit).to_list())
 
-        found = self._read(ask) if text.strip() else []
+        found = self._table.read(ask) if text.strip() else []
         self._addresses.note(found)
         return [Scored(row["id"], row["_score"]) for row in found]
 
@@ -267,11 +213,11 @@ class LanceStore:
             found = await table.query().where(where).select(["id"]).limit(limit).to_arrow()
             return list(found["id"].to_pylist())
 
-        return self._read(ask)
+        return self._table.read(ask)
 
     def rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
-        found = (self._select(where, self._columns) for where in among("id", ids))
+        found = (self._table.select(where, self._columns) for where in among("id", ids))
         return [row_of(row) for table in found for row in table.to_pylist()]
 
     def shown(self, ids: Sequence[str]) -> Sequence[Row]:
@@ -288,20 +234,20 @@ class LanceStore:
         addresses = self._addresses.of(unique)
         if addresses:
             with suppress(*TROUBLE):
-                rows = waited(self._table.take_row_ids(addresses).select(names).to_arrow()).to_pylist()
+                rows = waited(self._table.handle.take_row_ids(addresses).select(names).to_arrow()).to_pylist()
                 if {row["id"] for row in rows} == set(unique) and len(rows) == len(unique):
                     return list(rows)
-        return [row for where in among("id", unique) for row in self._select(where, names).to_pylist()]
+        return [row for where in among("id", unique) for row in self._table.select(where, names).to_pylist()]
 
     def ids(self) -> Sequence[str]:
         """Return the id of every row, repeats included."""
-        return list(self._select("", ["id"])["id"].to_pylist())
+        return list(self._table.select("", ["id"])["id"].to_pylist())
 
     def hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row, repeats included."""
         if self.form < HASHED:
             return [(chunk_id, "") for chunk_id in self.ids()]
-        found = self._select("", ["id", "row_hash"])
+        found = self._table.select("", ["id", "row_hash"])
         return list(zip(found["id"].to_pylist(), found["row_hash"].to_pylist(), strict=True))
 
     def all_rows(self) -> Iterator[Row]:
@@ -314,7 +260,7 @@ class LanceStore:
         if self.form < HASHED:
             return
         columns = (*self._summed, "vector", "checksum")
-        found = (self._select(where, list(columns)).to_batches() for where in among("id", ids))
+        found = (self._table.select(where, list(columns)).to_batches() for where in among("id", ids))
         for batch in (batch for batches in found for batch in batches):
             yield from differing(batch, self._summed)
 
@@ -323,9 +269,9 @@ class LanceStore:
 
         async def ask(table: Any) -> tuple[int, int, int]:  # noqa: ANN401 - likewise
             fragments = int((await table.stats())["fragment_stats"]["num_fragments"])
-            return int(await table.count_rows()), fragments, await self._versions(table)
+            return int(await table.count_rows()), fragments, await self._table.versions(table)
 
-        return StoreStats(*self._read(ask), self._size())
+        return StoreStats(*self._table.read(ask), self._size())
 
     def unindexed(self) -> int:
         """Count the rows that an index does not have yet: every search reads each of them.
@@ -337,97 +283,45 @@ class LanceStore:
             told = [await table.index_stats(f"{column}_idx") for column in ("id", "vector_key")]
             return max(each.num_unindexed_rows for each in told) if all(told) else int(await table.count_rows())
 
-        lacking = self._read(ask)
-        if self._makes_versions and not lacking:
+        lacking = self._table.read(ask)
+        if self._writes and not lacking:
             self._recent.begin()
         return lacking
 
     def count(self) -> int:
         """Count the rows."""
-        return int(self._read(lambda table: table.count_rows()))
+        return int(self._table.read(lambda table: table.count_rows()))
 
     def refresh(self, *, anew: bool = False) -> None:
-        """See what was changed by other means: upkeep, or another table in this one's place.
-
-        `anew`: without what was kept in memory. That holds files of an index open which a merge replaced and upkeep deleted.
-        """
-        if anew:
-            self._db = self._connected()
-        self._table = self._opened()
+        """See what was changed by other means: upkeep, or another table in this one's place; `anew`: as `OpenTable.reopen`."""
+        self._table.reopen(anew=anew)
         self._recent = Recent()
         with suppress(StoreError):  # Where an index cannot be read, nothing is taken as known.
             self.unindexed()
-
-    @property
-    def dataset(self) -> str:
-        """Where upkeep finds the table."""
-        return f"{self._uri}/{self.name}.lance"
-
-    async def _versions(self, table: Any) -> int:  # noqa: ANN401 - likewise
-        """Count the versions by their manifests: to read each of some hundred takes longer than all the rest."""
-        with suppress(OSError):
-            return sum(name.endswith(".manifest") for name in os.listdir(f"{self.dataset}/_versions"))
-        return len(await table.list_versions())
 
     def _size(self) -> int:
         """Return the size on disk with old versions, measured at most every few seconds; 0 where it is not a local folder."""
         measured, size = self._measured
         if time.monotonic() - measured > _SIZE_S:
-            size = folder_bytes(Path(self._uri))
+            size = folder_bytes(self._folder)
             self._measured = (time.monotonic(), size)
         return size
 
-    def _select(self, where: str, columns: list[str]) -> Any:  # noqa: ANN401 - likewise
-        async def ask(table: Any) -> Any:  # noqa: ANN401 - likewise
-            query = table.query().select(columns)
-            return await (query.where(where) if where else query).to_arrow()
+    @property
+    def dataset(self) -> str:
+        """Where upkeep finds the table."""
+        return self._table.dataset
 
-        return self._read(ask)
+    @property
+    def form(self) -> int:
+        """The schema of the table; an older one is read and written as it is until a new generation replaces it."""
+        return self._table.form
 
     @property
     def columns(self) -> Sequence[str]:
         """The names of the table's columns."""
-        return list(self._schema.names)
+        return list(self._table.schema.names)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield every row as Arrow's batches, in no order; of an empty table one without rows."""
-        with _reading():
-            batches = waited(self._scan(columns))
-            while (batch := waited(_next(batches))) is not None:
-                yield batch
-
-    async def _scan(self, columns: Sequence[str]) -> Any:  # noqa: ANN401 - likewise
-        await self._look_for_newer()
-        return await self._table.query().select(list(columns)).to_batches(max_batch_length=_SCAN_ROWS)
-
-    async def _look_for_newer(self) -> None:
-        if self._makes_versions:  # A reader's connection does it by itself.
-            await self._table.checkout_latest()
-
-    def _read(self, ask: Callable[[Any], Awaitable[T]], *, newest: bool = True) -> T:
-        async def asked() -> T:
-            if newest:
-                await self._look_for_newer()
-            return await ask(self._table)
-
-        async def asked_anew() -> T:
-            self._table = await self._db.open_table(self.name)
-            return await ask(self._table)
-
-        try:
-            return waited(asked())
-        except TROUBLE:
-            with _reading():
-                return waited(asked_anew())
-
-
-async def _next(batches: Any) -> Any:  # noqa: ANN401 - likewise
-    return await anext(batches, None)
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    try:
-        yield
-    except TROUBLE as error:
-        raise StoreError(f"reading rows failed: {words(error)}", "run `anchord verify --repair`") from error
+        return self._table.batches(columns)
