@@ -353,7 +353,7 @@ class FakeStore:
         for row in rows:
             shared = [(word, words[row.id][word]) for word in holders if words[row.id][word]]
             score = sum(times / (times + 1) * math.log(1 + len(rows) / holders[word]) for word, times in shared)
-            scored += [Scored(row.id, score)] if shared else []
+            scored += [Scored(row.id, score, row.header_path)] if shared else []
         return sorted(scored, key=lambda found: -found.score)[:limit]
 
     def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:

@@ -18,9 +18,11 @@ from anchord.model import UNSEEN, Diff, Filters, Hit, Known, Origin, Placed, Row
 from anchord.search import (
     CANDIDATES,
     EXACT_SHARE,
+    HEADING_SHARE,
     MODES,
     RERANKED,
     Answer,
+    Lifts,
     Passage,
     Question,
     Ways,
@@ -34,7 +36,7 @@ from anchord.search import (
 
 
 def row(chunk_id: str, path: str = "a.md", text: str = "", header_path: str = "") -> Row:
-    return Row(chunk_id, "doc", "r", path, "markdown", header_path, "hash", f"key-{chunk_id}", text, text)
+    return Row(chunk_id, "doc", "r", path, "markdown", header_path, "hash", f"key-{chunk_id}", text, f"{header_path}\n{text}")
 
 
 def scored(**scores: float) -> list[Scored]:
@@ -49,7 +51,7 @@ def spots_of(*lists: Sequence[Scored]) -> Mapping[str, Spot]:
 
 
 def fused(one: Sequence[Scored], other: Sequence[Scored], share: float = 0.5, exact: frozenset[str] = frozenset()) -> list[Hit]:
-    return fuse(one, other, spots_of(one, other, [Scored(each, 0.0) for each in exact]), lambda _: share, exact)
+    return fuse(one, other, spots_of(one, other, [Scored(each, 0.0) for each in exact]), lambda _: share, Lifts(exact))
 
 
 def scores_of(one: Sequence[Scored], other: Sequence[Scored], share: float = 0.5) -> dict[str, float]:
@@ -90,7 +92,7 @@ def test_hits_come_best_first_and_ties_by_id(one: list[Scored], other: list[Scor
 
 @given(_near, _words, _share)
 def test_a_hit_says_how_it_was_found(one: list[Scored], other: list[Scored], share: float) -> None:
-    cosines, scores = dict(one), dict(other)
+    cosines, scores = ({found.id: found.score for found in each} for each in (one, other))
     assert all((hit.cosine, hit.bm25) == (cosines.get(hit.id), scores.get(hit.id)) for hit in fused(one, other, share))
 
 
@@ -162,6 +164,35 @@ def test_what_holds_a_name_letter_by_letter_goes_before_what_only_resembles_it()
     assert [hit.id for hit in hits] == ["has", "like", "far", "none"]
     assert [hit.is_exact for hit in hits] == [True, False, True, False]
     assert hits[2].score == EXACT_SHARE
+
+
+def test_of_a_query_of_many_words_a_name_counts_for_less() -> None:
+    found = near(like=0.9, has=0.5, none=0.1), words(like=2.0, has=1.8)
+    for naming, first in ((1.0, "has"), (0.1, "like")):
+        hits = fuse(*found, spots_of(*found), lambda _: 0.5, Lifts(frozenset({"has"}), naming))
+        assert hits[0].id == first
+
+
+def test_what_stands_below_a_heading_that_the_query_has_goes_before_what_only_has_its_words() -> None:
+    found = (), words(told=2.0, below=1.8, beside=1.8)
+    hits = fuse(*found, spots_of(*found), lambda _: 0.5, Lifts(named={"below": 1.0}))
+    assert [(hit.id, hit.is_named) for hit in hits] == [("below", True), ("told", False), ("beside", False)]
+    doubtful = fuse(*found, spots_of(*found), lambda _: 0.5, Lifts(named={"below": 0.5}))
+    scores = [next(hit.score for hit in each if hit.is_named) for each in (hits, doubtful)]
+    assert scores[0] - scores[1] == pytest.approx(HEADING_SHARE / 2)
+
+
+_lifts = st.builds(Lifts, st.frozensets(_ids), st.floats(0, 1), st.dictionaries(_ids, st.floats(0.01, 1)))
+
+
+@given(_near, _words, _share, _lifts)
+def test_every_score_is_between_0_and_1_whatever_is_lifted(
+    one: list[Scored], other: list[Scored], share: float, lifts: Lifts
+) -> None:
+    spots = spots_of(one, other, [Scored(each, 0.0) for each in lifts.exact])
+    hits = fuse(one, other, spots, lambda _: share, lifts)
+    assert all(0.0 <= hit.score <= 1.0 for hit in hits)
+    assert {hit.id for hit in hits} == spots.keys()
 
 
 def test_ranks_count_from_1_in_each_list() -> None:
@@ -246,10 +277,10 @@ class Shelf:
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
 
-    def put(self, chunk_id: str, *texts: str, line: int = 1) -> None:
+    def put(self, chunk_id: str, *texts: str, line: int = 1, heading: str = "") -> None:
         """Store a text in a file of its own; several as chunks of one section that follow each other, ten lines apart."""
         ids = [chunk_id, *(f"{chunk_id} {number}" for number in range(2, len(texts) + 1))]
-        rows = [row(each, f"{chunk_id}.md", text) for each, text in zip(ids, texts, strict=True)]
+        rows = [row(each, f"{chunk_id}.md", text, heading) for each, text in zip(ids, texts, strict=True)]
         self.store.upsert(rows, {made.vector_key: vector for made in rows for vector in HashEmbedder().embed([made.text])})
         chunks = [Placed(made.id, made.vector_key, "", line + 10 * n, line + 10 * n) for n, made in enumerate(rows)]
         known = Known(UNSEEN, 0, "digest", "recipe", settled=True, chunks=tuple(chunks))
@@ -362,6 +393,18 @@ def test_a_word_after_a_minus_must_not_be_there(shelf: Shelf, mode: str) -> None
 
 def test_the_beginning_of_a_word_finds_the_whole_one(shelf: Shelf) -> None:
     assert shelf.find("oni*", "text") == ["soup"]
+
+
+def test_a_section_is_found_by_its_heading_before_a_text_that_repeats_its_words(shelf: Shelf) -> None:
+    shelf.put("a", "The retry budget is told of elsewhere.")
+    shelf.put("z", "How often it is tried again, and when it stops.", heading="Guide > Retry budget")
+    (first, second, *_) = shelf.hits("retry budget", "text")
+    assert [(first.id, first.is_named), (second.id, second.is_named)] == [("z", True), ("a", False)]
+
+
+def test_the_title_of_a_session_lifts_none_of_its_exchanges(shelf: Shelf) -> None:
+    shelf.put("/claude-code/s/1", "Of retry budgets.", heading="Retry budgets")
+    assert not any(hit.is_named for hit in shelf.hits("retry budget"))
 
 
 def test_a_query_that_only_excludes_is_refused(shelf: Shelf) -> None:

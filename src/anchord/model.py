@@ -410,6 +410,8 @@ class Scored(NamedTuple):
 
     id: str
     score: float
+    header_path: str = ""
+    """Where it was found by words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,6 +428,8 @@ class Hit:
     """Ranks count from 1."""
     is_exact: bool = False
     """Whether it holds a name of the query letter by letter."""
+    is_named: bool = False
+    """Whether the query has every word of its heading."""
 
 
 Vector = bytes

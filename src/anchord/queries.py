@@ -122,6 +122,7 @@ def _passage(passage: Passage, wording: Wording, roots: Mapping[str, str], carri
         "bm25": None if hit.bm25 is None else round(hit.bm25, 4),
         "bm25_rank": hit.bm25_rank,
         "exact": hit.is_exact,
+        "named": hit.is_named,
         "matched": matched_words(wording, f"{row.header_path}\n{passage.text}"),
         "root": row.root,
         "path": row.path,

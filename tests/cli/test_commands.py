@@ -16,8 +16,8 @@ _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
 ]  # fmt: skip
 _HIT = {
-    "id", "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "matched", "root", "path", "file", "kind", "room",
-    "header_path", "start_line", "end_line", "ids", "chunk_index", "locator", "strategy", "content_hash", "text",
+    "id", "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "root", "path", "file", "kind",
+    "room", "header_path", "start_line", "end_line", "ids", "chunk_index", "locator", "strategy", "content_hash", "text",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",

@@ -22,7 +22,7 @@ from anchord.errors import UsageError
 def hit(text: str = "the text", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
     return {
         "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
-        "exact": False,
+        "exact": False, "named": False,
         "matched": [], "root": "r", "path": "a.md", "file": "/home/me/notes/a.md", "header_path": "A > B", "start_line": 3,
         "end_line": 9, "text": text, **more,
     }  # fmt: skip

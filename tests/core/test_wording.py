@@ -99,3 +99,33 @@ def test_spans_lie_in_the_text_and_do_not_touch(query: str, text: str) -> None:
     flat = [place for span in found for place in span]
     assert flat == sorted(set(flat))
     assert all(0 <= start < end <= len(text) for start, end in found)
+
+
+@pytest.mark.parametrize(
+    ("query", "heading", "sure"),
+    [
+        ("how do restatement plans work", "Restatement plans", 1.0),
+        ("the plan of a restatement", "Restatement plans", 1.0),
+        ("restatement plans", "Restatement plans in production", 0.0),
+        ("which plugin", "Plugins", 0.5),
+        ("where is parse_config", "parse_config", 0.5),
+        ("what is it", "What is it?", 0.0),
+        ("anything", "", 0.0),
+        ("", "Plugins", 0.0),
+    ],
+)
+def test_a_heading_is_spoken_of_when_a_query_has_all_its_words(query: str, heading: str, sure: float) -> None:
+    assert parse_query(query).names(heading) == sure
+
+
+@given(st.text(), st.text())
+def test_a_query_names_itself_and_whatever_is_part_of_what_it_names(query: str, more: str) -> None:
+    wording = parse_query(f"{query} {more}".replace('"', " "))
+    assert 0.0 <= wording.names(query) <= 1.0
+    assert wording.naming <= 1.0
+
+
+def test_a_query_of_names_alone_is_naming_and_one_of_none_is_not() -> None:
+    assert parse_query("parse_config").naming == 1.0
+    assert parse_query("how does parse_config work").naming == 0.25
+    assert parse_query("how does it work").naming == 0.0

@@ -192,11 +192,11 @@ class LanceStore:
             terms = " ".join([text, *await self._beginning(table, filters)])
             query = table.query().nearest_to_text(terms, columns="search_text")
             query = query.where(where) if where else query
-            return list(await query.select(["id", "_score"]).with_row_id().limit(limit).to_list())
+            return list(await query.select(["id", "header_path", "_score"]).with_row_id().limit(limit).to_list())
 
         found = self._table.read(ask) if text.strip() else []
         self._addresses.note(found)
-        return [Scored(row["id"], row["_score"]) for row in found]
+        return [Scored(row["id"], row["_score"], row["header_path"]) for row in found]
 
     async def _beginning(self, table: Any, filters: Filters) -> set[str]:  # noqa: ANN401 - likewise
         """Return words that begin as is asked for: the index of words knows whole ones only."""

@@ -58,8 +58,9 @@ def _found_by(hit: dict[str, Any]) -> str:
     near = f"meaning: cosine {hit['cosine']:.3f}, no. {hit['cosine_rank']}" if hit["cosine_rank"] else "not by meaning"
     words = f"words: BM25 {hit['bm25']:.2f}, no. {hit['bm25_rank']}" if hit["bm25_rank"] else "not by words"
     exact = "; holds the name letter by letter" if hit["exact"] else ""
+    named = "; the query has its heading" if hit["named"] else ""
     matched = f"; matched: {', '.join(hit['matched'])}" if hit["matched"] else ""
-    return f"{near}; {words}{exact}{matched}"
+    return f"{near}; {words}{exact}{named}{matched}"
 
 
 def _linked(place: str, hit: dict[str, Any]) -> str:

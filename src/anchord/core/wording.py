@@ -7,7 +7,6 @@ also what only looks like one of these: `--flag`, `a-b`, a lone quote, `*args`, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -37,6 +36,16 @@ class Wording:
         """Return the words that are names of code, paths or options: those a hit should have letter by letter."""
         words = (word.strip(_CALL) for word in self.text.split())
         return tuple(dict.fromkeys(word for word in words if _IDENTIFIER.fullmatch(word)))
+
+    @property
+    def naming(self) -> float:
+        """Return the share of its words that are such names."""
+        return len(self.identifiers) / len(self.text.split()) if self.identifiers else 0.0
+
+    def names(self, heading: str) -> float:
+        """Return how surely a heading is spoken of: 1 where all its words are, two at the least; a half for one; else 0."""
+        words = _stems(heading)
+        return min(1.0, len(words) / 2) if words <= _stems(self.text) else 0.0
 
 
 def parse_query(query: str) -> Wording:
@@ -79,7 +88,7 @@ def spans(wording: Wording, text: str) -> list[tuple[int, int]]:
 
     A word is found where the stems of both are the same, as far as dropping the usual endings tells.
     """
-    stems = {_stem(word) for word in _words(wording.text)} - _COMMON
+    stems = _stems(wording.text)
     found = [match.span() for match in _WORD.finditer(text) if _stem(match[0].lower()) in stems]
     exact = [re.escape(name) for name in wording.identifiers]
     patterns = [phrase_pattern(phrase) for phrase in wording.phrases] + [f"(?i){name}" for name in exact]
@@ -107,8 +116,8 @@ def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _words(text: str) -> Iterator[str]:
-    yield from (word.lower() for word in _WORD.findall(text))
+def _stems(text: str) -> set[str]:
+    return {_stem(word.lower()) for word in _WORD.findall(text)} - _COMMON
 
 
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "e", "s", "y")
