@@ -116,8 +116,9 @@ def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def _stems(text: str) -> set[str]:
-    return {_stem(word.lower()) for word in _WORD.findall(text)} - _COMMON
+@lru_cache(maxsize=4_096)
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(_stem(word.lower()) for word in _WORD.findall(text)) - _COMMON
 
 
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "e", "s", "y")
