@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from anchord.adapters import lance_upkeep
 from anchord.adapters.lance import LanceStore
 from anchord.chunkers.layout import Count
 from anchord.config import Config, chunking_by_kind
@@ -160,6 +161,7 @@ class _Table:
         store.upsert(
             [row for row, _ in keyed], {row.vector_key: vector for (row, _), vector in zip(keyed, vectors, strict=True)}
         )
+        lance_upkeep.maintain(store)  # What no index has is read as a whole by every question.
         spots = {row.id: Spot(Origin(row.root, row.path), each.start_line, each.end_line) for row, each in keyed}
         places: dict[str, list[tuple[int, int]]] = {}
         for row, each in keyed:
