@@ -156,10 +156,14 @@ def find(
         return fixed if fixed is not None else TALK_VECTOR_SHARE if is_archived(spot.origin.path) else VECTOR_SHARE
 
     spots = spots_of(list({found.id for found in (*near, *words)} | exact))
-    named = {found.id: wording.names(found.header_path.rpartition(" > ")[2]) for found in words if found.id in spots}
-    talks = {chunk for chunk in named if is_archived(spots[chunk].origin.path)}  # What titles of sessions tell is not measured.
-    lifts = Lifts(exact, wording.naming, {chunk: sure for chunk, sure in named.items() if sure and chunk not in talks})
-    return fuse(near, words, spots, share, lifts), note
+    named = {
+        found.id: sure
+        for found in words
+        if found.id in spots
+        and not is_archived(spots[found.id].origin.path)  # What titles of sessions tell is not measured.
+        and (sure := wording.names(found.header_path.rpartition(" > ")[2]))
+    }
+    return fuse(near, words, spots, share, Lifts(exact, wording.naming, named)), note
 
 
 def reranked(hits: Sequence[Hit], query: str, reranker: Reranker, store: Store) -> list[Hit]:
