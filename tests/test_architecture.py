@@ -89,7 +89,7 @@ HOMES: dict[str, tuple[str, ...]] = {
         "adapters.archive_writer",
         "adapters.carriers",
     ),
-    "lancedb": ("adapters.lance_table", "adapters.lance_schema", "adapters.lance_upkeep"),
+    "lancedb": ("adapters.lance", "adapters.lance_table", "adapters.lance_schema", "adapters.lance_upkeep"),
     "lance": ("adapters.lance_upkeep", "adapters.lance_fold"),
     "pyarrow": ("adapters.lance_schema", "adapters.lance_export"),
     "torch": ("adapters.torch_worker", "adapters.export"),

@@ -310,6 +310,7 @@ def test_odd_questions_find_nothing_and_raise_nothing(store: Store, text: str) -
 def test_operators_in_a_question_are_only_words(store: Store) -> None:
     fill(store, row("1", text="quick brown fox"), row("2", text="lazy dog"))
     assert found(store.matching('fox AND ("', 5, ANY)) == ["1"]
+    assert found(store.matching('"fox brown"', 5, ANY)) == ["1"]
     assert found(store.matching("fox -quick", 5, ANY)) == ["1"]
 
 

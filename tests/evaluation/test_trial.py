@@ -241,7 +241,23 @@ def test_documents_without_text_have_no_chunks_and_answer_nothing() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["", " ", "-", "?!", '"', '"a phrase" -not', "a AND (b", "x" * 5000, "\0", "*", "日本語", "a:b^2~", "-tea", "' OR 1=1"],
+    [
+        "",
+        " ",
+        "-",
+        "?!",
+        '"',
+        '"a phrase" -not',
+        '"Feed me"',
+        "a AND (b",
+        "x" * 5000,
+        "\0",
+        "*",
+        "日本語",
+        "a:b^2~",
+        "-tea",
+        "' OR 1=1",
+    ],
 )
 def test_any_text_can_be_asked(words: str) -> None:
     question = given_for("tea.md", DRINKS["tea.md"], "Make green tea", words)

@@ -20,6 +20,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from lancedb.query import MatchQuery
+
 from anchord.adapters.lance_addresses import Addresses
 from anchord.adapters.lance_filters import among, beginning, condition, quoted
 from anchord.adapters.lance_fold import TROUBLE, words
@@ -190,7 +192,7 @@ class LanceStore:
 
         async def ask(table: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - likewise
             terms = " ".join([text, *await self._beginning(table, filters)])
-            query = table.query().nearest_to_text(terms, columns="search_text")
+            query = table.query().nearest_to_text(MatchQuery(terms, "search_text"))  # A bare text in quotes would be a phrase.
             query = query.where(where) if where else query
             return list(await query.select(["id", "header_path", "_score"]).with_row_id().limit(limit).to_list())
 
