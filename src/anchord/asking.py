@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from anchord.adapters.config_file import load_config
 from anchord.adapters.lock import lock_holder
@@ -19,6 +20,7 @@ _AGAIN_S = 0.1
 _END_S = 60.0
 _LOOK_S = 0.02
 
+T = TypeVar("T")
 Told = tuple[Any, bool]
 """An answer, and whether the daemon gave it: one from the index is as of its last writer."""
 
@@ -79,16 +81,36 @@ def ask(of: Places, method: str, params: Mapping[str, Any], *, patient: bool = F
     return _read(of, method, params), False
 
 
+def read(of: Places, question: Callable[[Any], T]) -> T:
+    """Ask the index itself; what a new generation got in the way of is asked again.
+
+    Raises:
+        AnchordError: what the question raises; or why the index cannot be read.
+    """
+    while True:
+        before = _generation(of)
+        try:
+            with open_index(of) as reader:
+                answer = question(reader)
+        except AnchordError:
+            if _generation(of) == before:
+                raise
+        else:
+            if _generation(of) == before:
+                return answer
+
+
 @contextmanager
 def open_index(of: Places) -> Iterator[Any]:
     """Open the index itself, to read it beside whoever writes.
 
     Raises:
-        StoreError: there is none yet.
+        StoreError: there is none yet, or no whole one.
     """
     from anchord.workspace import open_reader  # noqa: PLC0415 - loads LanceDB: half a second that no client of the socket needs
 
     require_index(of)
+    _generation(of)
     reader = open_reader(of, load_config(of.config))
     try:
         yield reader
@@ -106,6 +128,30 @@ def require_index(of: Places) -> None:
         raise StoreError("there is no index yet", "`anchord index FOLDER` makes one")
 
 
+def _generation(of: Places) -> int:
+    """Return what tells one generation of the index from the next; while one takes over from the other, wait.
+
+    The catalogue changes first and the table after it: between the two, ids lead to no rows.
+
+    Raises:
+        StoreError: a writer ended in that moment, or takes too long.
+    """
+    from anchord.adapters.lance import TABLE  # noqa: PLC0415 - likewise
+    from anchord.workspace import store_uri  # noqa: PLC0415 - likewise
+
+    deadline = time.monotonic() + _PATIENCE_S
+    while of.promoting.exists():
+        if lock_holder(of.lock) is None and of.promoting.exists():
+            raise StoreError("its writer ended while a new index took over from the old one", "`anchord start` finishes that")
+        if time.monotonic() > deadline:
+            raise StoreError("a new index is taking over from the old one", "ask again in a moment")
+        time.sleep(_LOOK_S)
+    try:
+        return (Path(store_uri(of, load_config(of.config))) / f"{TABLE}.lance").stat().st_ino
+    except OSError:
+        return 0
+
+
 def _read(of: Places, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
     from anchord import queries  # noqa: PLC0415 - likewise
     from anchord.roots import list_roots  # noqa: PLC0415 - likewise
@@ -117,5 +163,4 @@ def _read(of: Places, method: str, params: Mapping[str, Any]) -> Any:  # noqa: A
         "explain": lambda r: queries.answer_explain(r, r.catalogue, read_params(PathParams, given).path),
         "roots": lambda r: list_roots(r.roots, r.catalogue.counts()),
     }
-    with open_index(of) as reader:
-        return answers[method](reader)
+    return read(of, answers[method])

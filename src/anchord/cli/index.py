@@ -14,7 +14,7 @@ import msgspec
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from anchord.asking import connect, open_index, require_index
+from anchord.asking import connect, read, require_index
 from anchord.cli.frame import AsJson, app, ask, configuration, err, places, print_json, say, warn
 from anchord.cli.lifecycle import log_to_stderr
 from anchord.errors import AnchordError, UsageError
@@ -108,11 +108,14 @@ def verify(
 def dump() -> None:
     """Print every row, one JSON object a line, without vectors; sorted."""
     of = places()
-    with open_index(of) as reader:
+
+    def rows(reader: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - its class loads LanceDB
         from anchord.queries import answer_dump
 
-        for row in answer_dump(reader, reader.catalogue):
-            sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+        return list(answer_dump(reader, reader.catalogue))
+
+    for row in read(of, rows):
+        sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
 
 
 def here(of: Places, folders: list[str], how: str = "") -> dict[str, Any]:
@@ -182,8 +185,7 @@ def _verify_here(of: Places, sample: int | None, *, repair: bool) -> dict[str, A
     from anchord.workspace import open_writer
 
     if not repair:
-        with open_index(of) as reader:
-            return verification_dict(verify_index(reader, sample))
+        return verification_dict(read(of, lambda reader: verify_index(reader, sample)))
     require_index(of)
     writer = open_writer(of, configuration(of), [])
     try:

@@ -138,8 +138,7 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: AsJson =
     else:  # JSON holds no such name; the index itself does.
         from anchord.queries import answer_explain
 
-        with asking.open_index(of) as reader:
-            told = answer_explain(reader, reader.catalogue, absolute)
+        told = asking.read(of, lambda reader: answer_explain(reader, reader.catalogue, absolute))
     if json:
         print_json(told)
         return
