@@ -435,10 +435,18 @@ def _holds(row: Row, phrase: str) -> bool:
 
 
 def _path_fits(path: str, glob: str) -> bool:
-    """Match as .gitignore does: a glob without "/" fits the name in any folder, "**" any number of folders."""
-    if "/" not in glob:
-        return _parts_fit([path.rsplit("/", 1)[-1]], [glob])
-    return _parts_fit(path.split("/"), glob.removeprefix("/").split("/"))
+    """Match as .gitignore does: a glob without "/" fits the name in any folder, "**" any number of folders.
+
+    The name of a folder stands for all in it.
+    """
+    named = glob.removesuffix("/")
+    parts, globs = path.split("/"), named.removeprefix("/").split("/")
+    if "/" not in named:
+        globs = ["**", *globs]
+    is_wild = "*" in globs[-1] or "?" in globs[-1]
+    file = [] if named != glob else [globs]
+    folder = [[*globs, "**"]] if named != glob or not is_wild else []
+    return any(_parts_fit(parts, each) for each in file + folder)
 
 
 def _parts_fit(parts: Sequence[str], globs: Sequence[str]) -> bool:

@@ -391,6 +391,7 @@ class Filters:
 
     root: str = ""
     path_glob: str = ""
+    """As in .gitignore: `*.md`, `docs/**`; a folder takes in all that is in it."""
     kind: str = ""
     section: str = ""
     room: str = ""

@@ -16,7 +16,7 @@ from anchord.core.moments import moment
 from anchord.core.wording import Wording, matched_words
 from anchord.errors import UsageError
 from anchord.ipc.protocol import SearchParams, ShowParams
-from anchord.model import Filters, Fingerprint, Origin, Problem, Row, Spot, printable
+from anchord.model import Filters, Fingerprint, Origin, Problem, Root, Row, Spot, printable
 from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
 from anchord.search import MODES, Passage, Question, Ways, search
@@ -45,8 +45,9 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
     if params.root and params.root not in paths:
         raise UsageError(f"no root `{params.root}`", f"there are: {', '.join(sorted(paths)) or 'none yet'}")
     now = datetime.now().astimezone()
+    root, path = _place(reader.roots, params.root, params.path)
     filters = Filters(
-        params.root, params.path, params.kind, params.section, params.room, params.session,
+        root, path, params.kind, params.section, params.room, params.session,
         moment(params.since, now), moment(params.until, now, end=True),
     )  # fmt: skip
     question = Question(params.query, params.mode, filters, params.k, params.show_chunks, params.expand)
@@ -65,6 +66,14 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
         for group in found.groups
     ]
     return {"query": params.query, "mode": params.mode, "note": found.note, "groups": groups}
+
+
+def _place(roots: Sequence[Root], root: str, path: str) -> tuple[str, str]:
+    """Return the root and the glob in it that a glob means: one that begins with a root's folder is of that root."""
+    found = root_of(roots, path) if path.startswith("/") else None
+    if found is None or root not in {"", found[0].name}:
+        return root, path
+    return found[0].name, f"/{found[1]}" if found[1] else ""
 
 
 def _at_once(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:

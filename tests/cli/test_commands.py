@@ -121,6 +121,31 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
         assert {hit["path"] for hit in found} == ({path} if path else set()), (option, value)
 
 
+@pytest.mark.parametrize(
+    ("path", "here", "found"),
+    [
+        ("deep", "", {"deep/money talk.md"}),
+        ("deep/", "", {"deep/money talk.md"}),
+        (".", "notes/deep", {"deep/money talk.md"}),
+        ("./deep", "notes", {"deep/money talk.md"}),
+        ("../cats.md", "notes/deep", {"cats.md"}),
+        ("~/notes/deep", "", {"deep/money talk.md"}),
+        ("./*.py", "notes", {"tool.py"}),
+        ("~/elsewhere", "", set()),
+        ("/deep", "", {"deep/money talk.md"}),
+    ],
+)
+def test_a_place_as_it_is_seen_from_here_is_a_filter_too(shell: Shell, path: str, here: str, found: set[str]) -> None:
+    hits = _hits(shell("search", "rates wrench kitten matter", "--path", path, "--json", cwd=shell.base / here))
+    assert {hit["path"] for hit in hits} == found
+
+
+def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
+    everything = _hits(shell("search", "rates wrench kitten matter", "--json"))
+    whole = _hits(shell("search", "rates wrench kitten matter", "--path", "~/notes", "--json"))
+    assert [hit["id"] for hit in whole] == [hit["id"] for hit in everything]
+
+
 def test_a_search_without_a_result_succeeds_and_prints_nothing_on_standard_output(shell: Shell) -> None:
     printed = shell("search", "xyzzyplugh", "--mode", "text")
     assert (printed.code, printed.out) == (0, "")

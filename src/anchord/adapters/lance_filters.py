@@ -70,8 +70,13 @@ def _like(column: str, pattern: str) -> str:
 
 
 def _glob_pattern(glob: str) -> str:
-    """`*` stays in a folder, `**` does not; a glob without "/" fits the name in any folder, as in .gitignore."""
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("/"))
+    """`*` stays in a folder, `**` does not; a glob without "/" fits the name in any folder, as in .gitignore.
+
+    A folder that is named, without wildcards in its own name, takes in all that is in it.
+    """
+    named = glob.removesuffix("/")
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", named.removeprefix("/"))
     words = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     body = "".join(words.get(piece) or re.escape(piece) for piece in pieces)
-    return f"^{body}$" if "/" in glob else f"(^|/){body}$"
+    inside = "/.*" if named != glob else "" if re.search(r"[*?][^/]*$", named) else "(/.*)?"
+    return f"^{body}{inside}$" if "/" in named else f"(^|/){body}{inside}$"

@@ -44,7 +44,7 @@ def make_server(of: Places) -> MCPServer:
             Literal["hybrid", "vector", "text"], Field(description="By meaning and words, or one of them.")
         ] = "hybrid",
         root: Annotated[str, Field(description="Only this root.")] = "",
-        path: Annotated[str, Field(description="Only paths like this: *.md, docs/**")] = "",
+        path: Annotated[str, Field(description="Only this folder, or paths like this: *.md, docs/**")] = "",
         kind: Annotated[str, Field(description="markdown, text, code or exchange")] = "",
         section: Annotated[str, Field(description="Only below these headings: A > B")] = "",
         since: Annotated[str, Field(description="Only conversations since: 2026-01-31, 7d")] = "",

@@ -63,7 +63,7 @@ def search(  # noqa: PLR0917 - one parameter an option
     k: Annotated[int, typer.Option("-k", min=1, max=MOST_HITS, help="How many files (with --show-chunks: chunks).")] = 10,
     mode: Annotated[str, typer.Option("--mode", help="hybrid, vector or text")] = "hybrid",
     root: Annotated[str, typer.Option("--root", help="Only this root.")] = "",
-    path: Annotated[str, typer.Option("--path", metavar="GLOB", help="Only paths like this.")] = "",
+    path: Annotated[str, typer.Option("--path", metavar="GLOB", help="Only this folder, or paths like this: '*.md'.")] = "",
     kind: Annotated[str, typer.Option("--kind", help="Only this kind: markdown, text, code, exchange, ...")] = "",
     section: Annotated[str, typer.Option("--section", metavar='"A > B"', help="Only below these headings.")] = "",
     room: Annotated[str, typer.Option("--room", help="Only this room or topic.")] = "",
@@ -81,7 +81,7 @@ def search(  # noqa: PLR0917 - one parameter an option
     json: AsJson = False,
 ) -> None:
     """Find chunks by meaning and by words; grouped by file, the best first."""
-    words = {"query": query, "mode": mode, "root": root, "path": path, "kind": kind, "section": section}
+    words = {"query": query, "mode": mode, "root": root, "path": _place(path), "kind": kind, "section": section}
     words |= {"room": room, "session": session, "since": since, "until": until}
     _require_text(*words.values())
     wanted: dict[str, Any] = {**words, "k": k, "show_chunks": show_chunks, "expand": expand}
@@ -155,6 +155,13 @@ def errors(json: AsJson = False) -> None:
         return
     for failure in listed:
         say(f"[yellow]{escape(failure['path'])}[/]: {escape(failure['reason'])}", markup=True)
+
+
+def _place(glob: str) -> str:
+    """Return a glob; a place seen from here, or one that there is, as the path that roots have."""
+    seen = os.path.expanduser(glob)
+    is_here = seen in {".", ".."} or seen.startswith(("./", "../"))
+    return os.path.realpath(seen) if is_here or (seen.startswith("/") and os.path.exists(seen)) else glob
 
 
 def _is_text(argument: str) -> bool:
