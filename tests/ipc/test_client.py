@@ -62,6 +62,11 @@ def test_a_method_can_be_called_by_its_name(client: Client) -> None:
     assert client.echo(query="words") == {"query": "words"}
 
 
+def test_the_words_of_a_search_need_no_name(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Client, "call", lambda _, method, **params: (method, params))
+    assert client.search("words", k=3) == client.search(query="words", k=3) == ("search", {"query": "words", "k": 3})
+
+
 def test_an_underscore_stands_for_a_dot(client: Client) -> None:
     with pytest.raises(UsageError, match=r"`roots\.add`"):
         client.roots_add(path="x")

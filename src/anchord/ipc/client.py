@@ -1,4 +1,4 @@
-"""The socket's methods from Python: `Client().search(query="...")`. Blocking, one connection, one call at a time."""
+"""The socket's methods from Python: `Client().search("...", k=3)`. Blocking, one connection, one call at a time."""
 
 from __future__ import annotations
 
@@ -49,6 +49,14 @@ class Client:
         if method.startswith("_"):
             raise AttributeError(method)
         return lambda **params: self.call(method.replace("_", "."), **params)
+
+    def search(self, query: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
+        """Call `search`; the other parameters are those of the socket.
+
+        Raises:
+            AnchordError: as `call` does.
+        """
+        return self.call("search", query=query, **params)
 
     def close(self) -> None:
         """Close the connection."""
