@@ -65,7 +65,7 @@ class Server:
         self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._waits: dict[asyncio.StreamWriter, float] = {}
         """Clients that are waited for, to say something or to read what they asked for; since when."""
-        self._server: asyncio.AbstractServer | None = None
+        self._server: asyncio.Server | None = None
         self._closing = False
 
     async def start(self) -> None:
@@ -91,6 +91,9 @@ class Server:
         if self._server is None:
             return
         self._closing = True
+        for listener in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        await asyncio.sleep(0)  # asyncio loses a connection, unclosed, that it took just before its server closes.
         self._server.close()
         clients = dict(self._clients)
         for task in clients:
