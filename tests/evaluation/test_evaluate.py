@@ -30,7 +30,7 @@ COFFEE = (
 DEFAULT = [
     "anchored, heading, hybrid", "headers, heading, hybrid", "paragraph, heading, hybrid", "two_stage, heading, hybrid",
     "recursive, heading, hybrid", "window, heading, hybrid", "anchored, content, hybrid", "anchored, path, hybrid",
-    "anchored, heading, vector", "anchored, heading, text", "anchored, heading, hybrid 0.3", "anchored, heading, hybrid 0.7",
+    "anchored, heading, vector", "anchored, heading, text", "anchored, heading, hybrid 0.5", "anchored, heading, hybrid 0.7",
 ]  # fmt: skip
 
 

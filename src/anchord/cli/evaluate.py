@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _STRATEGIES = "anchored,headers,paragraph,two_stage,recursive,window"
 _EMBEDDED = "content,heading,path"
-_SHARES = "0.3,0.7"
+_SHARES = "0.5,0.7"
 
 
 @app.command("eval")
@@ -36,7 +36,7 @@ def evaluate(  # noqa: PLR0917 - one parameter an option
         str, typer.Option("--embedded", metavar="A,B", help="What `anchored` embeds: content, heading (and content), path.")
     ] = _EMBEDDED,
     shares: Annotated[
-        str, typer.Option("--shares", metavar="N,M", help="How much meaning counts beside words, 0 to 1, besides 0.5.")
+        str, typer.Option("--shares", metavar="N,M", help="How much meaning counts beside words, 0 to 1, besides as delivered.")
     ] = _SHARES,
     models: Annotated[str, typer.Option("--models", metavar="A,B", help="Default: the configured one.")] = "",
     commits: Annotated[int, typer.Option("--commits", min=0, help="Edits of the git history to count.")] = 50,
@@ -57,7 +57,7 @@ def evaluate(  # noqa: PLR0917 - one parameter an option
     material = material_of(os.path.abspath(target), questions, commits, most)
     outcomes: list[Outcome] = []
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    with Progress(*columns, console=err, transient=True, disable=json or not sys.stderr.isatty()) as bar:
+    with Progress(*columns, console=err, transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("reading")
 
         def progress(done: int, total: int, what: str) -> None:
