@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +62,7 @@ def test_without_a_home_xdgs_places_are_taken(tmp_path: Path, monkeypatch: pytes
     environment = {f"XDG_{name}": str(tmp_path / name) for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "RUNTIME_DIR")}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HOME", pwd.getpwuid(os.geteuid()).pw_dir)
     found = find_places(environment)
     assert found.config == tmp_path / "CONFIG_HOME" / "anchord" / "config.toml"
     assert found.data == tmp_path / "DATA_HOME" / "anchord"
@@ -78,8 +80,22 @@ def test_without_xdg_the_places_are_under_the_users_home(tmp_path: Path, monkeyp
     assert found.data == tmp_path / ".local" / "share" / "anchord"
 
 
-def test_without_a_session_the_socket_is_in_a_private_folder_of_the_user() -> None:
+def test_without_a_session_the_socket_is_in_a_private_folder_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", pwd.getpwuid(os.geteuid()).pw_dir)
     assert find_places({}).run.name == f"anchord-{os.geteuid()}"
+
+
+def test_another_home_than_the_accounts_own_has_a_socket_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = pwd.getpwuid(os.geteuid()).pw_dir
+    runs = set()
+    for home in (own, str(tmp_path / "a"), str(tmp_path / "b")):
+        monkeypatch.setenv("HOME", home)
+        for environment in ({}, {"XDG_RUNTIME_DIR": "/run/user/7"}):
+            runs.add(find_places(environment).run)
+            assert find_places(environment).run.name.startswith("anchord")
+    assert len(runs) == 6
+    monkeypatch.setenv("HOME", own)
+    assert find_places({"XDG_RUNTIME_DIR": "/run/user/7"}).run == Path("/run/user/7/anchord")
 
 
 def test_an_empty_home_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

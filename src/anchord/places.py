@@ -7,8 +7,10 @@ alone: folders 0700, files 0600 (by the umask that `main` sets). A place that ot
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import tempfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,10 +139,25 @@ def find_places(environment: Mapping[str, str]) -> Places:
 
 
 def _run_folder(environment: Mapping[str, str]) -> Path:
-    """Prefer the session's own folder; without one (a cron job, a container) a private one under the temporary folder."""
+    """Prefer the session's own folder; without one (a cron job, a container) a private one under the temporary folder.
+
+    Both are one a user, whatever `HOME` says: another home has a folder of its own there, or its commands would reach the
+    daemon of this one.
+    """
+    other = _other_home()
     runtime = environment.get("XDG_RUNTIME_DIR")
     if runtime:
-        return Path(runtime) / "anchord"
+        return Path(runtime) / f"anchord{other}"
     if os.uname().sysname == "Darwin":
         return platformdirs.PlatformDirs("anchord", appauthor=False).user_data_path / "run"
-    return Path(tempfile.gettempdir()) / f"anchord-{os.geteuid()}"
+    return Path(tempfile.gettempdir()) / f"anchord-{os.geteuid()}{other}"
+
+
+def _other_home() -> str:
+    """Return what tells a home that is not the account's own from others, else nothing."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    try:
+        own = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:  # A container's user without a name.
+        own = home
+    return "" if home == own else f"-{zlib.crc32(os.fsencode(home)):08x}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import plistlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from anchord.errors import UsageError
 
@@ -75,6 +76,9 @@ def _unit(of: Installation, template: str) -> str:
     text = template.replace("@ANCHORD@", command).replace(
         "Environment=HF_HUB_OFFLINE=1\n", f"Environment=HF_HUB_OFFLINE=1\n{told}"
     )
+    folder = PurePath(of.socket).parent.name
+    if folder.startswith("anchord-"):  # Of a home that is not the account's own.
+        text = text.replace("RuntimeDirectory=anchord\n", f"RuntimeDirectory={folder}\n")
     return text.replace(_FAMILIES, f"{_FAMILIES.rstrip()} AF_INET AF_INET6\n") if of.network else text
 
 

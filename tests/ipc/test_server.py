@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ipc.conftest import Running, Talk, in_loop, turns, until, wait_for_hang_up
 
+from anchord.errors import AlreadyRunningError
 from anchord.ipc import server as under_test
 from anchord.ipc.protocol import (
     FAILED,
@@ -562,6 +563,15 @@ def test_a_server_that_never_started_closes_and_touches_nothing(path: Path) -> N
     path.write_text("words", "utf-8")
     in_loop(Server(path, {}, dict).close)
     assert path.read_text("utf-8") == "words"
+
+
+def test_a_socket_that_another_daemon_answers_on_is_left_to_it(path: Path) -> None:
+    running = Running(path)
+    with pytest.raises(AlreadyRunningError, match="another index answers"):
+        in_loop(Server(path, {}, dict).start)
+    with Talk(path) as talk:
+        assert talk.ask("ping")["result"] == "pong"
+    running.stop()
 
 
 def test_a_path_serves_again_after_a_close(path: Path) -> None:

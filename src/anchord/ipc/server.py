@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from anchord.errors import AnchordError, UsageError
+from anchord.errors import AlreadyRunningError, AnchordError, UsageError
 from anchord.ipc.protocol import (
     FAILED,
     INVALID_PARAMS,
@@ -75,6 +75,10 @@ class Server:
         )
 
     def _listening(self) -> socket.socket:
+        if _answers(self._path):
+            raise AlreadyRunningError(
+                f"the daemon of another index answers on {self._path}", "stop that one, or set ANCHORD_HOME for this one"
+            )
         self._path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -227,6 +231,19 @@ class Server:
             return encode({"jsonrpc": "2.0", "method": "progress", "params": self._progress()}), True
         except Exception as error:  # noqa: BLE001 - likewise
             return _failed(request, error), False
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens on a socket: one that was left over does not."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+        asking.setblocking(False)
+        try:
+            asking.connect(str(path))
+        except BlockingIOError:  # Its queue is full.
+            return True
+        except OSError:
+            return False
+    return True
 
 
 def _failed(request: Request, error: Exception) -> bytes:
