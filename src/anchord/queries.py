@@ -17,6 +17,7 @@ from anchord.core.wording import Wording, matched_words
 from anchord.errors import UsageError
 from anchord.ipc.protocol import SearchParams, ShowParams
 from anchord.model import Filters, Fingerprint, Origin, Problem, Root, Row, Spot, printable
+from anchord.reconcile import NO_LIMIT
 from anchord.roots import root_of
 from anchord.rows import MAX_BYTES
 from anchord.search import MODES, Passage, Question, Ways, search
@@ -246,17 +247,25 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         what = "is a root itself" if found else "is in no root"
         hint = "`anchord roots` lists the roots" if found else "`anchord add FOLDER` makes its folder one"
         return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
+    if os.path.isdir(absolute):
+        what, hint = f"is a folder of the root `{found[0].name}`", "name a file; `search --path` takes a folder"
+        return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
     origin = Origin(found[0].name, found[1])
+    told: tuple[Origin, ...] = ()
+    if is_carrier := found[0].kind == "conversations" and not is_archived(origin.path):
+        with open_archive_of(reader) as archive:
+            told = archive.exchanges_in(origin) if archive else ()
     known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.judge()(origin)
-    decision = decide(verdict, seen, known, reader.means.recipe.digest(origin.root), MAX_BYTES)
+    decision = decide(verdict, seen, known, reader.means.recipe.digest(origin.root), NO_LIMIT if is_carrier else MAX_BYTES)
     problem = known.problem if known else seen if isinstance(seen, Problem) else None
     return {
         "path": printable(absolute),
         "root": origin.root,
         "indexed": bool(known and known.digest and not (known.problem and not known.problem.partial)),
-        "chunks": len(known.chunks) if known else 0,
+        "chunks": sum(len(each.chunks) for each in (known, *map(catalogue.known, told)) if each),
+        **({"exchanges": len(told)} if is_carrier else {}),
         "rule": verdict.reason,
-        "strategy": reader.means.recipe.plans.of(origin.root, kind_of(origin.path) or "text").strategy,
+        "strategy": reader.means.recipe.plans.of(origin.root, "exchange" if told else kind_of(origin.path) or "text").strategy,
         "decision": type(decision).__name__.lower(),
         "reason": decision.reason,
         "last_reason": catalogue.reason(origin),

@@ -53,10 +53,28 @@ def test_a_lone_quote_asks_for_no_phrase(query: str) -> None:
         ("plain English Words, and 3.5 or 10:30", ()),
         ("max_chars max_chars", ("max_chars",)),
         ("_private", ("_private",)),
+        ("python 3.11.2, v1.2.3 and 10.0.0.1", ("3.11.2", "v1.2.3", "10.0.0.1")),
+        ("C++ or C#?", ("C++", "C#")),
+        ("mail bob.x+y@example.co.uk", ("bob.x+y@example.co.uk",)),
+        ("浅草寺 の 地図", ("浅草寺", "地図")),
     ],
 )
 def test_names_of_code_and_paths_are_known_by_their_form(query: str, wanted: tuple[str, ...]) -> None:
     assert parse_query(query).identifiers == wanted
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "found"),
+    [
+        ("浅草寺", "東京の浅草寺に行く", True),
+        ("서울", "서울에서 만나다", True),
+        ("กรุงเทพ", "ไปกรุงเทพวันนี้", True),
+        ("cat", "concat", False),
+        ("это", "поэтому", False),
+    ],
+)
+def test_a_phrase_is_whole_words_where_words_have_borders(phrase: str, text: str, found: bool) -> None:  # noqa: FBT001
+    assert bool(re.search(phrase_pattern(phrase), text)) == found
 
 
 @given(st.text())

@@ -128,8 +128,13 @@ def test_files_and_exchanges_are_resources(notes: Home) -> None:
             assert isinstance(content, TextResourceContents)
             assert "Simmer the onions slowly." in content.text
             assert "Add salt at the end." in content.text
-        for uri in ("anchord://file/docs/none.md", "anchord://file/docs/../../etc/passwd", "anchord://chunk/zzz"):
-            with pytest.raises(Exception, match=r"."):
+        refusals = {
+            "anchord://file/docs/none.md": "none.md of root `docs` is not indexed",
+            "anchord://file/docs/../../etc/passwd": "etc/passwd",
+            "anchord://chunk/zzz": "no chunk starts with",
+        }
+        for uri, reason in refusals.items():
+            with pytest.raises(Exception, match=reason):
                 await client.read_resource(uri)
 
     session(notes, talk)
@@ -161,5 +166,7 @@ def test_a_wrong_call_says_what_is_wrong(notes: Home) -> None:
         assert "no chunk starts with" in await refused(client, "show", id="zzz")
         assert "what must not be there" in await refused(client, "search", query="-onions")
         assert "k" in await refused(client, "search", query="onions", k=0)
+        assert "no parameter `limit`; there are: query, k," in await refused(client, "search", query="onions", limit=3)
+        assert "docs" in await told(client, "roots", random_string="a dummy")
 
     session(notes, talk)

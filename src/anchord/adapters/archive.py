@@ -174,6 +174,14 @@ class Archive:
                 found[origin] = decoded(row[0])
         return found
 
+    def exchanges_in(self, carrier: Origin) -> tuple[Origin, ...]:
+        """Return the exchanges that are read from a file."""
+        rows = self._db.execute(
+            "SELECT e.path FROM exchanges e JOIN carriers c ON c.id=e.carrier WHERE c.root=? AND c.path=? AND NOT e.superseded",
+            key_of(carrier),
+        )
+        return tuple(Origin(carrier.root, path) for (path,) in rows)
+
     def conversation(self, origin: Origin) -> Talk | None:
         """Return what an exchange is part of."""
         row = self._db.execute(

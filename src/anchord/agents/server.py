@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
@@ -32,9 +32,23 @@ K = Annotated[int, Field(ge=1, le=20, description="How many files.")]
 Tokens = Annotated[int, Field(ge=200, le=_MOST_TOKENS, description="The answer's size.")]
 
 
+class _Server(MCPServer):
+    """Refuses arguments that a tool does not have: an agent that means another one gets to know it."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:  # noqa: ANN401 - the SDK's types
+        """Call a tool. One without parameters takes anything: some hosts fill in a dummy."""
+        known = next(
+            (list(tool.input_schema.get("properties", ())) for tool in await self.list_tools() if tool.name == name), []
+        )
+        odd = sorted(arguments.keys() - set(known)) if known else []
+        if odd:
+            raise ToolError(f"`{name}` has no parameter `{odd[0]}`; there are: {', '.join(known)}")
+        return await super().call_tool(name, arguments, context)
+
+
 def make_server(of: Places) -> MCPServer:
     """Return a server of one user's index."""
-    server = MCPServer("anchord", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
+    server = _Server("anchord", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING")
 
     @server.tool(annotations=_READS, structured_output=False)
     def search(
@@ -93,12 +107,12 @@ def make_server(of: Places) -> MCPServer:
     @server.resource("anchord://file/{root}/{+path}", mime_type="text/plain", title="An indexed file, as it is indexed")
     def file(root: str, path: str) -> str:
         """Return a file's indexed text."""
-        return _asked(of, "show", {"root": root, "path": path}, _text)
+        return _asked(of, "show", {"root": root, "path": path}, _text, ResourceError)
 
     @server.resource("anchord://chunk/{id}", mime_type="text/plain", title="All of the file or exchange that a chunk is of")
     def chunk(id: str) -> str:  # noqa: A002 - the interface's name
         """Return the text of the file or exchange that a chunk is part of."""
-        return _asked(of, "show", {"id": id, "whole": True}, _text)
+        return _asked(of, "show", {"id": id, "whole": True}, _text, ResourceError)
 
     return server
 
@@ -107,11 +121,13 @@ def _text(found: dict[str, Any]) -> str:
     return "\n\n".join(chunk["text"] for chunk in found["chunks"])
 
 
-def _asked(of: Places, method: str, params: Mapping[str, Any], tell: Callable[[Any], str]) -> str:
+def _asked(
+    of: Places, method: str, params: Mapping[str, Any], tell: Callable[[Any], str], refusal: type[Exception] = ToolError
+) -> str:
     try:
         answer, lives = asking.ask(of, method, params, patient=True)
     except AnchordError as error:
-        raise _refused(error) from error
+        raise refusal(_told(error)) from error
     return tell(answer) if lives or method == "show" else _STALE + tell(answer)
 
 
@@ -124,8 +140,8 @@ def _called(of: Places, method: str, params: Mapping[str, Any], tell: Callable[[
         with client:
             return tell(client.call(method, **params))
     except AnchordError as error:
-        raise _refused(error) from error
+        raise ToolError(_told(error)) from error
 
 
-def _refused(error: AnchordError) -> ToolError:
-    return ToolError(f"{error.message}; {error.hint}" if error.hint else error.message)
+def _told(error: AnchordError) -> str:
+    return f"{error.message}; {error.hint}" if error.hint else error.message

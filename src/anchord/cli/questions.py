@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -27,8 +28,11 @@ def status(
     json: AsJson = False,
 ) -> None:
     """Show what the daemon does and how it is: exit 0 healthy, 1 degraded, 3 not running."""
+    if watch and json:
+        raise UsageError("--watch is for eyes", "leave out one of --watch and --json")
     if watch:
         _watch_status()
+        return
     try:
         with needed_daemon(places()) as client:
             report = client.call("status")
@@ -48,7 +52,7 @@ def _watch_status() -> None:
     """Show the status until Ctrl-C, also while the daemon is restarted."""
     of = places()
     needed_daemon(of).close()
-    with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
+    with suppress(KeyboardInterrupt), Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         while True:
             try:
                 live.update(dashboard(ask(of, "status")), refresh=True)
@@ -94,15 +98,19 @@ def search(  # noqa: PLR0917 - one parameter an option
             warn("anchord is not running: results are as of the last `anchord index`")
     if json:
         print_json(found)
-        return
+    else:
+        _say_found(found, explain=explain)
+    if open_it and found["groups"]:
+        open_in_editor(found["groups"][0][0])
+
+
+def _say_found(found: dict[str, Any], *, explain: bool) -> None:
     if found["note"]:
         warn(found["note"])
     if not found["groups"]:
         warn("nothing found")
     for line in render.search_lines(found["groups"], os.getcwd(), explain=explain):
         say(line, markup=True)
-    if open_it and found["groups"]:
-        open_in_editor(found["groups"][0][0])
 
 
 @app.command()

@@ -14,13 +14,16 @@ from rich.markup import escape
 
 from anchord import model
 
-_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSAFE = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _EXCERPT_LINES = 4
 _WIDTH = 78
 
 
 def printable(line: str) -> str:
-    """Return a line without what could steer a terminal, hide something, or begin another line."""
+    """Return a line without what could steer a terminal, hide something, or begin another line.
+
+    The joiners U+200C and U+200D stay: Persian, Indic scripts and emoji are spelled with them.
+    """
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", model.printable(line))
 
 
@@ -158,7 +161,8 @@ def explain_lines(told: dict[str, Any]) -> Iterator[str]:
         yield f"  {escape(told['rule'])}: {escape(told['reason'])}"
         return
     size = f", {told['size']:,} bytes" if told["size"] is not None else ""
-    yield f"  root  {escape(told['root'])}: {told['chunks']} chunks by the strategy {told['strategy']}{size}"
+    exchanges = f" of {told['exchanges']} exchanges" if told.get("exchanges") else ""
+    yield f"  root  {escape(told['root'])}: {told['chunks']} chunks{exchanges} by the strategy {told['strategy']}{size}"
     yield f"  rule  {escape(told['rule'])}"
     yield f"  now   {_DECISIONS[told['decision']]}: {escape(told['reason'])}"
     if told["last_reason"]:

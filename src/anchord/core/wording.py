@@ -14,9 +14,14 @@ _PIECE = re.compile(r'(?<![^\s(])(?P<out>-)?"(?P<phrase>[^"]*[^\s"][^"]*)"(?!\w)
 _WITHOUT = re.compile(r"-(\w.*)")
 _PREFIX = re.compile(r"(\w[\w.]{1,})\*")
 _WORD = re.compile(r"\w+")
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+"""Thai, Lao, Burmese, Khmer, kana, Han, Hangul: nothing need stand between a word and the next, or its ending."""
+_NO_BORDER = re.compile(f"[{_UNSPACED}]")
 _IDENTIFIER = re.compile(
     r"(?=.*[^\W\d_])(?:\w+(?:[./:]+\w+)+|\w*_\w+)"  # a.b, a/b, a::b, a_b
     r"|[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-zA-Z]+\d\w*"  # aB, ABc, AbC, a1
+    r"|v?\d+(?:\.\d+){2,}|[a-zA-Z](?:\+\+|#)|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # 1.2.3, C++, a@b.c
+    rf"|(?=..)\w*[{_UNSPACED}]\w*"  # The index of words takes a run of these for one word.
 )
 _CALL = "()[]{}<>,;:.!?'`*"
 
@@ -33,7 +38,7 @@ class Wording:
 
     @property
     def identifiers(self) -> tuple[str, ...]:
-        """Return the words that are names of code, paths or options: those a hit should have letter by letter."""
+        """Return the words that a hit should have letter by letter: names of code, paths, versions, addresses, CJK."""
         words = (word.strip(_CALL) for word in self.text.split())
         return tuple(dict.fromkeys(word for word in words if _IDENTIFIER.fullmatch(word)))
 
@@ -78,9 +83,13 @@ def phrase_pattern(phrase: str, *, begins: bool = False) -> str:
     Written for Rust's engine and for Python's alike.
     """
     words = r"\s+".join(re.escape(word) for word in phrase.split())
-    left = r"\b" if _WORD.match(phrase) else ""
-    right = r"\b" if not begins and _WORD.match(phrase[-1:]) else ""
+    left = r"\b" if _has_border(phrase[:1]) else ""
+    right = r"\b" if not begins and _has_border(phrase[-1:]) else ""
     return f"(?i){left}{words}{right}"
+
+
+def _has_border(end: str) -> bool:
+    return bool(_WORD.match(end)) and not _NO_BORDER.match(end)
 
 
 def spans(wording: Wording, text: str) -> list[tuple[int, int]]:

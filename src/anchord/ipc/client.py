@@ -48,7 +48,13 @@ class Client:
         """Return a method of the socket as a function; `roots_add` stands for `roots.add`."""
         if method.startswith("_"):
             raise AttributeError(method)
-        return lambda **params: self.call(method.replace("_", "."), **params)
+
+        def call(*unnamed: object, **params: object) -> Any:  # noqa: ANN401 - any JSON value
+            if unnamed:
+                raise UsageError(f"the parameters of `{method}` have names", f"write `{method}(name=...)`")
+            return self.call(method.replace("_", "."), **params)
+
+        return call
 
     def search(self, query: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
         """Call `search`; the other parameters are those of the socket.
