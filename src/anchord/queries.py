@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from anchord.adapters.archive import Archive, Talk
 from anchord.adapters.catalogue import SqliteCatalogue
+from anchord.config import KINDS
 from anchord.core.decide import decide
 from anchord.core.moments import moment
 from anchord.core.wording import Wording, matched_words
@@ -45,12 +46,14 @@ def answer_search(reader: Reader, catalogue: SqliteCatalogue, params: SearchPara
     paths = {root.name: root.path for root in reader.roots}
     if params.root and params.root not in paths:
         raise UsageError(f"no root `{params.root}`", f"there are: {', '.join(sorted(paths)) or 'none yet'}")
+    if params.kind and params.kind not in KINDS:
+        raise UsageError(f"no kind `{params.kind}`", f"there are: {', '.join(KINDS)}")
     now = datetime.now().astimezone()
+    since, until = moment(params.since, now), moment(params.until, now, end=True)
+    if since and until and since >= until:
+        raise UsageError(f"nothing is since {params.since} and until {params.until}", "give the earlier one to `since`")
     root, path = _place(reader.roots, params.root, params.path)
-    filters = Filters(
-        root, path, params.kind, params.section, params.room, params.session,
-        moment(params.since, now), moment(params.until, now, end=True),
-    )  # fmt: skip
+    filters = Filters(root, path, params.kind, params.section, params.room, params.session, since, until)
     question = Question(params.query, params.mode, filters, params.k, params.show_chunks, params.expand)
     found = search(question, Ways(reader.store, reader.means.embedder, _at_once), catalogue, reader.reranker)
     said = [each.hit.spot.origin for group in found.groups for each in group if is_archived(each.hit.spot.origin.path)]

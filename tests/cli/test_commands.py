@@ -115,7 +115,6 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
         ("--section", "Long > Part 3", "long.md"),
         ("--path", "o'hara", ""),
         ("--section", "100%_\\", ""),
-        ("--kind", "x' OR '1'='1", ""),
     ):
         found = _hits(shell("search", "rates wrench kitten matter", option, value, "--json"))
         assert {hit["path"] for hit in found} == ({path} if path else set()), (option, value)
@@ -131,6 +130,10 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
         ("../cats.md", "notes/deep", {"cats.md"}),
         ("~/notes/deep", "", {"deep/money talk.md"}),
         ("./*.py", "notes", {"tool.py"}),
+        ("notes/deep/money talk.md", "", {"deep/money talk.md"}),
+        ("notes/deep", "", {"deep/money talk.md"}),
+        ("deep", "notes", {"deep/money talk.md"}),
+        ("home", "", set()),
         ("~/elsewhere", "", set()),
         ("/deep", "", {"deep/money talk.md"}),
     ],
@@ -138,6 +141,20 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
 def test_a_place_as_it_is_seen_from_here_is_a_filter_too(shell: Shell, path: str, here: str, found: set[str]) -> None:
     hits = _hits(shell("search", "rates wrench kitten matter", "--path", path, "--json", cwd=shell.base / here))
     assert {hit["path"] for hit in hits} == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("kitten", "--kind", "MARKDOWN"), "there are: markdown, "),
+        (("kitten", "--kind", "x' OR '1'='1"), "no kind"),
+        (("kitten", "--since", "2027-01-01", "--until", "2026-01-01"), "nothing is since 2027-01-01"),
+    ],
+)
+def test_a_search_that_can_find_nothing_is_refused(shell: Shell, arguments: tuple[str, ...], reason: str) -> None:
+    refused = shell("search", *arguments)
+    assert refused.code == 2
+    assert reason in refused.err
 
 
 def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:

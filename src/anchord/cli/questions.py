@@ -13,13 +13,16 @@ from rich.markup import escape
 from rich.text import Text
 
 from anchord import asking
+from anchord.adapters.asked import load_asked
 from anchord.cli import render
 from anchord.cli.dashboard import dashboard
 from anchord.cli.editor import open_in_editor
-from anchord.cli.frame import AsJson, app, ask, needed_daemon, out, places, print_json, say, warn
-from anchord.errors import NotRunningError, UsageError
+from anchord.cli.frame import AsJson, app, ask, configuration, needed_daemon, out, places, print_json, say, warn
+from anchord.errors import AnchordError, NotRunningError, UsageError
 from anchord.ipc.protocol import MOST_EXPANDED, MOST_HITS, MOST_NEIGHBOURS
 from anchord.model import printable
+from anchord.places import Places
+from anchord.roots import gather_roots, root_of
 
 
 @app.command()
@@ -85,11 +88,11 @@ def search(  # noqa: PLR0917 - one parameter an option
     json: AsJson = False,
 ) -> None:
     """Find chunks by meaning and by words; grouped by file, the best first."""
-    words = {"query": query, "mode": mode, "root": root, "path": _place(path), "kind": kind, "section": section}
+    of = places()
+    words = {"query": query, "mode": mode, "root": root, "path": _place(of, path), "kind": kind, "section": section}
     words |= {"room": room, "session": session, "since": since, "until": until}
     _require_text(*words.values())
     wanted: dict[str, Any] = {**words, "k": k, "show_chunks": show_chunks, "expand": expand}
-    of = places()
     if fresh:
         found = ask(of, "search", **wanted, fresh=True)
     else:
@@ -165,11 +168,19 @@ def errors(json: AsJson = False) -> None:
         say(f"[yellow]{escape(failure['path'])}[/]: {escape(failure['reason'])}", markup=True)
 
 
-def _place(glob: str) -> str:
-    """Return a glob; a place seen from here, or one that there is, as the path that roots have."""
+def _place(of: Places, glob: str) -> str:
+    """Return a glob; a place seen from here, as results are printed, as the path that roots have."""
     seen = os.path.expanduser(glob)
     is_here = seen in {".", ".."} or seen.startswith(("./", "../"))
-    return os.path.realpath(seen) if is_here or (seen.startswith("/") and os.path.exists(seen)) else glob
+    if not is_here and not (seen and os.path.exists(seen)):
+        return glob
+    place = os.path.realpath(seen)
+    if is_here or seen.startswith("/"):
+        return place
+    with suppress(AnchordError):  # A configuration that cannot be read is no matter of a search.
+        if root_of(gather_roots(configuration(of), load_asked(of.asked).roots, (), of.own), place):
+            return place
+    return glob
 
 
 def _is_text(argument: str) -> bool:
