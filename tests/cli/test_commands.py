@@ -157,6 +157,17 @@ def test_a_search_that_can_find_nothing_is_refused(shell: Shell, arguments: tupl
     assert reason in refused.err
 
 
+def test_the_live_status_is_no_json(shell: Shell) -> None:
+    refused = shell("status", "--watch", "--json")
+    assert refused.code == 2
+    assert "leave out one of --watch and --json" in refused.err
+
+
+def test_explain_takes_no_folder(shell: Shell) -> None:
+    told = shell("explain", str(shell.notes / "deep"), "--json").json
+    assert (told["indexed"], told["rule"]) == (False, "is a folder of the root `notes`")
+
+
 def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
     everything = _hits(shell("search", "rates wrench kitten matter", "--json"))
     whole = _hits(shell("search", "rates wrench kitten matter", "--path", "~/notes", "--json"))

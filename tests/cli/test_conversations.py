@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from cli.conftest import Shell
 from conversations.conftest import answer, claude
+
+from anchord.rows import MAX_BYTES
 
 TURNS = [
     ("How do anchors keep their ids?", answer("anchor")),
@@ -77,6 +80,24 @@ def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: She
     assert "They sleep on the sofa." in onward.out
     assert "exchange 2 of 3" in onward.out
     assert "previous: anchord show" in onward.out
+
+
+def test_explain_counts_the_exchanges_of_a_file_and_their_chunks(talking: Shell) -> None:
+    told = talking("explain", str(talking.notes / "s1.jsonl"), "--json").json
+    rows = [row for line in talking("dump").out.splitlines() if (row := json.loads(line))["session"] == "s1"]
+    assert (told["indexed"], told["exchanges"], told["chunks"]) == (True, 3, len(rows))
+    assert f"{len(rows)} chunks of 3 exchanges" in talking("explain", str(talking.notes / "s1.jsonl")).out
+
+
+def test_explain_knows_no_limit_for_a_file_of_conversations(talking: Shell) -> None:
+    big = claude(("What is long?", "Very long it is. " * 150_000), session="s3")
+    talking.write("s3.jsonl", big)
+    assert len(big) > MAX_BYTES
+    assert talking("index").code == 0
+    told = talking("explain", str(talking.notes / "s3.jsonl"), "--json").json
+    assert (told["indexed"], told["exchanges"]) == (True, 1)
+    assert told["chunks"] > 100
+    assert told["decision"] in {"skip", "read"}  # It is read again while its time is a moment ago.
 
 
 def test_status_of_the_roots_and_errors_name_what_cannot_be_read(talking: Shell) -> None:

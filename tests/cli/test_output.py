@@ -15,7 +15,7 @@ from rich.text import Text
 
 from anchord.cli.dashboard import dashboard
 from anchord.cli.editor import arguments, open_in_editor
-from anchord.cli.render import search_lines
+from anchord.cli.render import printable, search_lines
 from anchord.errors import UsageError
 
 
@@ -167,6 +167,11 @@ def test_a_degraded_state_says_why_and_an_idle_one_has_no_queue() -> None:
     idle = drawn(REPORT | {"state": "idle", "pending": 0, "waiting": [], "failed": [], "recent": []})
     assert "wait" not in idle
     assert "last changes" not in idle
+
+
+@pytest.mark.parametrize("text", ["می\u200cخواهم", "क्\u200dष", "👩\u200d💻"])
+def test_joiners_that_belong_to_the_spelling_are_shown(text: str) -> None:
+    assert printable(text) == text
 
 
 def test_a_name_cannot_steer_the_terminal_or_pass_for_markup() -> None:

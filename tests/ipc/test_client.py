@@ -67,6 +67,11 @@ def test_the_words_of_a_search_need_no_name(client: Client, monkeypatch: pytest.
     assert client.search("words", k=3) == client.search(query="words", k=3) == ("search", {"query": "words", "k": 3})
 
 
+def test_a_parameter_without_a_name_is_refused_with_what_to_write(client: Client) -> None:
+    with pytest.raises(UsageError, match="the parameters of `show` have names"):
+        client.show("1f59d46d")
+
+
 def test_an_underscore_stands_for_a_dot(client: Client) -> None:
     with pytest.raises(UsageError, match=r"`roots\.add`"):
         client.roots_add(path="x")
