@@ -17,6 +17,7 @@ from scenarios.conftest import Index
 from anchord.adapters import files as files_module
 from anchord.adapters import lance_upkeep
 from anchord.adapters.lance import LanceStore
+from anchord.errors import UsageError
 from anchord.model import Absent, Content, Origin, Vector
 from anchord.upkeep import MERGE_EVERY
 
@@ -346,7 +347,8 @@ def test_h8_every_hostile_name_is_found_by_its_own_filter_and_no_other_file_is(n
 
 def test_h8_text_of_sql_in_any_filter_is_only_text(named: Service) -> None:
     for text in (*HOSTILE, "' OR '1'='1", "x' OR path LIKE '%", "') OR (1=1", "'", "''", "\\", "\\'", "%", "\0"):
-        assert found(named, kind=text) == []
+        with pytest.raises(UsageError, match="no kind"):
+            found(named, kind=text)
         assert found(named, room=text) == []
         assert found(named, session=text) == []
         assert found(named, section=f"{text} > nowhere") == []
