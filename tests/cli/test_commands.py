@@ -157,6 +157,15 @@ def test_a_search_that_can_find_nothing_is_refused(shell: Shell, arguments: tupl
     assert reason in refused.err
 
 
+def test_the_editor_opens_beside_json_too(shell: Shell) -> None:
+    editor = shell.base / "editor.sh"
+    editor.write_text(f'#!/bin/sh\necho "$@" > {shell.base}/opened\n')
+    editor.chmod(0o700)
+    found = shell("search", "kitten", "--json", "--open", EDITOR=str(editor), VISUAL="").json
+    assert found["groups"]
+    assert (shell.base / "opened").read_text().split()[-1].endswith("cats.md")
+
+
 def test_the_live_status_is_no_json(shell: Shell) -> None:
     refused = shell("status", "--watch", "--json")
     assert refused.code == 2
