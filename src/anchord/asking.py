@@ -110,7 +110,7 @@ def open_index(of: Places) -> Iterator[Any]:
     from anchord.workspace import open_reader  # noqa: PLC0415 - loads LanceDB: half a second that no client of the socket needs
 
     require_index(of)
-    _generation(of)
+    _await_whole(of)
     reader = open_reader(of, load_config(of.config))
     try:
         yield reader
@@ -129,16 +129,27 @@ def require_index(of: Places) -> None:
 
 
 def _generation(of: Places) -> int:
-    """Return what tells one generation of the index from the next; while one takes over from the other, wait.
-
-    The catalogue changes first and the table after it: between the two, ids lead to no rows.
+    """Return what tells one generation of the index from the next, once it is whole.
 
     Raises:
-        StoreError: a writer ended in that moment, or takes too long.
+        StoreError: as `_await_whole` does.
     """
     from anchord.adapters.lance import TABLE  # noqa: PLC0415 - likewise
     from anchord.workspace import store_uri  # noqa: PLC0415 - likewise
 
+    _await_whole(of)
+    try:
+        return (Path(store_uri(of, load_config(of.config))) / f"{TABLE}.lance").stat().st_ino
+    except OSError:
+        return 0
+
+
+def _await_whole(of: Places) -> None:
+    """Wait while a new generation takes over: the catalogue changes first, and until the table has its ids lead to no rows.
+
+    Raises:
+        StoreError: a writer ended in that moment, or takes too long.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while of.promoting.exists():
         if lock_holder(of.lock) is None and of.promoting.exists():
@@ -146,10 +157,6 @@ def _generation(of: Places) -> int:
         if time.monotonic() > deadline:
             raise StoreError("a new index is taking over from the old one", "ask again in a moment")
         time.sleep(_LOOK_S)
-    try:
-        return (Path(store_uri(of, load_config(of.config))) / f"{TABLE}.lance").stat().st_ino
-    except OSError:
-        return 0
 
 
 def _read(of: Places, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value

@@ -246,18 +246,11 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
     """Answer `explain`: is a file indexed, which rule decided, what would be done with it now, and its last problem."""
     absolute = os.path.join(os.path.realpath(os.path.dirname(os.path.abspath(path))), os.path.basename(path))
     found = root_of(reader.roots, absolute)
-    if found is None or not found[1]:
-        what = "is a root itself" if found else "is in no root"
-        hint = "`anchord roots` lists the roots" if found else "`anchord add FOLDER` makes its folder one"
+    if found is None or not found[1] or os.path.isdir(absolute):
+        what, hint = _no_file(found)
         return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
-    if os.path.isdir(absolute):
-        what, hint = f"is a folder of the root `{found[0].name}`", "name a file; `search --path` takes a folder"
-        return {"path": printable(absolute), "indexed": False, "rule": what, "decision": "skip", "reason": hint}
-    origin = Origin(found[0].name, found[1])
-    told: tuple[Origin, ...] = ()
-    if is_carrier := found[0].kind == "conversations" and not is_archived(origin.path):
-        with open_archive_of(reader) as archive:
-            told = archive.exchanges_in(origin) if archive else ()
+    origin, is_carrier = Origin(found[0].name, found[1]), found[0].kind == "conversations"
+    told = _exchanges_in(reader, origin) if is_carrier else ()
     known, seen, verdict = catalogue.known(origin), reader.files.fingerprint(origin), reader.files.judge()(origin)
     decision = decide(verdict, seen, known, reader.means.recipe.digest(origin.root), NO_LIMIT if is_carrier else MAX_BYTES)
     problem = known.problem if known else seen if isinstance(seen, Problem) else None
@@ -275,6 +268,21 @@ def answer_explain(reader: Reader, catalogue: SqliteCatalogue, path: str) -> dic
         "problem": problem.reason if problem else None,
         "size": seen.size if isinstance(seen, Fingerprint) else None,
     }
+
+
+def _no_file(found: tuple[Root, str] | None) -> tuple[str, str]:
+    """Return what a place is that no file of a root can be, and what to do."""
+    if found is None:
+        return "is in no root", "`anchord add FOLDER` makes its folder one"
+    root, inside = found
+    if inside:
+        return f"is a folder of the root `{root.name}`", "name a file; `search --path` takes a folder"
+    return "is a root itself", "`anchord roots` lists the roots"
+
+
+def _exchanges_in(reader: Reader, carrier: Origin) -> tuple[Origin, ...]:
+    with open_archive_of(reader) as archive:
+        return archive.exchanges_in(carrier) if archive else ()
 
 
 def answer_failures(catalogue: SqliteCatalogue, paths: Mapping[str, str]) -> list[dict[str, Any]]:

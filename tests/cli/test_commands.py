@@ -180,6 +180,7 @@ def test_explain_takes_no_folder(shell: Shell) -> None:
 def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
     everything = _hits(shell("search", "rates wrench kitten matter", "--json"))
     whole = _hits(shell("search", "rates wrench kitten matter", "--path", "~/notes", "--json"))
+    assert everything
     assert [hit["id"] for hit in whole] == [hit["id"] for hit in everything]
 
 

@@ -77,7 +77,7 @@ class Server:
     def _listening(self) -> socket.socket:
         if _answers(self._path):
             raise AlreadyRunningError(
-                f"the daemon of another index answers on {self._path}", "stop that one, or set ANCHORD_HOME for this one"
+                f"systemd or the daemon of another index answers on {self._path}", "stop that, or set ANCHORD_HOME for this one"
             )
         self._path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
