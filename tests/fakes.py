@@ -15,35 +15,35 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
-from anchord.config import KINDS
+from anchord.chunking.plan import ChunkingPlans, build_plans
+from anchord.config.schema import DOCUMENT_KINDS
+from anchord.config.strategies import OptionValue, with_strategy_defaults
 from anchord.core.diff import row_hash
-from anchord.core.recipe import Plans, plans_of
-from anchord.description import doc_id
-from anchord.model import (
-    UNSEEN,
+from anchord.core.ids import make_doc_id
+from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignore_enter_dir
+from anchord.core.types import (
+    NO_FINGERPRINT,
     Absent,
-    Content,
-    Failure,
-    Filters,
+    ChangedDuringRead,
+    ChunkLocation,
+    ChunkRecord,
+    FileContent,
+    FileFailure,
+    FileRecord,
+    FileUpdate,
     Fingerprint,
-    Found,
-    Known,
-    Origin,
-    Placed,
+    FoundFile,
+    PathMatch,
     Problem,
+    RootedPath,
     Row,
-    Scored,
-    Spot,
+    ScoredRow,
+    SearchFilters,
     StoreStats,
-    Unstable,
-    Update,
     Vector,
-    Verdict,
-    Walk,
-    printable,
+    WalkResult,
+    escape_non_utf8,
 )
-from anchord.ports import Entering, Judge, LookedUp, unheard
-from anchord.settings import Value, effective
 
 T = TypeVar("T")
 
@@ -52,9 +52,11 @@ NOON = 1_700_000_000 * SECOND
 """A moment long after the times that `FakeFiles` gives its files."""
 
 
-def plans(window: int = 254, **given: Value) -> Plans:
+def plans(window: int = 254, **given: OptionValue) -> ChunkingPlans:
     """Return the plans of a configuration that says this under `[chunking]`."""
-    return plans_of(window, {"": {kind: effective(given) for kind in KINDS}})
+    return build_plans(
+        window, {"": {kind: with_strategy_defaults(given) for kind in DOCUMENT_KINDS}}
+    )
 
 
 class HandClock:
@@ -78,90 +80,122 @@ class FakeFiles:
 
     def __init__(self, clock: Callable[[], int] = lambda: 1) -> None:
         """Start with no files; new files are written at the clock's time."""
-        self.contents: dict[Origin, bytes] = {}
-        self.fingerprints: dict[Origin, Fingerprint] = {}
-        self.problems: dict[Origin, Problem] = {}
+        self.contents: dict[RootedPath, bytes] = {}
+        self.fingerprints: dict[RootedPath, Fingerprint] = {}
+        self.problems: dict[RootedPath, Problem] = {}
         """Paths that are there and cannot be used."""
-        self.excluded: dict[Origin, str] = {}
+        self.excluded: dict[RootedPath, str] = {}
         """Paths that a rule keeps out, with the rule."""
-        self.unstable: set[Origin] = set()
+        self.unstable: set[RootedPath] = set()
         """Paths that are being written whenever they are read."""
         self.gone: set[str] = set()
         """Roots whose folder is not there."""
         self.unread: set[tuple[str, str]] = set()
         """Folders (root, path) that may not be listed."""
-        self.reads: list[Origin] = []
-        self.looks: list[Origin] = []
+        self.reads: list[RootedPath] = []
+        self.looks: list[RootedPath] = []
         self.walks: list[tuple[str, str]] = []
         self.device = 1
         self._clock = clock
         self._inodes = 0
 
-    def put(self, origin: Origin, text: str | bytes, fingerprint: Fingerprint | None = None) -> Fingerprint:
+    def put(
+        self, origin: RootedPath, text: str | bytes, fingerprint: Fingerprint | None = None
+    ) -> Fingerprint:
         """Write a file; a hand-set fingerprint makes any coincidence of size and times."""
         data = text.encode() if isinstance(text, str) else text
         before = self.fingerprints.get(origin)
         if fingerprint is None:
             self._inodes += before is None
             now = self._clock()
-            fingerprint = Fingerprint(len(data), now, now, before.inode if before else self._inodes, self.device)
+            fingerprint = Fingerprint(
+                size=len(data),
+                mtime_ns=now,
+                ctime_ns=now,
+                inode=before.inode if before else self._inodes,
+                device=self.device,
+            )
         self.contents[origin], self.fingerprints[origin] = data, fingerprint
         return fingerprint
 
-    def remove(self, origin: Origin) -> None:
+    def remove(self, origin: RootedPath) -> None:
         """Delete a file."""
         del self.contents[origin], self.fingerprints[origin]
 
-    def move(self, origin: Origin, to: Origin) -> None:
+    def move(self, origin: RootedPath, to: RootedPath) -> None:
         """Rename a file: content, size, time of writing and inode stay."""
         self.contents[to] = self.contents.pop(origin)
         self.fingerprints[to] = self.fingerprints.pop(origin)._replace(ctime_ns=self._clock())
 
-    def judge(self) -> Judge:
+    def path_filter(self) -> PathFilter:
         """Say no to what is excluded, yes to all else."""
         return self._verdict
 
-    def _verdict(self, origin: Origin) -> Verdict:
+    def _verdict(self, origin: RootedPath) -> PathMatch:
         reason = self.excluded.get(origin)
-        return Verdict(included=reason is None, reason=reason or "a file of the fake", notable=reason is None)
+        return PathMatch(
+            is_included=reason is None,
+            reason=reason or "a file of the fake",
+            is_worth_reporting=reason is None,
+        )
 
-    def fingerprint(self, origin: Origin) -> Fingerprint | Absent | Problem:
+    def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
         """Look at a path."""
         self.looks.append(origin)
         return self._seen(origin)
 
-    def read(self, origin: Origin) -> Content | Absent | Problem | Unstable:
+    def read(self, origin: RootedPath) -> FileContent | Absent | Problem | ChangedDuringRead:
         """Read a file."""
         self.reads.append(origin)
         if origin in self.unstable:
-            return Unstable()
+            return ChangedDuringRead()
         seen = self._seen(origin)
-        return Content(self.contents[origin], seen) if isinstance(seen, Fingerprint) else seen
+        return FileContent(self.contents[origin], seen) if isinstance(seen, Fingerprint) else seen
 
-    def walk(self, root: str, prefix: str, entering: Entering = unheard) -> Walk | Absent | Problem:
+    def walk(
+        self, root: str, prefix: str, on_enter_dir: EnterDirCallback = ignore_enter_dir
+    ) -> WalkResult | Absent | Problem:
         """List what is below a prefix; its one folder is the prefix itself."""
         self.walks.append((root, prefix))
         below = prefix + "/" if prefix else ""
-        here = [o for o in {**self.fingerprints, **self.problems} if o.root == root and o.path.startswith(below)]
+        here = [
+            o
+            for o in {**self.fingerprints, **self.problems}
+            if o.root == root and o.path.startswith(below)
+        ]
         if root in self.gone or (prefix and not here):
             return Absent()
         found, problems, skipped = [], [], 0
         for origin in here:
             seen = self._seen(origin)
-            if any(origin.path.startswith(folder + "/") for name, folder in self.unread if name == root):
+            if any(
+                origin.path.startswith(folder + "/") for name, folder in self.unread if name == root
+            ):
                 continue
             if origin in self.excluded:
                 skipped += 1
             elif isinstance(seen, Fingerprint):
-                found.append(Found(origin.path, seen))
+                found.append(FoundFile(origin.path, seen))
             elif isinstance(seen, Problem):
                 problems.append((origin.path, seen))
-        entering(Origin(root, prefix))
-        unread = tuple(sorted(folder for name, folder in self.unread if name == root and folder.startswith(below)))
+        on_enter_dir(RootedPath(root, prefix))
+        unread = tuple(
+            sorted(
+                folder for name, folder in self.unread if name == root and folder.startswith(below)
+            )
+        )
         troubles = tuple((folder, Problem("permission denied")) for folder in unread)
-        return Walk(tuple(found), tuple(problems), troubles, unread, skipped, (prefix,), self.device)
+        return WalkResult(
+            files=tuple(found),
+            file_problems=tuple(problems),
+            folder_problems=troubles,
+            unreadable_folders=unread,
+            skipped_count=skipped,
+            listed_folders=(prefix,),
+            top_device=self.device,
+        )
 
-    def _seen(self, origin: Origin) -> Fingerprint | Absent | Problem:
+    def _seen(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
         if origin.root in self.gone:
             return Absent()
         return self.problems.get(origin) or self.fingerprints.get(origin) or Absent()
@@ -171,8 +205,8 @@ class FakeFiles:
 class _File:
     """A file of the catalogue: the confirmed state, and the chunks wanted while they differ."""
 
-    known: Known
-    wanted: tuple[Placed, ...] | None = None
+    known: FileRecord
+    wanted: tuple[ChunkRecord, ...] | None = None
     since_ns: int = 0
 
 
@@ -181,53 +215,71 @@ class FakeCatalogue:
 
     def __init__(self) -> None:
         """Start empty."""
-        self.files: dict[Origin, _File] = {}
+        self.files: dict[RootedPath, _File] = {}
         self.writes: list[tuple[str, int]] = []
         self.notes: dict[str, str] = {}
 
-    def known(self, origin: Origin) -> Known | None:
+    def get_record(self, origin: RootedPath) -> FileRecord | None:
         """Return what is known of a file."""
         file = self.files.get(origin)
         if file is None:
             return None
-        return file.known if file.wanted is None else file.known._replace(settled=False, chunks=())
+        return (
+            file.known
+            if file.wanted is None
+            else file.known._replace(is_confirmed=False, chunks=())
+        )
 
-    def overview(self, root: str, prefix: str) -> Mapping[str, Known]:
+    def list_records(self, root: str, prefix: str) -> Mapping[str, FileRecord]:
         """Return the known files below a prefix, without their chunks."""
         return {
-            origin.path: file.known._replace(settled=file.wanted is None, chunks=())
+            origin.path: file.known._replace(is_confirmed=file.wanted is None, chunks=())
             for origin, file in self.files.items()
-            if origin.root == root and (not prefix or origin.path == prefix or origin.path.startswith(prefix + "/"))
+            if origin.root == root
+            and (not prefix or origin.path == prefix or origin.path.startswith(prefix + "/"))
         }
 
-    def intend(self, updates: Sequence[Update]) -> None:
+    def save_intents(self, updates: Sequence[FileUpdate]) -> None:
         """Note what is wanted."""
         self.writes.append(("intend", len(updates)))
         for update in updates:
-            file = self.files.setdefault(update.origin, _File(Known(UNSEEN, 0, "", "", settled=True)))
-            file.wanted = update.known.chunks if update.known else ()
+            file = self.files.setdefault(
+                update.origin,
+                _File(
+                    FileRecord(
+                        fingerprint=NO_FINGERPRINT,
+                        read_ns=0,
+                        content_digest="",
+                        recipe_digest="",
+                        is_confirmed=True,
+                    )
+                ),
+            )
+            file.wanted = update.new_record.chunks if update.new_record else ()
 
-    def apply(self, updates: Sequence[Update]) -> None:
+    def confirm_updates(self, updates: Sequence[FileUpdate]) -> None:
         """Note that what was wanted is there."""
         self.writes.append(("apply", len(updates)))
         for update in updates:
             before = self.files.pop(update.origin, None)
-            known = update.known
+            known = update.new_record
             if known is None:
                 continue
             same = before is not None and _words(before.known) == _words(known)
             since = before.since_ns if before and same else known.read_ns if known.problem else 0
-            self.files[update.origin] = _File(known._replace(settled=True), None, since)
+            self.files[update.origin] = _File(known._replace(is_confirmed=True), None, since)
 
-    def seen(self, looks: Sequence[tuple[Origin, Fingerprint, int]]) -> None:
+    def update_fingerprints(
+        self, fingerprints: Sequence[tuple[RootedPath, Fingerprint, int]]
+    ) -> None:
         """Note new fingerprints of known files."""
-        self.writes.append(("seen", len(looks)))
-        for origin, fingerprint, read_ns in looks:
+        self.writes.append(("seen", len(fingerprints)))
+        for origin, fingerprint, read_ns in fingerprints:
             if origin in self.files:
                 file = self.files[origin]
                 file.known = file.known._replace(fingerprint=fingerprint, read_ns=read_ns)
 
-    def doubt(self, origins: Sequence[Origin]) -> None:
+    def mark_for_reread(self, origins: Sequence[RootedPath]) -> None:
         """Unsettle files; their chunks stay listed."""
         self.writes.append(("doubt", len(origins)))
         for origin in origins:
@@ -235,49 +287,59 @@ class FakeCatalogue:
             if file and file.wanted is None:
                 file.wanted = file.known.chunks
 
-    def failures(self) -> Sequence[Failure]:
+    def list_failures(self) -> Sequence[FileFailure]:
         """Return every listed problem."""
         order = sorted(self.files, key=lambda origin: (origin.root, os.fsencode(origin.path)))
         listed = [(origin, self.files[origin]) for origin in order]
-        return [Failure(origin, file.known.problem, file.since_ns) for origin, file in listed if file.known.problem]
+        return [
+            FileFailure(origin, file.known.problem, file.since_ns)
+            for origin, file in listed
+            if file.known.problem
+        ]
 
-    def spots(self, chunk_ids: Sequence[str]) -> Mapping[str, Spot]:
+    def locate_chunks(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkLocation]:
         """Return where chunks stand; a wanted place goes before a confirmed one."""
-        places: dict[str, Spot] = {}
+        places: dict[str, ChunkLocation] = {}
         for origin, file in self.files.items():
             for chunks in (file.known.chunks, file.wanted or ()):
                 for ordinal, placed in enumerate(chunks):
-                    places[placed.chunk_id] = Spot(origin, placed.start_line, placed.end_line, ordinal)
+                    places[placed.chunk_id] = ChunkLocation(
+                        origin, placed.start_line, placed.end_line, ordinal
+                    )
         return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
 
-    def neighbours(self, chunk_id: str, reach: int) -> Sequence[str]:
+    def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids around a chunk in its file."""
         for file in self.files.values():
             ids = [placed.chunk_id for placed in file.known.chunks]
             if chunk_id in ids:
-                return ids[max(0, ids.index(chunk_id) - reach) : ids.index(chunk_id) + reach + 1]
+                return ids[
+                    max(0, ids.index(chunk_id) - max_distance) : ids.index(chunk_id)
+                    + max_distance
+                    + 1
+                ]
         return []
 
-    def note(self, key: str, value: str) -> None:
+    def set_meta(self, key: str, value: str) -> None:
         """Keep a small fact."""
         self.notes[key] = value
 
-    def noted(self, key: str) -> str:
+    def get_meta(self, key: str) -> str:
         """Return a small fact."""
         return self.notes.get(key, "")
 
-    def wanted_rows(self) -> Iterator[tuple[str, str, Origin]]:
+    def iter_expected_rows(self) -> Iterator[tuple[str, str, RootedPath]]:
         """Yield each wanted row's id and hash, with its file."""
         for origin, file in list(self.files.items()):
             for placed in _wanted(file):
                 yield placed.chunk_id, placed.row_hash, origin
 
 
-def _wanted(file: _File) -> tuple[Placed, ...]:
+def _wanted(file: _File) -> tuple[ChunkRecord, ...]:
     return file.known.chunks if file.wanted is None else file.wanted
 
 
-def _words(known: Known) -> str | None:
+def _words(known: FileRecord) -> str | None:
     return known.problem.reason if known.problem else None
 
 
@@ -293,9 +355,13 @@ class FakeStore:
         self.upserted = 0
         self.deleted = 0
 
-    def upsert(self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent: Collection[str] = ()) -> None:
+    def upsert(
+        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+    ) -> None:
         """Write rows by id; the last of a repeated id stays."""
-        assert not self.table.keys() & absent, "what is said to be absent is there: LanceDB would hold it twice"
+        assert not self.table.keys() & absent_ids, (
+            "what is said to be absent is there: LanceDB would hold it twice"
+        )
         unique = {row.id: row for row in rows}
         found = {row_id: (_stored(row), vectors[row.vector_key]) for row_id, row in unique.items()}
         if found:
@@ -303,40 +369,58 @@ class FakeStore:
             self.upserted += len(found)
         self.table.update(found)
 
-    def delete(self, ids: Sequence[str]) -> None:
+    def delete_rows(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
         if ids:
             self.deletes.append(tuple(ids))
         for row_id in ids:
             self.deleted += self.table.pop(row_id, None) is not None
 
-    def ids_of(self, origin: Origin) -> Sequence[str]:
+    def ids_of_file(self, origin: RootedPath) -> Sequence[str]:
         """Return the ids of a file's rows."""
-        return [row.id for row, _ in self.table.values() if row.doc_id == doc_id(origin)]
+        return [row.id for row, _ in self.table.values() if row.doc_id == make_doc_id(origin)]
 
-    def vectors(self, keys: Sequence[str]) -> Mapping[str, Vector]:
+    def vectors_by_key(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of those keys that some row has."""
-        return {row.vector_key: vector for row, vector in self.table.values() if row.vector_key in set(keys)}
+        return {
+            row.vector_key: vector
+            for row, vector in self.table.values()
+            if row.vector_key in set(vector_keys)
+        }
 
-    def vectors_of(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+    def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of rows."""
-        return {self.table[row_id][0].vector_key: self.table[row_id][1] for row_id in ids if row_id in self.table}
+        return {
+            self.table[row_id][0].vector_key: self.table[row_id][1]
+            for row_id in ids
+            if row_id in self.table
+        }
 
-    def look_up(self, ids: Sequence[str], keys: Sequence[str]) -> LookedUp:
+    def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Do both."""
-        rows = {each: (self.table[each][0].vector_key, self.table[each][1]) for each in ids if each in self.table}
-        return LookedUp(rows, self.vectors(keys))
+        rows = {
+            each: (self.table[each][0].vector_key, self.table[each][1])
+            for each in ids
+            if each in self.table
+        }
+        return VectorLookup(rows, self.vectors_by_key(vector_keys))
 
-    def row_vectors(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+    def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row."""
         return {row_id: self.table[row_id][1] for row_id in ids if row_id in self.table}
 
-    def nearest(self, vector: Vector, limit: int, filters: Filters) -> Sequence[Scored]:
+    def search_by_vector(
+        self, vector: Vector, limit: int, filters: SearchFilters
+    ) -> Sequence[ScoredRow]:
         """Compare with every row."""
-        scored = [Scored(row.id, cosine(vector, other)) for row, other in self.table.values() if _fits(row, filters)]
+        scored = [
+            ScoredRow(row.id, cosine(vector, other))
+            for row, other in self.table.values()
+            if _fits(row, filters)
+        ]
         return sorted(scored, key=lambda found: -found.score)[:limit]
 
-    def matching(self, text: str, limit: int, filters: Filters) -> Sequence[Scored]:
+    def search_by_words(self, text: str, limit: int, filters: SearchFilters) -> Sequence[ScoredRow]:
         """Count the words that a row shares with a text, rare ones for more."""
         rows = [row for row, _ in self.table.values() if _fits(row, filters)]
         words = {row.id: Counter(_split(row.search_text)) for row in rows}
@@ -346,37 +430,49 @@ class FakeStore:
                 word
                 for counted in words.values()
                 for word in counted
-                if word.startswith(tuple(map(str.lower, filters.prefixes)))
+                if word.startswith(tuple(map(str.lower, filters.required_prefixes)))
             }
         holders = {word: sum(word in counted for counted in words.values()) for word in asked}
         scored = []
         for row in rows:
             shared = [(word, words[row.id][word]) for word in holders if words[row.id][word]]
-            score = sum(times / (times + 1) * math.log(1 + len(rows) / holders[word]) for word, times in shared)
-            scored += [Scored(row.id, score, row.header_path)] if shared else []
+            score = sum(
+                times / (times + 1) * math.log(1 + len(rows) / holders[word])
+                for word, times in shared
+            )
+            scored += [ScoredRow(row.id, score, row.header_path)] if shared else []
         return sorted(scored, key=lambda found: -found.score)[:limit]
 
-    def holding(self, literal: str, limit: int, filters: Filters) -> Sequence[str]:
+    def find_ids_containing(
+        self, literal: str, limit: int, filters: SearchFilters
+    ) -> Sequence[str]:
         """Look into every row."""
-        return [row.id for row, _ in self.table.values() if literal in row.search_text and _fits(row, filters)][:limit]
+        return [
+            row.id
+            for row, _ in self.table.values()
+            if literal in row.search_text and _fits(row, filters)
+        ][:limit]
 
-    def rows(self, ids: Sequence[str]) -> Sequence[Row]:
+    def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
         return [self.table[row_id][0] for row_id in dict.fromkeys(ids) if row_id in self.table]
 
-    def shown(self, ids: Sequence[str]) -> Sequence[Row]:
+    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id, without what only the index needs."""
-        return [replace(row, doc_id="", root="", path="", vector_key="", search_text="") for row in self.rows(ids)]
+        return [
+            replace(row, doc_id="", root="", path="", vector_key="", search_text="")
+            for row in self.get_rows(ids)
+        ]
 
-    def ids(self) -> Sequence[str]:
+    def all_ids(self) -> Sequence[str]:
         """Return the id of every row."""
         return list(self.table)
 
-    def hashes(self) -> Sequence[tuple[str, str]]:
+    def all_row_hashes(self) -> Sequence[tuple[str, str]]:
         """Return id and hash of every row."""
         return [(row_id, row_hash(row)) for row_id, (row, _) in self.table.items()]
 
-    def spoiled(self, ids: Sequence[str]) -> Sequence[str]:
+    def find_corrupt_ids(self, ids: Sequence[str]) -> Sequence[str]:
         """Return those rows whose bytes a test changed behind the store's back."""
         return [row_id for row_id in ids if row_id in self.rotten]
 
@@ -394,14 +490,16 @@ def cosine(one: Vector, other: Vector) -> float:
 
 
 def _stored(row: Row) -> Row:
-    return replace(row, path=printable(row.path), search_text=printable(row.search_text))
+    return replace(
+        row, path=escape_non_utf8(row.path), search_text=escape_non_utf8(row.search_text)
+    )
 
 
 def _split(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _fits(row: Row, filters: Filters) -> bool:
+def _fits(row: Row, filters: SearchFilters) -> bool:
     section = [part.strip() for part in filters.section.lower().split(">")]
     headings = row.header_path.lower().split(" > ")
     starts = range(len(headings) - len(section) + 1)
@@ -409,22 +507,35 @@ def _fits(row: Row, filters: Filters) -> bool:
         filters.root in ("", row.root)
         and filters.kind in ("", row.kind)
         and (not filters.path_glob or _path_fits(row.path, filters.path_glob))
-        and (not filters.section or any(headings[at : at + len(section)] == section for at in starts) or _begins(row, section))
-        and all(_holds(row, phrase) for phrase in filters.phrases)
-        and not any(_holds(row, phrase) for phrase in filters.without)
-        and all(any(word.startswith(begins.lower()) for word in _split(row.search_text)) for begins in filters.prefixes)
+        and (
+            not filters.section
+            or any(headings[at : at + len(section)] == section for at in starts)
+            or _begins(row, section)
+        )
+        and all(_holds(row, phrase) for phrase in filters.required_phrases)
+        and not any(_holds(row, phrase) for phrase in filters.excluded_phrases)
+        and all(
+            any(word.startswith(begins.lower()) for word in _split(row.search_text))
+            for begins in filters.required_prefixes
+        )
     )
 
 
 def _begins(row: Row, section: Sequence[str]) -> bool:
     """Whether the last of some headings stand in a chunk, in order, and the others just above it."""
-    inside = [line.lstrip("#").strip(" \t#").lower() for line in row.text.split("\n") if re.match(r"#{1,6}[ \t]", line)]
+    inside = [
+        line.lstrip("#").strip(" \t#").lower()
+        for line in row.text.split("\n")
+        if re.match(r"#{1,6}[ \t]", line)
+    ]
     above = row.header_path.lower().split(" > ")
     for at in range(len(section)):
         places = [inside.index(title) for title in section[at:] if title in inside]
         in_order = len(places) == len(section) - at and places == sorted(places)
         starts = range(len(above) - at + 1)
-        if in_order and (not at or any(above[start : start + at] == list(section[:at]) for start in starts)):
+        if in_order and (
+            not at or any(above[start : start + at] == list(section[:at]) for start in starts)
+        ):
             return True
     return False
 
@@ -454,13 +565,20 @@ def _parts_fit(parts: Sequence[str], globs: Sequence[str]) -> bool:
         return not parts
     if globs[0] == "**":
         rest = globs[1:]
-        return any(_parts_fit(parts[at:], rest) for at in range(len(parts) + 1)) if rest else bool(parts)
+        return (
+            any(_parts_fit(parts[at:], rest) for at in range(len(parts) + 1))
+            if rest
+            else bool(parts)
+        )
     return bool(parts) and _part_fits(parts[0], globs[0]) and _parts_fit(parts[1:], globs[1:])
 
 
 def _part_fits(name: str, glob: str) -> bool:
     wild = {"*": ".*", "?": "."}
-    return re.fullmatch("".join(wild.get(c) or re.escape(c) for c in glob), name, re.DOTALL) is not None
+    return (
+        re.fullmatch("".join(wild.get(c) or re.escape(c) for c in glob), name, re.DOTALL)
+        is not None
+    )
 
 
 @dataclass
@@ -470,25 +588,27 @@ class FakeVanished:
     kept: dict[str, tuple[Vector, int]] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
-    def get(self, keys: Sequence[str]) -> Mapping[str, Vector]:
+    def get(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return what is kept of these keys."""
-        self.asked.append(tuple(keys))
-        return {key: self.kept[key][0] for key in keys if key in self.kept}
+        self.asked.append(tuple(vector_keys))
+        return {key: self.kept[key][0] for key in vector_keys if key in self.kept}
 
     def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
         """Keep vectors."""
         self.kept.update({key: (vector, now_ns) for key, vector in vectors.items()})
 
-    def drop(self, keys: Sequence[str]) -> None:
+    def delete(self, vector_keys: Sequence[str]) -> None:
         """Forget vectors."""
-        for key in keys:
+        for key in vector_keys:
             self.kept.pop(key, None)
 
 
 class _FailingAt:
     """Stands before a thing; the n-th call of any of the named methods raises instead."""
 
-    def __init__(self, inner: object, nth: int, error: BaseException, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, inner: object, nth: int, error: BaseException, names: tuple[str, ...]
+    ) -> None:
         self._inner = inner
         self._left = nth
         self._error = error

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import anchord
 from anchord import chunk_text
-from anchord.adapters.models import find_model
 from anchord.api import chunk_document, read_document
-from anchord.chunkers.plan import Plan
+from anchord.chunking.plan import Plan
+from anchord.core.types import RootedPath
+from anchord.embedding.model_files import find_model
 from anchord.errors import ConfigError, UsageError
-from anchord.model import Origin
 
 FIELDS: dict[str, type] = {
     "chunk_id": str, "content": str, "embed_text": str, "header_path": list, "start_line": int, "end_line": int,
@@ -27,7 +27,11 @@ FIELDS: dict[str, type] = {
     "language": type(None), "exceeds_limit": bool, "granularity_level": str, "below_typical_size": bool,
     "is_contextually_enriched": bool,
 }  # fmt: skip
-TEXT = "# Title\n\nSome words.\n\n## Part\n\n" + "A sentence about cats, dogs and quite a few other animals. " * 40 + "\n"
+TEXT = (
+    "# Title\n\nSome words.\n\n## Part\n\n"
+    + "A sentence about cats, dogs and quite a few other animals. " * 40
+    + "\n"
+)
 CODE = "def first():\n    return 1\n\n\ndef second():\n    return 2\n"
 
 
@@ -54,17 +58,26 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 def loaded_by(statement: str) -> set[str]:
     """Return the names of the packages that a statement loads in a new process."""
     code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
-    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
 
 
 HEAVY = {"lancedb", "lance", "pyarrow", "torch", "sentence_transformers", "transformers", "numpy"}
 
 
 def test_importing_the_package_loads_nothing_but_python() -> None:
-    assert not loaded_by("import anchord") & (HEAVY | {"msgspec", "tokenizers", "typer", "rich", "asyncio"})
+    assert not loaded_by("import anchord") & (
+        HEAVY | {"msgspec", "tokenizers", "typer", "rich", "asyncio"}
+    )
 
 
-@pytest.mark.parametrize("statement", ["from anchord import Client", "import anchord.cli", "from anchord import chunk_text"])
+@pytest.mark.parametrize(
+    "statement",
+    ["from anchord import Client", "import anchord.cli", "from anchord import chunk_text"],
+)
 def test_neither_asking_nor_chunking_loads_the_store_or_the_model(statement: str) -> None:
     assert not loaded_by(statement) & HEAVY
 
@@ -93,8 +106,14 @@ def test_the_headings_above_a_chunk_are_its_path() -> None:
 
 
 def test_the_headings_path_is_as_deep_as_asked() -> None:
-    deep = "# A\n\n## B\n\n### C\n\n" + "Words about something deep down in the tree of headings. " * 60
-    depths = {depth: len(chunk_text(deep, max_heading_level_for_path=depth)[-1]["header_path"]) for depth in (1, 2, 3)}
+    deep = (
+        "# A\n\n## B\n\n### C\n\n"
+        + "Words about something deep down in the tree of headings. " * 60
+    )
+    depths = {
+        depth: len(chunk_text(deep, max_heading_level_for_path=depth)[-1]["header_path"])
+        for depth in (1, 2, 3)
+    }
     assert depths == {1: 1, 2: 2, 3: 3}
 
 
@@ -113,8 +132,17 @@ def test_an_empty_text_has_no_chunks() -> None:
 
 
 def test_the_path_chooses_the_format() -> None:
-    kinds = {path: chunk_text(CODE, path=path)[0]["kind"] for path in ("a.py", "a.md", "a.txt", "Makefile", "README")}
-    assert kinds == {"a.py": "code", "a.md": "markdown", "a.txt": "text", "Makefile": "code", "README": "markdown"}
+    kinds = {
+        path: chunk_text(CODE, path=path)[0]["kind"]
+        for path in ("a.py", "a.md", "a.txt", "Makefile", "README")
+    }
+    assert kinds == {
+        "a.py": "code",
+        "a.md": "markdown",
+        "a.txt": "text",
+        "Makefile": "code",
+        "README": "markdown",
+    }
 
 
 @pytest.mark.parametrize("path", [None, "", "a.unknown", "folder/noextension"])
@@ -123,7 +151,9 @@ def test_without_a_telling_path_a_text_is_markdown(path: str | None) -> None:
 
 
 def test_the_path_is_part_of_the_ids() -> None:
-    assert chunk_text(TEXT, path="a.md")[0]["chunk_id"] != chunk_text(TEXT, path="b.md")[0]["chunk_id"]
+    assert (
+        chunk_text(TEXT, path="a.md")[0]["chunk_id"] != chunk_text(TEXT, path="b.md")[0]["chunk_id"]
+    )
 
 
 def test_a_path_that_is_no_utf_8_names_a_file_as_well() -> None:
@@ -132,7 +162,10 @@ def test_a_path_that_is_no_utf_8_names_a_file_as_well() -> None:
 
 @pytest.mark.parametrize("tokens", [64, 100, 200])
 def test_no_chunk_is_over_the_wanted_tokens_with_the_two_special_ones(tokens: int) -> None:
-    assert max(chunk["token_count"] for chunk in chunk_text(TEXT, max_chunk_tokens=tokens)) + 2 <= tokens
+    assert (
+        max(chunk["token_count"] for chunk in chunk_text(TEXT, max_chunk_tokens=tokens)) + 2
+        <= tokens
+    )
 
 
 def test_more_tokens_than_the_model_takes_change_nothing() -> None:
@@ -152,7 +185,7 @@ def test_the_model_may_be_named_and_must_be_there() -> None:
 
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:
     error = refused(pth="a.py")
-    assert error.message == "unknown option `pth`"
+    assert error.message == "chunk_text has no option `pth`"
     assert "path" in error.hint
 
 
@@ -208,7 +241,7 @@ def test_chunks_of_any_text_can_be_written_and_stand_in_order(text: str) -> None
 
 def test_the_bytes_of_a_file_give_the_chunks_of_its_text() -> None:
     model = find_model("all-MiniLM-L6-v2")
-    origin = Origin("", "a.md")
+    origin = RootedPath("", "a.md")
     document = read_document(TEXT.encode("utf-16"), origin, "a.md")
     ids = [piece.chunk_id for piece in chunk_document(document, origin, Plan(), model.tokenizer)]
     assert ids == [chunk["chunk_id"] for chunk in chunk_text(TEXT, path="a.md")]

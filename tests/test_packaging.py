@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import venv
 import zipfile
@@ -48,11 +49,18 @@ class Installed:
     folder: Path
     home: Path
 
+    def site_packages(self) -> Path:
+        """Return the folder that its packages are in."""
+        (folder,) = self.folder.glob("lib/python*/site-packages")
+        return folder
+
     def run(self, *command: str, timeout: float = _COMMAND_S) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment as a new user would: no variable of this one is there."""
         environment = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
         environment |= {
-            name: os.environ[name] for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL", "SSL_CERT_FILE") if name in os.environ
+            name: os.environ[name]
+            for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL", "SSL_CERT_FILE")
+            if name in os.environ
         }
         program = self.folder / "bin" / command[0]
         return subprocess.run(
@@ -62,14 +70,29 @@ class Installed:
         )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(True, id="with the packages of this environment"),
+        pytest.param(False, id="with packages installed anew", marks=pytest.mark.slow),
+    ],
+)
+def installed(
+    built: Built, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Installed]:
+    """Install the wheel; installing what it needs takes two minutes, so one variant borrows that."""
     base = tmp_path_factory.mktemp("i")
     (base / "home").mkdir(mode=0o700)
-    venv.create(base / "env", with_pip=True)
+    venv.create(base / "env", with_pip=not request.param)
     made = Installed(base / "env", base / "home")
-    lock = str(_ROOT / "requirements.lock")
-    ran = made.run("python", "-m", "pip", "install", "--quiet", "-c", lock, str(built.wheel), timeout=_INSTALL_S)
+    options = ["-c", str(_ROOT / "requirements.lock")]
+    if request.param:
+        options = ["--no-deps"]
+        own, ours = made.site_packages(), sysconfig.get_path("purelib")
+        (own / "borrowed.pth").write_text(f"{ours}\n", "utf-8")
+    ran = made.run(
+        "python", "-m", "pip", "install", "--quiet", *options, str(built.wheel), timeout=_INSTALL_S
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     yield made
     shutil.rmtree(made.folder)  # Two gigabytes, which pytest would keep for three runs.
@@ -81,16 +104,31 @@ def names(wheel: Path) -> set[str]:
 
 
 def test_the_wheel_holds_every_module_and_the_templates_and_nothing_else(built: Built) -> None:
-    ours = {str(path.relative_to(_ROOT / "src")) for path in (_ROOT / "src" / "anchord").rglob("*.py")}
-    templates = {f"anchord/{kind}/{path.name}" for kind in ("systemd", "launchd") for path in (_ROOT / kind).iterdir()}
-    others = {"anchord/ARCHITECTURE.md", "anchord/py.typed"}
-    assert {name for name in names(built.wheel) if ".dist-info/" not in name} == ours | templates | others
+    ours = {
+        str(path.relative_to(_ROOT / "src")) for path in (_ROOT / "src" / "anchord").rglob("*.py")
+    }
+    templates = {
+        f"anchord/{kind}/{path.name}"
+        for kind in ("systemd", "launchd")
+        for path in (_ROOT / kind).iterdir()
+    }
+    others = {"anchord/py.typed"}
+    assert {
+        name for name in names(built.wheel) if ".dist-info/" not in name
+    } == ours | templates | others
 
 
 def test_the_source_archive_holds_what_builds_and_tests_it(built: Built) -> None:
     with tarfile.open(built.source) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"pyproject.toml", "README.md", "LICENSE", "requirements.lock", ".ci/run", "tests/test_packaging.py"} <= inside
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "requirements.lock",
+        ".ci/run",
+        "tests/test_packaging.py",
+    } <= inside
     assert not [name for name in inside if "__pycache__" in name or name.endswith(".pyc")]
 
 
@@ -105,11 +143,17 @@ def test_its_metadata_names_the_licence_the_readme_and_the_extras(built: Built) 
 
 
 @pytest.mark.timeout(_INSTALL_S + 300)
-def test_in_a_clean_environment_it_indexes_searches_and_prints_its_service(installed: Installed) -> None:
+def test_in_a_clean_environment_it_indexes_searches_and_prints_its_service(
+    installed: Installed,
+) -> None:
     (installed.home / "notes").mkdir()
-    (installed.home / "notes" / "a.md").write_text("# Gulls\n\nSeagulls sleep on chimneys.\n", "utf-8")
+    (installed.home / "notes" / "a.md").write_text(
+        "# Gulls\n\nSeagulls sleep on chimneys.\n", "utf-8"
+    )
     (installed.home / ".config" / "anchord").mkdir(mode=0o700, parents=True)
-    (installed.home / ".config" / "anchord" / "config.toml").write_text('[embedding]\nprovider = "hash"\n', "utf-8")
+    (installed.home / ".config" / "anchord" / "config.toml").write_text(
+        '[embedding]\nprovider = "hash"\n', "utf-8"
+    )
     added = installed.run("anchord", "add", str(installed.home / "notes"))
     assert added.returncode == 0, added.stderr
     done = installed.run("anchord", "index")

@@ -1,4 +1,4 @@
-"""`python -m anchord`."""
+"""Run the command line as `python -m anchord`."""
 
 from anchord.cli import main
 

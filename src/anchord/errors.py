@@ -1,7 +1,8 @@
-"""What can go wrong for the person in front of the program, named for who must act.
+"""The exceptions that a user or a program may see.
 
-Each carries its own message in one line and a hint in one line that says what to do. Trouble with a single file is not
-an error but a `Problem` (model.py): it is reported and the rest goes on.
+Each has a message that says what happened, and a hint that says what to do, both in one line. A
+problem with a single file is not an exception but a `core.types.Problem`: it is reported, and the
+other files are indexed.
 """
 
 from __future__ import annotations
@@ -10,70 +11,99 @@ from typing import Self
 
 
 class AnchordError(Exception):
-    """Base of all; `code` is stable and goes over the socket, `exit_code` is the command's."""
+    """Base of all exceptions of anchord."""
 
     code = "failed"
+    """Identifies the class in an error answer on the socket. It never changes."""
     exit_code = 1
+    """Exit status of a command that fails with this error."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        """Keep the message for people and the hint for what to do next."""
+        """Create an error.
+
+        Args:
+            message: What happened, in one line without a period.
+            hint: What to do about it, in one line; "" when there is nothing to do.
+        """
         super().__init__(message)
         self.message = message
         self.hint = hint
 
 
 class UsageError(AnchordError):
-    """The call is wrong: an argument, a path, a name. The caller must change it."""
+    """The caller passed something wrong: an argument, a path, a name."""
 
     code = "usage"
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """The configuration is wrong. Its owner must change it."""
+    """The configuration file is wrong."""
 
     code = "config"
 
 
 class StoreError(AnchordError):
-    """The table or the catalogue cannot be used as it is."""
+    """The table, the catalog or another file of the index cannot be used."""
 
     code = "store"
 
 
+class StoreUnavailableError(StoreError):
+    """A file of the index cannot be used now: locked, no permission, a full or failing disk.
+
+    Nothing in it has changed. Waiting may help; it must not be moved or rebuilt.
+    """
+
+    code = "store_unavailable"
+    exit_code = 75
+    """EX_TEMPFAIL: the same command can succeed later."""
+
+
 class StoreDamagedError(StoreError):
-    """The bytes of the table or the catalogue are spoiled: it must be set aside and made anew."""
+    """The bytes of a database are corrupt: it must be set aside and rebuilt."""
 
     code = "store_damaged"
 
 
 class NewerStateError(StoreError):
-    """A newer anchord wrote what is on the disk: this one leaves it alone."""
+    """A newer anchord wrote a file; this version must not change it."""
 
     code = "newer_state"
 
     @classmethod
-    def of(cls, what: str, version: int) -> Self:
-        """Say what was written by whom; there is one thing to do."""
-        return cls(f"{what} was written by a newer anchord (schema {version})", "update anchord")
+    def for_schema_version(cls, item: str, version: int) -> Self:
+        """Create the error for a file or table.
+
+        Args:
+            item: The file or table, as a user knows it.
+            version: Schema version that was found in it.
+        """
+        return cls(f"{item} was written by a newer anchord (schema {version})", "update anchord")
 
 
-class OtherFormError(StoreError):
-    """The table is sound and not of the form that was expected: vectors of another size."""
+class DimensionMismatchError(StoreError):
+    """The table is intact, but its vectors have another number of dimensions than expected."""
 
     code = "other_form"
 
 
 class EmbedderError(AnchordError):
-    """No vectors can be had just now. Trying again later may help."""
+    """A model or its server is unavailable. Trying again later may help."""
 
     code = "embedder"
 
 
 class BatchFailedError(EmbedderError):
-    """The model failed on some texts: it can be because of one of them."""
+    """The model failed on a batch of texts, perhaps because of a single one of them."""
 
     code = "embedder_batch"
+
+
+class PausedError(AnchordError):
+    """Indexing is paused, so what the caller wants to wait for does not happen."""
+
+    code = "paused"
 
 
 class NotRunningError(AnchordError):
@@ -84,13 +114,13 @@ class NotRunningError(AnchordError):
 
 
 class AlreadyRunningError(AnchordError):
-    """Another anchord writes this index."""
+    """Another process writes to this index."""
 
     code = "already_running"
     exit_code = 1
 
 
 class TimeoutExpiredError(AnchordError):
-    """What was waited for did not come in time."""
+    """A wait took longer than the caller allowed."""
 
     code = "timeout"

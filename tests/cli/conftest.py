@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,22 @@ from unittest import mock
 import pytest
 import structlog
 
-from anchord.cli import frame, main
+from anchord.cli import main
+from anchord.cli.output.console import stderr_console, stdout_console
 from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
 
 PATIENCE_S = 120.0
 CATS = "# Cats\n\nThe kitten sleeps on the sofa.\n"
-_LEFT_OUT = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "XDG_RUNTIME_DIR", "GIT_DIR", "GIT_WORK_TREE")
+_LEFT_OUT = (
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "TTY_COMPATIBLE",
+    "TTY_INTERACTIVE",
+    "XDG_RUNTIME_DIR",
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,54 @@ class Printed:
         """Check that it ended in one of these ways, with one line of complaint where the call was wrong."""
         self.has_no_traceback()
         assert self.code in codes, self
-        assert sum(line.startswith("anchord: ") for line in self.err.splitlines()) == (self.code == 2), self.err
+        assert sum(line.startswith("anchord: ") for line in self.err.splitlines()) == (
+            self.code == 2
+        ), self.err
+
+
+def call_here(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path,
+    stdin: bytes = b"",
+    *,
+    gone: bool = False,
+) -> Printed:
+    """Call the command in this process, as its entry point does: a start costs over a second of a processor.
+
+    Not for two threads at once. `gone` removes the working folder first.
+    """
+    out, err, mask = io.BytesIO(), io.BytesIO(), os.umask(0o022)
+    with contextlib.ExitStack() as stack:
+        stack.callback(os.umask, mask)
+        stack.callback(structlog.reset_defaults)
+        stack.enter_context(mock.patch.dict(os.environ, environment, clear=True))
+        stack.enter_context(mock.patch.object(sys, "argv", ["anchord", *arguments]))
+        stack.enter_context(
+            mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
+        )
+        stack.enter_context(
+            contextlib.redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True))
+        )
+        stack.enter_context(
+            contextlib.redirect_stderr(
+                io.TextIOWrapper(err, "utf-8", "backslashreplace", write_through=True)
+            )
+        )
+        stack.callback(_forget_what_could_not_be_printed)
+        stack.enter_context(contextlib.chdir(cwd))
+        if gone:
+            cwd.rmdir()
+        try:
+            main()
+            code: object = 0
+        except SystemExit as ending:
+            code = ending.code or 0
+        except Exception:  # noqa: BLE001 - as the interpreter does
+            traceback.print_exc()
+            code = 1
+        assert isinstance(code, int)
+        return Printed(code, out.getvalue().decode(), err.getvalue().decode())
 
 
 class Shell:
@@ -94,35 +150,16 @@ class Shell:
         return os.fsdecode(file)
 
     def __call__(
-        self, *arguments: str, stdin: bytes = b"", cwd: Path | None = None, gone: bool = False, **environment: str
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        cwd: Path | None = None,
+        gone: bool = False,
+        **environment: str,
     ) -> Printed:
-        """Call the command in this process, as its entry point does; `gone` takes the folder it stands in away."""
-        out, err, mask = io.BytesIO(), io.BytesIO(), os.umask(0o022)
-        with contextlib.ExitStack() as stack:
-            stack.callback(os.umask, mask)
-            stack.callback(structlog.reset_defaults)
-            stack.enter_context(mock.patch.dict(os.environ, self.environment | environment, clear=True))
-            stack.enter_context(mock.patch.object(sys, "argv", ["anchord", *arguments]))
-            stack.enter_context(mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8")))
-            stack.enter_context(contextlib.redirect_stdout(io.TextIOWrapper(out, "utf-8", write_through=True)))
-            stack.enter_context(
-                contextlib.redirect_stderr(io.TextIOWrapper(err, "utf-8", "backslashreplace", write_through=True))
-            )
-            stack.callback(_forget_what_could_not_be_printed)
-            here = cwd or self.base
-            stack.enter_context(contextlib.chdir(here))
-            if gone:
-                here.rmdir()
-            try:
-                main()
-                code: object = 0
-            except SystemExit as ending:
-                code = ending.code or 0
-            except Exception:  # noqa: BLE001 - as the interpreter does
-                traceback.print_exc()
-                code = 1
-            assert isinstance(code, int)
-            return Printed(code, out.getvalue().decode(), err.getvalue().decode())
+        """Call the command in this process; `gone` takes the folder it stands in away."""
+        here = cwd or self.base
+        return call_here(arguments, self.environment | environment, here, stdin, gone=gone)
 
     def process(self, *arguments: str, **environment: str) -> Printed:
         """Run the command in a process of its own."""
@@ -166,7 +203,7 @@ class Shell:
 
 def _forget_what_could_not_be_printed() -> None:
     """Empty what a failed print leaves in rich's buffers: a process of its own would have ended."""
-    for console in (frame.out, frame.err):
+    for console in (stdout_console(), stderr_console()):
         console._buffer.clear()
 
 

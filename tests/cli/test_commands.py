@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import shellingham
 from cli.conftest import CATS, Printed, Shell
 from pyarrow import parquet
+
+from anchord.cli.completion import _TAKE_THE_NAME
 
 _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
@@ -24,9 +28,22 @@ _STATUS = {
     "embedded_total", "reused_total", "commits_total", "overflows", "reconciles", "last_event_age_s", "last_commit_age_s",
     "last_verified_age_s", "latency_ms", "embedder", "store", "rss_bytes", "cpu_s",
 }  # fmt: skip
-_ROOT = {"name", "path", "kind", "state", "files", "chunks", "skipped", "watching", "watches", "polled_dirs"}
+_ROOT = {
+    "name",
+    "path",
+    "kind",
+    "state",
+    "files",
+    "chunks",
+    "skipped",
+    "watching",
+    "watches",
+    "polled_dirs",
+}
 _LONG = "# Long\n\n" + "\n".join(
-    f"## Part {n}\n\n" + " ".join(f"Sentence {m} of part {n} tells about matter {n * 31 + m}." for m in range(12)) + "\n"
+    f"## Part {n}\n\n"
+    + " ".join(f"Sentence {m} of part {n} tells about matter {n * 31 + m}." for m in range(12))
+    + "\n"
     for n in range(6)
 )
 _FILES: dict[str | bytes, str | bytes] = {
@@ -77,7 +94,12 @@ def test_search_gives_groups_of_hits_with_the_names_of_the_interface(shell: Shel
     assert (found["query"], found["mode"]) == ("kitten", "hybrid")
     (best, *_) = found["groups"][0]
     assert set(best) == _HIT
-    assert (best["path"], best["root"], best["kind"], best["start_line"]) == ("cats.md", "notes", "markdown", 1)
+    assert (best["path"], best["root"], best["kind"], best["start_line"]) == (
+        "cats.md",
+        "notes",
+        "markdown",
+        1,
+    )
     assert best["file"] == str(shell.notes / "cats.md")
 
 
@@ -89,12 +111,16 @@ def test_search_prints_where_the_best_chunk_stands_seen_from_here(shell: Shell) 
     assert shell("search", "kitten", "--mode", "text").out.startswith("notes/cats.md:1  ")
 
 
-def test_every_chunk_of_a_file_is_in_one_group_and_show_chunks_makes_the_list_flat(shell: Shell) -> None:
+def test_every_chunk_of_a_file_is_in_one_group_and_show_chunks_makes_the_list_flat(
+    shell: Shell,
+) -> None:
     grouped = shell("search", "sentence part matter", "--mode", "text", "--json").json["groups"]
     assert len(grouped) == 1
     assert len(grouped[0]) > 1
     assert {hit["path"] for hit in grouped[0]} == {"long.md"}
-    flat = shell("search", "sentence part matter", "--mode", "text", "--show-chunks", "--json").json["groups"]
+    flat = shell(
+        "search", "sentence part matter", "--mode", "text", "--show-chunks", "--json"
+    ).json["groups"]
     assert [len(group) for group in flat] == [1] * len(grouped[0])
     assert {hit["id"] for hit in grouped[0]} == {hit["id"] for (hit,) in flat}
     scores = [hit["score"] for (hit,) in flat]
@@ -103,7 +129,9 @@ def test_every_chunk_of_a_file_is_in_one_group_and_show_chunks_makes_the_list_fl
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
 def test_each_mode_finds_the_words_and_k_bounds_the_files(shell: Shell, mode: str) -> None:
-    found = shell("search", "The central bank raised its rates", "--mode", mode, "-k", "1", "--json").json
+    found = shell(
+        "search", "The central bank raised its rates", "--mode", mode, "-k", "1", "--json"
+    ).json
     assert len(found["groups"]) == 1
     assert found["groups"][0][0]["path"] == "deep/money talk.md"
 
@@ -138,20 +166,31 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
         ("/deep", "", {"deep/money talk.md"}),
     ],
 )
-def test_a_place_as_it_is_seen_from_here_is_a_filter_too(shell: Shell, path: str, here: str, found: set[str]) -> None:
-    hits = _hits(shell("search", "rates wrench kitten matter", "--path", path, "--json", cwd=shell.base / here))
+def test_a_place_as_it_is_seen_from_here_is_a_filter_too(
+    shell: Shell, path: str, here: str, found: set[str]
+) -> None:
+    hits = _hits(
+        shell(
+            "search", "rates wrench kitten matter", "--path", path, "--json", cwd=shell.base / here
+        )
+    )
     assert {hit["path"] for hit in hits} == found
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (("kitten", "--kind", "MARKDOWN"), "there are: markdown, "),
+        (("kitten", "--kind", "MARKDOWN"), "use one of markdown, "),
         (("kitten", "--kind", "x' OR '1'='1"), "no kind"),
-        (("kitten", "--since", "2027-01-01", "--until", "2026-01-01"), "nothing is since 2027-01-01"),
+        (
+            ("kitten", "--since", "2027-01-01", "--until", "2026-01-01"),
+            "`since` (2027-01-01) is not before `until` (2026-01-01)",
+        ),
     ],
 )
-def test_a_search_that_can_find_nothing_is_refused(shell: Shell, arguments: tuple[str, ...], reason: str) -> None:
+def test_a_search_that_can_find_nothing_is_refused(
+    shell: Shell, arguments: tuple[str, ...], reason: str
+) -> None:
     refused = shell("search", *arguments)
     assert refused.code == 2
     assert reason in refused.err
@@ -169,7 +208,7 @@ def test_the_editor_opens_beside_json_too(shell: Shell) -> None:
 def test_the_live_status_is_no_json(shell: Shell) -> None:
     refused = shell("status", "--watch", "--json")
     assert refused.code == 2
-    assert "leave out one of --watch and --json" in refused.err
+    assert "--watch cannot be combined with --json" in refused.err
 
 
 def test_explain_takes_no_folder(shell: Shell) -> None:
@@ -184,7 +223,9 @@ def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
     assert [hit["id"] for hit in whole] == [hit["id"] for hit in everything]
 
 
-def test_a_search_without_a_result_succeeds_and_prints_nothing_on_standard_output(shell: Shell) -> None:
+def test_a_search_without_a_result_succeeds_and_prints_nothing_on_standard_output(
+    shell: Shell,
+) -> None:
     printed = shell("search", "xyzzyplugh", "--mode", "text")
     assert (printed.code, printed.out) == (0, "")
     assert printed.err.splitlines()[-1] == "nothing found"
@@ -198,16 +239,32 @@ def test_an_empty_query_is_answered_or_refused_but_never_a_crash(shell: Shell, m
 
 
 def test_a_query_is_text_and_no_syntax(shell: Shell) -> None:
-    for query in ('"', "a AND (b OR", "kitten*^~:", "[red]kitten[/]", "--", "'; DROP TABLE chunks; --", "☃" * 3000, "a\0b"):
+    for query in (
+        '"',
+        "a AND (b OR",
+        "kitten*^~:",
+        "[red]kitten[/]",
+        "--",
+        "'; DROP TABLE chunks; --",
+        "☃" * 3000,
+        "a\0b",
+    ):
         assert shell("search", "--json", "--", query).json["query"] == query
         shell("search", "--", query).is_calm(0)
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [("search", "\udcff"), ("search", "\udcff", "--json"), ("search", "x", "--path", "\udcff*"), ("show", "\udcff")],
+    [
+        ("search", "\udcff"),
+        ("search", "\udcff", "--json"),
+        ("search", "x", "--path", "\udcff*"),
+        ("show", "\udcff"),
+    ],
 )
-def test_arguments_that_are_no_utf8_end_in_no_traceback(shell: Shell, arguments: tuple[str, ...]) -> None:
+def test_arguments_that_are_no_utf8_end_in_no_traceback(
+    shell: Shell, arguments: tuple[str, ...]
+) -> None:
     shell(*arguments).is_calm(0, 2)
 
 
@@ -220,7 +277,13 @@ def test_what_is_not_there_is_refused_with_what_there_is(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("search", "kitten", "-k"), ("show", "ID", "--context"), ("verify", "--vectors"), ("sync", "--timeout")]
+    "arguments",
+    [
+        ("search", "kitten", "-k"),
+        ("show", "ID", "--context"),
+        ("verify", "--vectors"),
+        ("sync", "--timeout"),
+    ],
 )
 @pytest.mark.parametrize("digits", [30, 5000])
 def test_a_number_beyond_all_measure_is_a_wrong_call_or_a_large_number(
@@ -289,7 +352,10 @@ def test_explain_tells_why_for_an_absolute_a_relative_and_a_home_path(shell: She
     assert f"  rule  {told['rule']}\n" in human.out
     assert "\n  now   " in human.out
     away = shell("explain", "/")
-    assert away.out.splitlines() == ["not indexed  /", "  is in no root: `anchord add FOLDER` makes its folder one"]
+    assert away.out.splitlines() == [
+        "not indexed  /",
+        "  is in no indexed folder: `anchord add FOLDER` adds its folder",
+    ]
 
 
 def test_explain_says_that_a_path_is_not_indexed(shell: Shell) -> None:
@@ -298,28 +364,41 @@ def test_explain_says_that_a_path_is_not_indexed(shell: Shell) -> None:
     shell("explain", "").is_calm(0, 2)
 
 
-@pytest.mark.parametrize("name", ["deep/money talk.md", "zürich ☃.md", "two\nlines.md", "bad\udcff.md"])
+@pytest.mark.parametrize(
+    "name", ["deep/money talk.md", "zürich ☃.md", "two\nlines.md", "bad\udcff.md"]
+)
 def test_explain_knows_files_of_every_name(shell: Shell, name: str) -> None:
     assert shell("explain", os.path.join(shell.notes, name), "--json").json["indexed"] is True
 
 
-def test_a_file_that_could_not_be_indexed_is_explained_and_listed_with_its_reason(shell: Shell) -> None:
+def test_a_file_that_could_not_be_indexed_is_explained_and_listed_with_its_reason(
+    shell: Shell,
+) -> None:
     told = shell("explain", "notes/noise\x1b[31m\n.md", "--json").json
     assert (told["indexed"], told["problem"]) == (False, "binary content: not indexed")
     (problem,) = shell("index", "--json").json["problems"]
     assert problem["reason"] == "binary content: not indexed"
 
 
-@pytest.mark.parametrize("arguments", [("index",), ("search", "quagga"), ("explain", "notes/red\x1b[31m.md"), ("errors",)])
+@pytest.mark.parametrize(
+    "arguments",
+    [("index",), ("search", "quagga"), ("explain", "notes/red\x1b[31m.md"), ("errors",)],
+)
 def test_a_name_cannot_steer_the_terminal(shell: Shell, arguments: tuple[str, ...]) -> None:
     printed = shell(*arguments)
     assert "\x1b" not in printed.out + printed.err
 
 
-@pytest.mark.parametrize("arguments", [("index",), ("search", "gnu"), ("explain", "notes/two\nlines.md")])
+@pytest.mark.parametrize(
+    "arguments", [("index",), ("search", "gnu"), ("explain", "notes/two\nlines.md")]
+)
 def test_a_newline_in_a_name_forges_no_line(shell: Shell, arguments: tuple[str, ...]) -> None:
     printed = shell(*arguments)
-    assert [line for line in (printed.out + printed.err).splitlines() if line.startswith((".md", "lines.md"))] == []
+    assert [
+        line
+        for line in (printed.out + printed.err).splitlines()
+        if line.startswith((".md", "lines.md"))
+    ] == []
 
 
 def test_roots_are_listed_with_what_they_hold(shell: Shell) -> None:
@@ -339,12 +418,19 @@ def test_an_index_that_is_true_verifies(shell: Shell) -> None:
     assert (told["ok"], told["differences"], told["chunks"]) == (True, [], len(_dumped(shell)))
     printed = shell("verify")
     assert printed.code == 0
-    assert printed.out.startswith("the index is what a clean rebuild gives")
+    assert printed.out.startswith("the index equals a clean rebuild")
 
 
-def test_index_again_embeds_nothing_and_has_the_same_names_with_and_without_a_daemon(shell: Shell) -> None:
+def test_index_again_embeds_nothing_and_has_the_same_names_with_and_without_a_daemon(
+    shell: Shell,
+) -> None:
     told = shell("index", "--json").json
-    assert (told["files"], told["chunks"], told["embedded"], told["reused"]) == (len(_FILES), len(_dumped(shell)), 0, 0)
+    assert (told["files"], told["chunks"], told["embedded"], told["reused"]) == (
+        len(_FILES),
+        len(_dumped(shell)),
+        0,
+        0,
+    )
     assert set(told) == {
         "files", "chunks", "embedded", "reused", "upserted", "deleted", "actions", "away", "problems",
     }  # fmt: skip
@@ -355,7 +441,9 @@ def test_problems_of_index_name_the_file_alike_with_and_without_a_daemon(shell: 
     assert problem["path"] == str(shell.notes / "noise\x1b[31m\n.md")
 
 
-def test_a_folder_whose_name_is_no_utf8_is_refused_or_indexed_but_never_forgotten(shell: Shell) -> None:
+def test_a_folder_whose_name_is_no_utf8_is_refused_or_indexed_but_never_forgotten(
+    shell: Shell,
+) -> None:
     folder = os.fsdecode(os.fsencode(shell.base) + b"/other\xff")
     os.makedirs(folder, exist_ok=True)
     printed = shell("index", folder)
@@ -400,7 +488,9 @@ def test_status_gives_a_failed_file_one_line(running: Shell) -> None:
 def test_sync_makes_what_was_written_findable(running: Shell) -> None:
     running.write("fresh.md", "# Fresh\n\nA wombat.\n")
     assert running("sync").code == 0
-    assert [hit["path"] for hit in _hits(running("search", "wombat", "--mode", "text", "--json"))] == ["fresh.md"]
+    assert [
+        hit["path"] for hit in _hits(running("search", "wombat", "--mode", "text", "--json"))
+    ] == ["fresh.md"]
     running.write("fresh.md", "# Fresh\n\nA numbat.\n")
     found = running("search", "numbat", "--mode", "text", "--fresh", "--json")
     assert [hit["path"] for hit in _hits(found)] == ["fresh.md"]
@@ -427,7 +517,9 @@ def test_added_and_removed_roots_are_followed_at_once(running: Shell) -> None:
     (other / "b.md").write_text("# B\n\nA capybara.\n")
     assert running("add", "other place", "--name", "o p").code == 0
     assert running("sync").code == 0
-    assert [hit["root"] for hit in _hits(running("search", "capybara", "--mode", "text", "--json"))] == ["o p"]
+    assert [
+        hit["root"] for hit in _hits(running("search", "capybara", "--mode", "text", "--json"))
+    ] == ["o p"]
     running("add", str(other)).is_refused(2, "o p")
     printed = running("remove", "o p")
     assert (printed.code, printed.out) == (0, "removed o p: 1 chunks\n")
@@ -458,11 +550,42 @@ def test_the_manual_has_every_command_and_option(shell: Shell) -> None:
     assert not [line for line in printed.out.splitlines() if line.startswith("'")]
 
 
-def test_completion_can_be_printed(shell: Shell) -> None:
-    for name in ("bash", "zsh", "fish"):
+@pytest.mark.parametrize("around", ["bash", "sh", ""])
+def test_completion_can_be_printed(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, around: str
+) -> None:
+    """For the shell that is named, whatever shell the command runs in."""
+    monkeypatch.setattr(shellingham, "detect_shell", lambda: _detected(around))
+    monkeypatch.delenv(_TAKE_THE_NAME, raising=False)
+    scripts = {
+        "bash": "_anchord_completion() {",
+        "zsh": "#compdef anchord",
+        "fish": "complete --command anchord ",
+    }
+    for name, first_words in scripts.items():
         printed = shell("--show-completion", name)
-        assert printed.code == 0
+        assert (printed.code, printed.err) == (0, "")
+        assert printed.out.startswith(first_words)
         assert "_ANCHORD_COMPLETE" in printed.out
+    shell("--show-completion", "tcsh").is_refused(2, "tcsh")
+
+
+def test_completion_without_a_name_is_for_the_shell_around(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(_TAKE_THE_NAME, raising=False)
+    monkeypatch.setattr(shellingham, "detect_shell", lambda: _detected("zsh"))
+    assert shell("--show-completion").out.startswith("#compdef anchord")
+    for around in ("sh", ""):
+        monkeypatch.setattr(shellingham, "detect_shell", partial(_detected, around))
+        for option in ("--show-completion", "--install-completion"):
+            shell(option).is_refused(2, f"`anchord {option} bash`", around)
+
+
+def _detected(name: str) -> tuple[str, str]:
+    if not name:
+        raise shellingham.ShellDetectionFailure
+    return name, f"/bin/{name}"
 
 
 def test_export_gives_every_row_with_its_lines_and_vector(shell: Shell, tmp_path: Path) -> None:
@@ -480,8 +603,13 @@ def test_export_gives_every_row_with_its_lines_and_vector(shell: Shell, tmp_path
     assert len(table["vector"][0]) == 384
     lines = tmp_path / "all.jsonl"
     assert shell("export", str(lines)).code == 0
-    assert sum(len(json.loads(line)["vector"]) for line in lines.read_text().splitlines()) == 384 * len(rows)
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("all")) == ["all.jsonl", "all.parquet"]
+    assert sum(
+        len(json.loads(line)["vector"]) for line in lines.read_text().splitlines()
+    ) == 384 * len(rows)
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("all")) == [
+        "all.jsonl",
+        "all.parquet",
+    ]
 
 
 def test_export_refuses_a_name_that_says_no_format(shell: Shell) -> None:

@@ -9,7 +9,7 @@ import pytest
 from cli.conftest import Shell
 from conversations.conftest import answer, claude
 
-from anchord.rows import MAX_BYTES
+from anchord.sources.files.folder_files import MAX_FILE_BYTES
 
 TURNS = [
     ("How do anchors keep their ids?", answer("anchor")),
@@ -20,10 +20,15 @@ TURNS = [
 
 @pytest.fixture
 def talking(shell: Shell) -> Shell:
-    shell.configure("[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"', 'name = "talks"')
+    shell.configure(
+        "[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"', 'name = "talks"'
+    )
     shell.write("s1.jsonl", claude(*TURNS))
     shell.write(
-        "s2.jsonl", claude(("What of the kittens in May?", "They grew."), session="s2").replace(b"2026-01-02", b"2026-05-02")
+        "s2.jsonl",
+        claude(("What of the kittens in May?", "They grew."), session="s2").replace(
+            b"2026-01-02", b"2026-05-02"
+        ),
     )
     assert shell("index").code == 0
     return shell
@@ -31,13 +36,19 @@ def talking(shell: Shell) -> Shell:
 
 def test_an_exchange_is_one_group_with_what_is_told_of_it(talking: Shell) -> None:
     groups = talking("search", "kittens", "--json").json["groups"]
-    assert [group[0]["session"] for group in groups[:2]] == ["s1", "s2"] or [g[0]["session"] for g in groups[:2]] == [
+    assert [group[0]["session"] for group in groups[:2]] == ["s1", "s2"] or [
+        g[0]["session"] for g in groups[:2]
+    ] == [
         "s2",
         "s1",
     ]
     (best,) = next(group for group in groups if group[0]["exchange_id"] == "q1-s1")
     assert best["text"] == "And what of the kittens?\n\nThey sleep on the sofa."
-    assert (best["source"], best["project"], best["model"]) == ("claude-code", "/home/me/app", "opus")
+    assert (best["source"], best["project"], best["model"]) == (
+        "claude-code",
+        "/home/me/app",
+        "opus",
+    )
     assert (best["at"], best["until"]) == ("2026-01-02T10:01:00.000Z", "2026-01-02T10:01:30.000Z")
     assert (best["part_index"], best["total_parts"]) == (0, 1)
     assert best["file"] == str(talking.notes / "s1.jsonl")
@@ -61,12 +72,18 @@ def test_an_exchange_is_one_group_with_what_is_told_of_it(talking: Shell) -> Non
 def test_a_search_is_kept_to_a_session_a_time_a_kind_or_a_room(
     talking: Shell, options: tuple[str, ...], sessions: set[str], mode: str
 ) -> None:
-    found = talking("search", "kittens", "--mode", mode, "--json", "-k", "50", *options).json["groups"]
-    assert {hit["session"] for group in found for hit in group if "kittens" in hit["text"]} == sessions
+    found = talking("search", "kittens", "--mode", mode, "--json", "-k", "50", *options).json[
+        "groups"
+    ]
+    assert {
+        hit["session"] for group in found for hit in group if "kittens" in hit["text"]
+    } == sessions
 
 
 def test_a_time_that_is_none_is_refused(talking: Shell) -> None:
-    talking("search", "kittens", "--since", "yesterday").is_refused(2, "`yesterday` is no time", "2026-01-31")
+    talking("search", "kittens", "--since", "yesterday").is_refused(
+        2, "cannot read `yesterday` as a date", "2026-01-31"
+    )
 
 
 def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: Shell) -> None:
@@ -74,7 +91,12 @@ def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: She
     shown = talking("show", first["id"], "--whole", "--json").json
     assert len(shown["chunks"]) == first["total_parts"]
     talk = shown["conversation"]
-    assert (talk["session"], talk["number"], talk["exchanges"], talk["previous"]) == ("s1", 1, 3, None)
+    assert (talk["session"], talk["number"], talk["exchanges"], talk["previous"]) == (
+        "s1",
+        1,
+        3,
+        None,
+    )
     assert talk["next"]["question"] == "And what of the kittens?"
     onward = talking("show", talk["next"]["id"], "--whole")
     assert "They sleep on the sofa." in onward.out
@@ -84,15 +106,22 @@ def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: She
 
 def test_explain_counts_the_exchanges_of_a_file_and_their_chunks(talking: Shell) -> None:
     told = talking("explain", str(talking.notes / "s1.jsonl"), "--json").json
-    rows = [row for line in talking("dump").out.splitlines() if (row := json.loads(line))["session"] == "s1"]
+    rows = [
+        row
+        for line in talking("dump").out.splitlines()
+        if (row := json.loads(line))["session"] == "s1"
+    ]
     assert (told["indexed"], told["exchanges"], told["chunks"]) == (True, 3, len(rows))
-    assert f"{len(rows)} chunks of 3 exchanges" in talking("explain", str(talking.notes / "s1.jsonl")).out
+    assert (
+        f"{len(rows)} chunks of 3 exchanges"
+        in talking("explain", str(talking.notes / "s1.jsonl")).out
+    )
 
 
 def test_explain_knows_no_limit_for_a_file_of_conversations(talking: Shell) -> None:
-    big = claude(("What is long?", "Very long it is. " * 150_000), session="s3")
+    big = claude(("What is long?", "Very long it is. " * (MAX_FILE_BYTES // 17)), session="s3")
     talking.write("s3.jsonl", big)
-    assert len(big) > MAX_BYTES
+    assert len(big) > MAX_FILE_BYTES
     assert talking("index").code == 0
     told = talking("explain", str(talking.notes / "s3.jsonl"), "--json").json
     assert (told["indexed"], told["exchanges"]) == (True, 1)
@@ -105,7 +134,7 @@ def test_status_of_the_roots_and_errors_name_what_cannot_be_read(talking: Shell)
     (failure,) = talking("index", "--json").json["problems"]
     (root,) = talking("roots", "--json").json
     assert (root["kind"], root["files"]) == ("conversations", 2)
-    assert failure["reason"] == "no format of conversations that is known: not indexed"
+    assert failure["reason"] == "not a known conversation format: not indexed"
 
 
 def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) -> None:
@@ -113,7 +142,9 @@ def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) 
         file = talking.notes / "s1.jsonl"
         with file.open("ab") as appending:
             appending.write(claude(("Where do the penguins live?", "In the south."), start=3))
-        (best, *_), *_ = talking("search", "penguins", "--fresh", "--mode", "text", "--json").json["groups"]
+        (best, *_), *_ = talking("search", "penguins", "--fresh", "--mode", "text", "--json").json[
+            "groups"
+        ]
         assert best["text"] == "Where do the penguins live?\n\nIn the south."
         file.unlink()
         assert talking("sync").code == 0
@@ -128,14 +159,29 @@ def test_a_planted_key_is_in_no_file_and_in_no_answer(talking: Shell) -> None:
     keys = ["AKIAIOSFODNN7EXAMPLE", f"ghp_{'a1B2c3D4e5' * 4}", "hunter2hunter2"]
     with talking.daemon():
         with (talking.notes / "s1.jsonl").open("ab") as appending:
-            appending.write(claude((f"Use {keys[0]} and {keys[1]}?", f"With postgres://me:{keys[2]}@db/x."), start=3))
+            appending.write(
+                claude(
+                    (f"Use {keys[0]} and {keys[1]}?", f"With postgres://me:{keys[2]}@db/x."),
+                    start=3,
+                )
+            )
         printed = [
-            talking(*call).out for call in (("sync",), ("search", "use postgres", "--json"), ("dump",), ("status", "--json"))
+            talking(*call).out
+            for call in (
+                ("sync",),
+                ("search", "use postgres", "--json"),
+                ("dump",),
+                ("status", "--json"),
+            )
         ]
         (root,) = talking("status", "--json").json["roots"]
         assert root["conversations"]["redacted"] == {"aws": 1, "github": 1, "password-in-url": 1}
     assert "REDACTED:aws" in printed[1]
-    kept = [file for file in talking.base.rglob("*") if file.is_file() and talking.notes not in file.parents]
+    kept = [
+        file
+        for file in talking.base.rglob("*")
+        if file.is_file() and talking.notes not in file.parents
+    ]
     assert talking.base / "run.log" in kept
     for key in keys:
         assert not any(key in text for text in printed)
@@ -143,12 +189,22 @@ def test_a_planted_key_is_in_no_file_and_in_no_answer(talking: Shell) -> None:
 
 
 def test_forget_takes_a_session_out_of_every_file(talking: Shell) -> None:
-    assert talking("forget", str(talking.notes / "s1.jsonl")).code == 0
-    assert {hit["session"] for group in talking("search", "sofa", "--json").json["groups"] for hit in group} == {"s2"}
-    data = b"".join(file.read_bytes() for file in (talking.home / "data").rglob("*") if file.is_file())
+    assert talking("forget", "--yes", str(talking.notes / "s1.jsonl")).code == 0
+    assert {
+        hit["session"]
+        for group in talking("search", "sofa", "--json").json["groups"]
+        for hit in group
+    } == {"s2"}
+    data = b"".join(
+        file.read_bytes() for file in (talking.home / "data").rglob("*") if file.is_file()
+    )
     assert b"sleep on the sofa" not in data
     assert talking("index").code == 0
-    assert {hit["session"] for group in talking("search", "sofa", "--json").json["groups"] for hit in group} == {"s2"}
+    assert {
+        hit["session"]
+        for group in talking("search", "sofa", "--json").json["groups"]
+        for hit in group
+    } == {"s2"}
 
 
 def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
@@ -156,12 +212,17 @@ def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
     assert (checked["ok"], checked["lines_not_covered"]) == (True, 0)
     chunks = talking("chunk", str(talking.notes / "s1.jsonl"), "--json").json
     assert {chunk["chunk_id"] for chunk in chunks} == {
-        hit["id"] for group in talking("search", "s", "--session", "s1", "-k", "50", "--json").json["groups"] for hit in group
+        hit["id"]
+        for group in talking("search", "s", "--session", "s1", "-k", "50", "--json").json["groups"]
+        for hit in group
     }
 
 
 def test_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
-    for name, session in ((".claude/projects/-home-me-app", "s1"), (".config/claude/projects/x", "s2")):
+    for name, session in (
+        (".claude/projects/-home-me-app", "s1"),
+        (".config/claude/projects/x", "s2"),
+    ):
         folder = shell.base / name
         folder.mkdir(parents=True)
         (folder / f"{session}.jsonl").write_bytes(claude(*TURNS, session=session))
@@ -177,7 +238,11 @@ def test_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
     assert shell("discover", "--add", "--yes").code == 0
     assert all(each["root"] for each in shell("discover", "--json").json)
     assert shell("index").code == 0
-    assert {hit["session"] for group in shell("search", "kittens", "--json").json["groups"] for hit in group} == {"s1", "s2"}
+    assert {
+        hit["session"]
+        for group in shell("search", "kittens", "--json").json["groups"]
+        for hit in group
+    } == {"s1", "s2"}
 
 
 def test_run_takes_a_folder_of_conversations(shell: Shell) -> None:
@@ -190,3 +255,34 @@ def test_run_takes_a_folder_of_conversations(shell: Shell) -> None:
     finally:
         assert shell.process("stop").code == 0
     assert Path(shell.home / "data" / "conversations.sqlite").exists()
+
+
+def damage_contents(shell: Shell) -> None:
+    """Overwrite all pages of the archive but the first ones: it opens, and no exchange can be read."""
+    file = shell.home / "data" / "conversations.sqlite"
+    data = bytearray(file.read_bytes())
+    data[4 * 4096 :] = b"\xff" * (len(data) - 4 * 4096)
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "command", [("search", "kittens"), ("search", "kittens", "--json"), ("explain", "s1.jsonl")]
+)
+def test_a_command_that_meets_a_damaged_archive_says_so_in_one_line(
+    talking: Shell, command: tuple[str, ...]
+) -> None:
+    damage_contents(talking)
+    words = [str(talking.notes / word) if word.endswith("jsonl") else word for word in command]
+    told = talking(*words)
+    assert told.code == 1
+    assert told.err.count("\n") == 1
+    assert "conversations.sqlite is damaged" in told.err
+    assert "anchord restart" in told.err
+
+
+def test_doctor_finds_a_damaged_archive(talking: Shell) -> None:
+    assert "4 exchanges, its pages are sound" in talking("doctor").out
+    damage_contents(talking)
+    told = talking("doctor")
+    assert told.code == 1
+    assert "conversations.sqlite is damaged" in told.out

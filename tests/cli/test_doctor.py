@@ -8,24 +8,31 @@ import sqlite3
 import sys
 import time
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cli.conftest import Shell
+from conversations.conftest import claude
 
-from anchord import doctor as doctoring
-from anchord.adapters import limits
-from anchord.adapters.limits import Inotify, clock_gap_s, folder_bytes, free_bytes
-from anchord.doctor import Finding, Health, examine
-from anchord.places import find_places
+from anchord.config.paths import find_paths
+from anchord.daemon import doctor as doctoring
+from anchord.daemon.doctor import Finding, Health, run_checks
+from anchord.daemon.host import limits
+from anchord.daemon.host.limits import InotifyLimits, measure_clock_skew_s
+from anchord.store import disk_usage
+from anchord.store.backup.last_backup import save_last_backup
+from anchord.store.disk_usage import folder_bytes, free_bytes
 
 
 def findings(shell: Shell) -> dict[str, list[Finding]]:
     found: dict[str, list[Finding]] = {}
     environment = {"ANCHORD_HOME": str(shell.home), "HOME": str(shell.home)}
-    for each in examine(find_places(environment), environment):
+    for each in run_checks(find_paths(environment), environment):
         found.setdefault(each.name, []).append(each)
-        assert (each.health is Health.GOOD) or each.do, each  # Whatever is not good comes with what to do.
+        assert (each.health is Health.GOOD) or each.remedy, (
+            each
+        )  # Whatever is not good comes with what to do.
     return found
 
 
@@ -44,12 +51,26 @@ def indexed(shell: Shell) -> Shell:
 
 def test_in_a_sound_home_nothing_is_bad_and_every_thing_is_looked_at(indexed: Shell) -> None:
     found = findings(indexed)
-    looked_at = {"places", "configuration", "daemon", "service", "roots", "open files", "disk", "index", "model", "clock"}
+    looked_at = {
+        "places",
+        "configuration",
+        "daemon",
+        "service",
+        "roots",
+        "open files",
+        "disk",
+        "index",
+        "model",
+        "clock",
+    }
     assert looked_at <= set(found)
     assert not [each for of_name in found.values() for each in of_name if each.health is Health.BAD]
-    assert the(found, "index").what == "1 rows"
+    assert the(found, "index").observation == "1 rows"
     assert the(found, "daemon") == Finding(
-        "daemon", Health.DOUBTFUL, "not running: what changes is not indexed", "`anchord start` starts it"
+        "daemon",
+        Health.DOUBTFUL,
+        "not running: changes are not indexed",
+        "`anchord start` starts it",
     )
     assert indexed("doctor").code == 0
     listed = indexed("doctor", "--json").json
@@ -58,16 +79,16 @@ def test_in_a_sound_home_nothing_is_bad_and_every_thing_is_looked_at(indexed: Sh
 
 def test_in_an_empty_home_it_says_how_to_begin(shell: Shell) -> None:
     found = findings(shell)
-    assert the(found, "roots").do == "`anchord add FOLDER` adds one"
-    assert "`anchord index` makes it" in the(found, "index").what
+    assert the(found, "roots").remedy == "`anchord add FOLDER` adds one"
+    assert "`anchord index` builds it" in the(found, "index").observation
 
 
 def test_a_configuration_that_is_wrong_is_named_with_its_line(shell: Shell) -> None:
     shell.configure("[wach]", "mode = 1")
     finding = the(findings(shell), "configuration")
     assert finding.health is Health.BAD
-    assert "config.toml:" in finding.what
-    assert finding.do == "did you mean `watch`?"
+    assert "config.toml:" in finding.observation
+    assert finding.remedy == "did you mean `watch`?"
     assert shell("doctor").code == 1
 
 
@@ -77,41 +98,59 @@ def test_a_folder_that_others_can_write_to_is_named(shell: Shell) -> None:
     (shell.home / "data").chmod(0o777)
     finding = the(findings(shell), "configuration")
     assert finding.health is Health.BAD
-    assert finding.do == f"run `chmod 700 {shell.home / 'data'}`"
+    assert finding.remedy == f"run `chmod 700 {shell.home / 'data'}`"
 
 
 def test_a_root_that_is_away_is_named(indexed: Shell) -> None:
     shutil.rmtree(indexed.notes)
     finding = the(findings(indexed), "roots")
     assert finding.health is Health.BAD
-    assert "is away" in finding.what
-    assert "anchord remove" in finding.do
+    assert "is missing" in finding.observation
+    assert "anchord remove" in finding.remedy
 
 
-def test_a_limit_of_watches_that_is_near_comes_with_the_exact_command(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "inotify", lambda: Inotify(watches=8_192, instances=1_024, used=8_000))
+def test_a_limit_of_watches_that_is_near_comes_with_the_exact_command(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        limits,
+        "inotify_limits",
+        lambda: InotifyLimits(max_watches=8_192, max_instances=1_024, watches_used=8_000),
+    )
     finding = the(findings(indexed), "watches")
     assert finding.health is Health.DOUBTFUL
-    assert "8,000 of 8,192 are used" in finding.what
-    assert "`sudo sysctl fs.inotify.max_user_watches=524288`" in finding.do
-    assert "/etc/sysctl.d/" in finding.do
-    monkeypatch.setattr(limits, "inotify", lambda: Inotify(watches=600_000, instances=1_024, used=590_000))
-    assert "max_user_watches=2097152`" in the(findings(indexed), "watches").do
+    assert "8,000 of 8,192 are used" in finding.observation
+    assert "`sudo sysctl fs.inotify.max_user_watches=524288`" in finding.remedy
+    assert "/etc/sysctl.d/" in finding.remedy
+    monkeypatch.setattr(
+        limits,
+        "inotify_limits",
+        lambda: InotifyLimits(max_watches=600_000, max_instances=1_024, watches_used=590_000),
+    )
+    assert "max_user_watches=2097152`" in the(findings(indexed), "watches").remedy
 
 
-def test_too_few_instances_and_open_files_are_named(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "inotify", lambda: Inotify(watches=600_000, instances=8, used=0))
-    monkeypatch.setattr(limits, "open_files", lambda: 256)
+def test_too_few_instances_and_open_files_are_named(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        limits,
+        "inotify_limits",
+        lambda: InotifyLimits(max_watches=600_000, max_instances=8, watches_used=0),
+    )
+    monkeypatch.setattr(limits, "open_file_limit", lambda: 256)
     found = findings(indexed)
     assert [each.health for each in found["watches"]] == [Health.GOOD, Health.DOUBTFUL]
-    assert the(found, "open files").do == "`ulimit -n 4096`"
+    assert the(found, "open files").remedy == "`ulimit -n 4096`"
 
 
-@pytest.mark.parametrize(("free", "health"), [(10**12, Health.GOOD), (5 * 10**8, Health.DOUBTFUL), (10**8, Health.BAD)])
+@pytest.mark.parametrize(
+    ("free", "health"), [(10**12, Health.GOOD), (5 * 10**8, Health.DOUBTFUL), (10**8, Health.BAD)]
+)
 def test_a_full_disk_is_told_before_it_is_full(
     indexed: Shell, monkeypatch: pytest.MonkeyPatch, free: int, health: Health
 ) -> None:
-    monkeypatch.setattr(limits, "free_bytes", lambda _: free)
+    monkeypatch.setattr(disk_usage, "free_bytes", lambda _: free)
     assert the(findings(indexed), "disk").health is health
 
 
@@ -121,7 +160,7 @@ def test_a_damaged_catalogue_is_found(indexed: Shell) -> None:
     whole[5_000:9_000] = b"\xff" * 4_000
     file.write_bytes(whole)
     finding = next(each for each in findings(indexed)["index"] if each.health is Health.BAD)
-    assert finding.do
+    assert finding.remedy
 
 
 def test_rows_that_are_not_there_are_told(indexed: Shell) -> None:
@@ -131,15 +170,15 @@ def test_rows_that_are_not_there_are_told(indexed: Shell) -> None:
         )
         db.commit()
     finding = the(findings(indexed), "index")
-    assert (finding.health, finding.what) == (Health.DOUBTFUL, "1 rows, 2 are wanted")
-    assert "verify --repair" in finding.do
+    assert (finding.health, finding.observation) == (Health.DOUBTFUL, "1 rows, but 2 are expected")
+    assert "verify --repair" in finding.remedy
 
 
 def test_a_state_of_a_newer_version_is_told(indexed: Shell) -> None:
     with closing(sqlite3.connect(indexed.home / "data" / "state.sqlite")) as db:
         db.execute("PRAGMA user_version=999")
     found = [each for of_name in findings(indexed).values() for each in of_name]
-    assert any(each.health is Health.BAD and each.do == "update anchord" for each in found)
+    assert any(each.health is Health.BAD and each.remedy == "update anchord" for each in found)
 
 
 def test_a_model_that_is_not_there_is_told_with_what_to_do(indexed: Shell) -> None:
@@ -155,37 +194,48 @@ def test_a_server_that_does_not_answer_is_told(indexed: Shell) -> None:
     assert the(findings(indexed), "model").health is Health.BAD
 
 
-@pytest.mark.parametrize(("gap", "health"), [(0.5, Health.GOOD), (90.0, Health.DOUBTFUL), (-90.0, Health.DOUBTFUL)])
-def test_a_disk_with_another_clock_is_told(indexed: Shell, monkeypatch: pytest.MonkeyPatch, gap: float, health: Health) -> None:
-    monkeypatch.setattr(limits, "clock_gap_s", lambda _: gap)
+@pytest.mark.parametrize(
+    ("gap", "health"), [(0.5, Health.GOOD), (90.0, Health.DOUBTFUL), (-90.0, Health.DOUBTFUL)]
+)
+def test_a_disk_with_another_clock_is_told(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch, gap: float, health: Health
+) -> None:
+    monkeypatch.setattr(limits, "measure_clock_skew_s", lambda _: gap)
     assert the(findings(indexed), "clock").health is health
 
 
-def test_a_clock_that_stands_in_the_past_is_told(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_that_stands_in_the_past_is_told(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(time, "time", lambda: 0.0)
     finding = the(findings(indexed), "clock")
     assert finding.health is Health.BAD
-    assert "1970-01-01" in finding.what
+    assert "1970-01-01" in finding.observation
 
 
 def test_a_daemon_is_asked_how_it_is(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with indexed.daemon():
         assert the(findings(indexed), "daemon").health is Health.GOOD
         monkeypatch.setattr(doctoring, "__version__", "99.0")
-        assert the(findings(indexed), "daemon").do == "`anchord restart` takes over the new one"
+        assert (
+            the(findings(indexed), "daemon").remedy
+            == "`anchord restart` starts the installed version"
+        )
         monkeypatch.undo()
         indexed.write("bad.md", b"caf\xe9\n")
         indexed("sync")
-        assert the(findings(indexed), "files").do == "`anchord errors` lists them"
+        assert the(findings(indexed), "files").remedy == "`anchord errors` lists them"
 
 
-def test_a_check_that_fails_itself_is_a_finding(indexed: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_fails_itself_is_a_finding(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(_: Path) -> int:
         raise PermissionError(13, "Permission denied", "/somewhere")
 
-    monkeypatch.setattr(limits, "free_bytes", fails)
+    monkeypatch.setattr(disk_usage, "free_bytes", fails)
     finding = the(findings(indexed), "disk")
-    assert (finding.health, finding.what) == (Health.BAD, "/somewhere: permission denied")
+    assert (finding.health, finding.observation) == (Health.BAD, "/somewhere: permission denied")
 
 
 # What the system tells
@@ -203,12 +253,35 @@ def test_files_that_are_shared_count_once(tmp_path: Path) -> None:
 
 
 def test_the_disk_here_keeps_this_machines_time(tmp_path: Path) -> None:
-    assert abs(clock_gap_s(tmp_path)) < 2
+    assert abs(measure_clock_skew_s(tmp_path)) < 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="not Linux: there is no inotify")
 def test_the_watches_of_this_user_are_counted() -> None:
-    allowed = limits.inotify()
+    allowed = limits.inotify_limits()
     assert allowed
-    assert allowed.watches > 0
-    assert allowed.used >= 0
+    assert allowed.max_watches > 0
+    assert allowed.watches_used >= 0
+
+
+def test_conversations_that_exist_only_here_want_a_backup_a_week_old_at_most(
+    shell: Shell,
+) -> None:
+    talks = shell.base / "talks"
+    talks.mkdir()
+    (talks / "s1.jsonl").write_bytes(claude(("How?", "So.")))
+    shell.configure("[[root]]", f'path = "{talks}"', 'kind = "conversations"')
+    assert shell("index").code == 0
+    assert "backup" not in findings(shell)  # The transcript is still there: nothing can be lost.
+    (talks / "s1.jsonl").unlink()
+    assert shell("index").code == 0
+    finding = the(findings(shell), "backup")
+    assert (finding.health, "1 exchanges" in finding.observation) == (Health.DOUBTFUL, True)
+    target = shell.base / "backups"
+    assert shell("backup", str(target)).code == 0
+    finding = the(findings(shell), "backup")
+    assert (finding.health, str(target) in finding.observation) == (Health.GOOD, True)
+    week_ago = datetime.now(UTC) - timedelta(days=8)
+    save_last_backup(shell.home / "data", target, week_ago)
+    finding = the(findings(shell), "backup")
+    assert (finding.health, "8 days" in finding.observation) == (Health.DOUBTFUL, True)

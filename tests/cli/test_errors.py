@@ -6,9 +6,15 @@ import os
 import pty
 import subprocess
 import sys
+from typing import cast
 
 import pytest
 from cli.conftest import CATS, PATIENCE_S, Printed, Shell
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from anchord.cli import app
+from anchord.cli.help_groups import HELP_GROUPS
 
 _COMMANDS = [
     "run", "start", "stop", "restart", "add", "remove", "roots", "index", "status", "sync", "search", "show", "chunk", "diff",
@@ -19,7 +25,17 @@ _OPTIONS = {
     "add": ["--kind", "--name"],
     "status": ["--json", "--watch"],
     "sync": ["--timeout"],
-    "search": ["-k", "--mode", "--root", "--path", "--kind", "--section", "--show-chunks", "--fresh", "--json"],
+    "search": [
+        "-k",
+        "--mode",
+        "--root",
+        "--path",
+        "--kind",
+        "--section",
+        "--show-chunks",
+        "--fresh",
+        "--json",
+    ],
     "show": ["--whole", "--context"],
     "chunk": ["--strategy", "--path", "--json", "--check"],
     "diff": ["--against"],
@@ -53,12 +69,19 @@ def test_every_command_has_help(bare: Shell) -> None:
 
 def test_the_commands_have_the_options_of_the_interface(bare: Shell) -> None:
     helps = {command: bare(command, "--help").out.replace(",", " ").split() for command in _OPTIONS}
-    missing = [f"{name} {option}" for name, options in _OPTIONS.items() for option in options if option not in helps[name]]
+    missing = [
+        f"{name} {option}"
+        for name, options in _OPTIONS.items()
+        for option in options
+        if option not in helps[name]
+    ]
     assert missing == []
 
 
 def test_the_commands_that_print_a_result_have_json(bare: Shell) -> None:
-    assert [command for command in _PRINTING if "--json" not in bare(*command.split(), "--help").out] == []
+    assert [
+        command for command in _PRINTING if "--json" not in bare(*command.split(), "--help").out
+    ] == []
 
 
 def test_the_version_is_printed(bare: Shell) -> None:
@@ -67,11 +90,13 @@ def test_the_version_is_printed(bare: Shell) -> None:
     assert printed.out.startswith("anchord ")
 
 
-@pytest.mark.parametrize("arguments", [(), ("config",)])
-def test_no_command_gives_a_help_that_can_be_read(bare: Shell, arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("arguments", "heading"), [((), "Search:"), (("config",), "Commands:")])
+def test_no_command_gives_a_help_that_can_be_read(
+    bare: Shell, arguments: tuple[str, ...], heading: str
+) -> None:
     printed = bare(*arguments)
     assert printed.code in {0, 2}
-    assert "Commands:" in [line.strip() for line in (printed.out + printed.err).splitlines()]
+    assert heading in [line.strip() for line in (printed.out + printed.err).splitlines()]
 
 
 _WRONG: list[tuple[tuple[str, ...], str]] = [
@@ -119,7 +144,9 @@ def test_a_wrong_call_is_one_line_and_2(bare: Shell) -> None:
         ("\x1b[31m",),
     ],
 )
-def test_an_argument_named_in_a_complaint_cannot_steer_the_terminal(bare: Shell, arguments: tuple[str, ...]) -> None:
+def test_an_argument_named_in_a_complaint_cannot_steer_the_terminal(
+    bare: Shell, arguments: tuple[str, ...]
+) -> None:
     printed = bare(*arguments)
     printed.is_refused(2)
     assert "\x1b" not in printed.err
@@ -134,7 +161,9 @@ def test_an_unknown_key_is_named_with_the_nearest_one_by_every_command(shell: Sh
         "config check", "config show", "roots", "index", "dump", "verify", "search x", "show x", "explain x", "run", "start",
         "add notes", "remove notes", "chunk notes/cats.md", "diff notes/cats.md --against notes/cats.md",
     ):  # fmt: skip
-        shell(*command.split()).is_refused(2, "unknown key `embedding.providr`", "did you mean `provider`?")
+        shell(*command.split()).is_refused(
+            2, "unknown key `embedding.providr`", "did you mean `provider`?"
+        )
 
 
 _WRONG_CONFIGURATIONS = [
@@ -199,14 +228,21 @@ def test_a_home_that_cannot_be_is_named(shell: Shell) -> None:
 
 
 def test_a_home_whose_name_is_no_utf8_is_used_or_refused(shell: Shell) -> None:
-    for command in (("config", "path"), ("config", "show"), ("config", "show", "--json"), ("roots",)):
+    for command in (
+        ("config", "path"),
+        ("config", "show"),
+        ("config", "show", "--json"),
+        ("roots",),
+    ):
         shell(*command, ANCHORD_HOME=str(shell.base / "bad\udcff")).is_calm(0, 2)
 
 
-def test_a_home_that_others_may_write_to_is_refused_with_the_command_that_mends_it(shell: Shell) -> None:
+def test_a_home_that_others_may_write_to_is_refused_with_the_command_that_mends_it(
+    shell: Shell,
+) -> None:
     shell("config", "path")
     (shell.home / "data").chmod(0o777)
-    shell("status").is_refused(2, "lets others write", "chmod 700")
+    shell("status").is_refused(2, "is writable by other users", "chmod 700")
 
 
 @pytest.mark.parametrize("file", ["log/anchord.log", "data/anchord.lock"])
@@ -223,9 +259,19 @@ def test_a_folder_where_a_file_of_ours_belongs_is_one_line(shell: Shell, file: s
 
 
 @pytest.mark.parametrize(
-    "arguments", [("search", "kitten"), ("status",), ("explain", "x.md"), ("index", "."), ("chunk", "x"), ("add", ".")]
+    "arguments",
+    [
+        ("search", "kitten"),
+        ("status",),
+        ("explain", "x.md"),
+        ("index", "."),
+        ("chunk", "x"),
+        ("add", "."),
+    ],
 )
-def test_standing_in_a_folder_that_is_gone_ends_in_no_traceback(bare: Shell, arguments: tuple[str, ...]) -> None:
+def test_standing_in_a_folder_that_is_gone_ends_in_no_traceback(
+    bare: Shell, arguments: tuple[str, ...]
+) -> None:
     here = bare.base / "away"
     here.mkdir()
     printed = bare(*arguments, cwd=here, gone=True)
@@ -250,7 +296,12 @@ def test_a_reader_that_goes_away_is_no_news(bare: Shell, script: str) -> None:
 
 @pytest.mark.parametrize(
     "script",
-    ["$anchord chunk - <&-", "$anchord config path >&-", "$anchord config show --json >&-", "$anchord frobnicate 2>&-"],
+    [
+        "$anchord chunk - <&-",
+        "$anchord config path >&-",
+        "$anchord config show --json >&-",
+        "$anchord frobnicate 2>&-",
+    ],
 )
 def test_a_closed_stream_is_no_traceback(bare: Shell, script: str) -> None:
     bare.script(script).has_no_traceback()
@@ -258,7 +309,9 @@ def test_a_closed_stream_is_no_traceback(bare: Shell, script: str) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
 @pytest.mark.parametrize("command", ["config show", "config show --json"])
-def test_a_full_disk_behind_standard_output_is_a_failure_in_one_line(bare: Shell, command: str) -> None:
+def test_a_full_disk_behind_standard_output_is_a_failure_in_one_line(
+    bare: Shell, command: str
+) -> None:
     printed = bare.script(f"$anchord {command} > /dev/full")
     printed.has_no_traceback()
     assert printed.code != 0
@@ -310,3 +363,22 @@ def test_shell_completion_completes_commands(bare: Shell) -> None:
 def test_the_entry_point_and_the_module_are_the_same(bare: Shell) -> None:
     printed: Printed = bare.process("config", "path")
     assert (printed.code, printed.out, printed.err) == (0, f"{bare.config}\n", "")
+
+
+def test_the_overview_names_every_command_in_80_columns(bare: Shell) -> None:
+    command = cast("TyperGroup", get_command(app))
+    assert set(command.commands) == {name for group in HELP_GROUPS.values() for name in group}
+    lines = bare("--help").out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert not [line for line in lines[1:] if line.endswith("...")]
+    assert [line for line in lines if line.removesuffix(":") in HELP_GROUPS] == [
+        f"{title}:" for title in HELP_GROUPS
+    ]
+    assert next(iter(HELP_GROUPS)) == "Search"
+
+
+@pytest.mark.parametrize("group", ["config", "service"])
+def test_the_help_of_a_group_is_not_cut(bare: Shell, group: str) -> None:
+    lines = bare(group, "--help").out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert not [line for line in lines[1:] if line.endswith("...")]

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchord import api, chunk_text
-from anchord.adapters.lock import WriterLock
-from anchord.model import Chunk
+from anchord.core.types import Chunk
+from anchord.store.writer_lock import WriterLock
 
 _CHUNK = {
     "chunk_id", "content", "embed_text", "header_path", "start_line", "end_line", "anchor_line", "content_hash", "token_count",
@@ -59,7 +59,14 @@ def test_what_needs_a_daemon_says_that_none_runs(bare: Shell) -> None:
 def test_status_as_json_is_one_value_even_without_a_daemon(bare: Shell) -> None:
     printed = bare("status", "--json")
     assert printed.code == 3
-    assert printed.json["state"] not in {"idle", "indexing", "scanning", "starting", "paused", "degraded"}
+    assert printed.json["state"] not in {
+        "idle",
+        "indexing",
+        "scanning",
+        "starting",
+        "paused",
+        "degraded",
+    }
     assert printed.err.count("\n") == 1
 
 
@@ -73,7 +80,10 @@ def test_a_socket_that_nobody_listens_on_counts_as_no_daemon(indexed: Shell) -> 
         dead.bind(str(left))
     indexed("status").is_refused(3, "`anchord start`")
     indexed("sync").is_refused(3, "`anchord start`")
-    assert [group[0]["path"] for group in indexed("search", "dog", "--mode", "text", "--json").json["groups"]] == ["dogs.md"]
+    assert [
+        group[0]["path"]
+        for group in indexed("search", "dog", "--mode", "text", "--json").json["groups"]
+    ] == ["dogs.md"]
     assert indexed("index").code == 0
     assert indexed("stop").code in {0, 3}
     left.unlink()
@@ -82,8 +92,13 @@ def test_a_socket_that_nobody_listens_on_counts_as_no_daemon(indexed: Shell) -> 
     assert indexed("roots").code == 0
 
 
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"{}\n", b"[]\n", b"\xff\n", b'{"error":1}\n'])
-def test_a_listener_that_does_not_speak_the_protocol_is_one_line(shell: Shell, answer: bytes) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"{}\n", b"[]\n", b"\xff\n", b'{"error":1}\n'],
+)
+def test_a_listener_that_does_not_speak_the_protocol_is_one_line(
+    shell: Shell, answer: bytes
+) -> None:
     shell("config", "path")
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(shell.home / "run" / "anchord.sock"))
@@ -105,7 +120,13 @@ def test_a_listener_that_does_not_speak_the_protocol_is_one_line(shell: Shell, a
 
 
 def test_questions_to_an_index_that_is_not_there_say_how_to_make_one(shell: Shell) -> None:
-    for arguments in (("dump",), ("search", "x"), ("show", "ab"), ("explain", "notes/cats.md"), ("verify",)):
+    for arguments in (
+        ("dump",),
+        ("search", "x"),
+        ("show", "ab"),
+        ("explain", "notes/cats.md"),
+        ("verify",),
+    ):
         shell(*arguments).is_refused(1, "there is no index yet", "`anchord index FOLDER`")
 
 
@@ -114,11 +135,13 @@ def test_repairing_an_index_that_is_not_there_is_no_success(shell: Shell) -> Non
 
 
 def test_index_without_any_root_is_a_wrong_call(bare: Shell) -> None:
-    bare("index").is_refused(2, "no roots", "`anchord index FOLDER`")
+    bare("index").is_refused(2, "no folders to index", "`anchord index FOLDER`")
 
 
 @pytest.mark.parametrize("spoil", [b"garbage" * 1000, b""])
-def test_a_spoiled_catalogue_is_one_line_and_the_advice_differs_from_what_failed(indexed: Shell, spoil: bytes) -> None:
+def test_a_spoiled_catalogue_is_one_line_and_the_advice_differs_from_what_failed(
+    indexed: Shell, spoil: bytes
+) -> None:
     for file in (indexed.home / "data").glob("state.sqlite*"):
         file.unlink()
     (indexed.home / "data" / "state.sqlite").write_bytes(spoil)
@@ -146,7 +169,13 @@ def test_index_tells_what_it_did_and_a_second_run_does_nothing(shell: Shell) -> 
     shell.write("cats.md", CATS)
     shell.write("dogs.md", _DOGS)
     first = shell("index", str(shell.notes), "--json").json
-    assert (first["files"], first["chunks"], first["embedded"], first["problems"], first["away"]) == (2, 2, 2, [], [])
+    assert (
+        first["files"],
+        first["chunks"],
+        first["embedded"],
+        first["problems"],
+        first["away"],
+    ) == (2, 2, 2, [], [])
     assert shell("index", "notes", "--json").json["embedded"] == 0
     assert shell("index", "~/notes/", "--json").json["embedded"] == 0
     assert shell("index", ".", "--json", cwd=shell.notes).json["embedded"] == 0
@@ -155,7 +184,9 @@ def test_index_tells_what_it_did_and_a_second_run_does_nothing(shell: Shell) -> 
     assert printed.err == ""
 
 
-@pytest.mark.parametrize("name", ["with space", "ünï☃", "new\nline", "-dash", "[red]quo'te\"", "bad\udcff"])
+@pytest.mark.parametrize(
+    "name", ["with space", "ünï☃", "new\nline", "-dash", "[red]quo'te\"", "bad\udcff"]
+)
 def test_a_folder_of_any_name_is_indexed_searched_and_listed(shell: Shell, name: str) -> None:
     folder = shell.base / name
     folder.mkdir()
@@ -165,20 +196,34 @@ def test_a_folder_of_any_name_is_indexed_searched_and_listed(shell: Shell, name:
     assert root["chunks"] == 1
     (hit,) = shell("search", "kitten", "--mode", "text", "--json").json["groups"][0]
     assert hit["root"] == root["name"]
-    for command in (("roots",), ("search", "kitten"), ("verify",), ("dump",), ("explain", f"./{name}/{name}.md")):
+    for command in (
+        ("roots",),
+        ("search", "kitten"),
+        ("verify",),
+        ("dump",),
+        ("explain", f"./{name}/{name}.md"),
+    ):
         shell(*command).is_calm(0)
 
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("nowhere", "does not exist"), ("notes/cats.md", "is no folder"), ("", "empty"), ("/", "too wide"), ("~", "too wide")],
+    [
+        ("nowhere", "does not exist"),
+        ("notes/cats.md", "is not a folder"),
+        ("", "empty"),
+        ("/", "too wide"),
+        ("~", "too wide"),
+    ],
 )
 def test_what_cannot_be_a_root_is_refused(bare: Shell, path: str, said: str) -> None:
     for command in ("index", "run", "start", "add"):
         bare(command, path).is_refused(2, said)
 
 
-def test_a_file_that_cannot_be_indexed_is_named_on_standard_error_and_the_rest_goes_on(shell: Shell) -> None:
+def test_a_file_that_cannot_be_indexed_is_named_on_standard_error_and_the_rest_goes_on(
+    shell: Shell,
+) -> None:
     shell.write("noise.md", bytes(range(256)) * 16)
     shell.write("cats.md", CATS)
     printed = shell("index", "notes")
@@ -191,7 +236,13 @@ def test_a_file_that_cannot_be_indexed_is_named_on_standard_error_and_the_rest_g
 def test_an_index_that_another_process_writes_is_refused_in_one_line(indexed: Shell) -> None:
     lock = WriterLock(indexed.home / "data" / "anchord.lock")
     try:
-        for command in (("index",), ("run",), ("start",), ("verify", "--repair"), ("remove", "notes")):
+        for command in (
+            ("index",),
+            ("run",),
+            ("start",),
+            ("verify", "--repair"),
+            ("remove", "notes"),
+        ):
             indexed(*command).is_refused(1, f"process {os.getpid()}")
         indexed("sync").is_refused(3, f"process {os.getpid()}")
         indexed("status").is_refused(3, f"process {os.getpid()}")
@@ -206,7 +257,10 @@ def test_verify_lists_what_differs_and_repair_mends_it(indexed: Shell) -> None:
     told = indexed("verify", "--json")
     assert told.code == 1
     assert told.json["ok"] is False
-    assert {(d["kind"], d["path"]) for d in told.json["differences"]} == {("extra", "cats.md"), ("missing", "new.md")}
+    assert {(d["kind"], d["path"]) for d in told.json["differences"]} == {
+        ("extra", "cats.md"),
+        ("missing", "new.md"),
+    }
     assert told.json["differences_total"] == 2
     printed = indexed("verify")
     assert printed.code == 1
@@ -226,15 +280,17 @@ def test_a_root_that_is_away_is_said_to_be_left_alone(indexed: Shell) -> None:
     indexed.notes.rename(indexed.base / "gone")
     printed = indexed("index")
     assert printed.code == 0
-    assert printed.err == "left alone: notes: the folder is gone\n"
-    assert indexed("index", "--json").json["away"] == ["notes: the folder is gone"]
+    assert printed.err == "skipped: notes: the folder does not exist\n"
+    assert indexed("index", "--json").json["away"] == ["notes: the folder does not exist"]
     assert indexed("search", "kitten", "--mode", "text").out != ""
 
 
 def test_ctrl_c_ends_an_index_with_130_and_one_line_and_the_next_run_goes_on(shell: Shell) -> None:
     for n in range(400):
         shell.write(f"{n}.md", f"# Note {n}\n\nMatter {n * 31}.\n")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell has it ignored in what it runs behind.
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # A shell has it ignored in what it runs behind.
     process = subprocess.Popen(
         [sys.executable, "-m", "anchord", "index", "notes"],
         env=shell.environment, cwd=shell.base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -247,7 +303,7 @@ def test_ctrl_c_ends_an_index_with_130_and_one_line_and_the_next_run_goes_on(she
     assert b"Traceback" not in err
     assert shell("index", "notes", "--json").json["chunks"] == 400
     assert shell("verify").code == 0
-    assert err.startswith(b"anchord: stopped; ")
+    assert err.startswith(b"anchord: interrupted; ")
     assert err.count(b"\n") == 1
 
 
@@ -255,14 +311,19 @@ def test_roots_are_added_listed_and_removed(shell: Shell) -> None:
     shell.write("cats.md", CATS)
     assert shell("roots", "--json").json == []
     none = shell("roots")
-    assert (none.out, none.err) == ("", "no roots yet: `anchord add FOLDER` adds one\n")
+    assert (none.out, none.err) == ("", "no folders yet: `anchord add FOLDER` adds one\n")
     added = shell("add", "notes")
     assert added.out.startswith(f"added notes ({shell.notes})")
     (root,) = shell("roots", "--json").json
-    assert (root["name"], root["path"], root["from"], root["chunks"]) == ("notes", str(shell.notes), "configuration", 0)
-    shell("add", "~/notes").is_refused(2, "in the root `notes` already")
+    assert (root["name"], root["path"], root["from"], root["chunks"]) == (
+        "notes",
+        str(shell.notes),
+        "configuration",
+        0,
+    )
+    shell("add", "~/notes").is_refused(2, "already in the root `notes`")
     (shell.notes / "deep").mkdir()
-    shell("add", str(shell.notes / "deep")).is_refused(2, "in the root `notes` already")
+    shell("add", str(shell.notes / "deep")).is_refused(2, "already in the root `notes`")
     assert shell("index").code == 0
     assert shell("remove", "notes").out == "removed notes: 1 chunks\n"
     assert "notes" not in {root["name"] for root in shell("roots", "--json").json}
@@ -295,7 +356,7 @@ def test_where_anchord_writes_itself_is_never_indexed(shell: Shell) -> None:
 def test_two_roots_cannot_share_a_name(shell: Shell) -> None:
     (shell.base / "other").mkdir()
     assert shell("add", "notes", "--name", "same").code == 0
-    shell("add", "other", "--name", "same").is_refused(2, "there is a root `same` already")
+    shell("add", "other", "--name", "same").is_refused(2, "there is already a root `same`")
 
 
 def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> None:
@@ -303,7 +364,10 @@ def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> 
     told = shell("config", "show", "--json").json
     keys = {entry["key"]: entry for entry in told["keys"]}
     assert told["file"] == str(shell.config)
-    assert (keys["watch.settle_ms"]["value"], keys["watch.settle_ms"]["origin"]) == (300, str(shell.config))
+    assert (keys["watch.settle_ms"]["value"], keys["watch.settle_ms"]["origin"]) == (
+        300,
+        str(shell.config),
+    )
     assert (keys["watch.mode"]["value"], keys["watch.mode"]["origin"]) == ("auto", "default")
     assert {
         "chunking.strategy",
@@ -319,15 +383,19 @@ def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> 
     assert "watch.mode = 'auto'  # default\n" in printed.out
 
 
-def test_a_key_written_with_its_default_value_comes_from_the_file_all_the_same(shell: Shell) -> None:
+def test_a_key_written_with_its_default_value_comes_from_the_file_all_the_same(
+    shell: Shell,
+) -> None:
     shell.configure('watch.mode = "auto"')
-    keys = {entry["key"]: entry["origin"] for entry in shell("config", "show", "--json").json["keys"]}
+    keys = {
+        entry["key"]: entry["origin"] for entry in shell("config", "show", "--json").json["keys"]
+    }
     assert keys["watch.mode"] == str(shell.config)
 
 
 def test_config_path_and_check_say_where_it_is_and_that_it_is_right(shell: Shell) -> None:
     assert shell("config", "path").out == f"{shell.config}\n"
-    assert shell("config", "check").out == f"{shell.config} is right\n"
+    assert shell("config", "check").out == f"{shell.config} is valid\n"
     shell.configure("chunking.overlap_tokens = 9")
     assert shell("config", "check").err == "chunking.overlap_tokens has no effect\n"
     shell.config.unlink()
@@ -346,7 +414,10 @@ def test_chunk_gives_what_the_python_function_gives(bare: Shell) -> None:
 
 def test_chunk_has_the_ids_of_the_index(indexed: Shell) -> None:
     rows = [json.loads(line)["id"] for line in indexed("dump").out.splitlines()]
-    told = [indexed("chunk", f"notes/{name}.md", "--json").json[0]["chunk_id"] for name in ("cats", "dogs")]
+    told = [
+        indexed("chunk", f"notes/{name}.md", "--json").json[0]["chunk_id"]
+        for name in ("cats", "dogs")
+    ]
     assert told == rows
     assert indexed("chunk", "dogs.md", "--json", cwd=indexed.notes).json[0]["chunk_id"] == rows[1]
 
@@ -368,7 +439,13 @@ def test_chunk_of_nothing_is_an_empty_list(bare: Shell, text: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("file", "said"),
-    [("nowhere.md", "no file"), ("notes", "no file"), ("", "no file"), ("/dev/null", ""), ("bad\udcff", "no file")],
+    [
+        ("nowhere.md", "not a file"),
+        ("notes", "not a file"),
+        ("", "not a file"),
+        ("/dev/null", ""),
+        ("bad\udcff", "not a file"),
+    ],
 )
 def test_chunk_and_diff_of_what_is_no_file_are_refused(bare: Shell, file: str, said: str) -> None:
     bare("chunk", file).is_refused(2, said)
@@ -393,7 +470,9 @@ def test_chunk_check_prints_figures_and_as_json_one_value(bare: Shell) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_chunk_check_finds_a_file_whole_in_every_encoding_that_is_indexed(bare: Shell, encoding: str) -> None:
+def test_chunk_check_finds_a_file_whole_in_every_encoding_that_is_indexed(
+    bare: Shell, encoding: str
+) -> None:
     mark = "\ufeff" if encoding.endswith("e") else ""
     data = f"{mark}\n# Cats\n\nThe kitten.\n\nMore lines.\n".encode(encoding)
     assert len(bare("chunk", "-", "--json", stdin=data).json) == 1
@@ -425,7 +504,9 @@ def _git(folder: Path, *arguments: str) -> None:
 @pytest.fixture
 def repository(shell: Shell) -> Shell:
     """Give a shell whose folder is a git repository with one commit."""
-    sections = "\n".join(f"## Part {n}\n\n" + f"Words of part {n}, some of them. " * 20 + "\n" for n in range(8))
+    sections = "\n".join(
+        f"## Part {n}\n\n" + f"Words of part {n}, some of them. " * 20 + "\n" for n in range(8)
+    )
     shell.write("cats.md", f"# Cats\n\n{sections}")
     _git(shell.notes, "init")
     _git(shell.notes, "add", ".")
@@ -439,7 +520,10 @@ def test_diff_counts_what_an_edit_costs_as_the_index_then_finds_it(repository: S
     same = repository("diff", "notes/cats.md", "--json").json
     assert (same["moved"], same["new"], same["vanished"], same["embedded"]) == (0, 0, 0, 0)
     before = {json.loads(line)["id"] for line in repository("dump").out.splitlines()}
-    file.write_text("A line above everything.\n\n" + file.read_text().replace("Words of part 5", "Other words of part 5"))
+    file.write_text(
+        "A line above everything.\n\n"
+        + file.read_text().replace("Words of part 5", "Other words of part 5")
+    )
     told = repository("diff", "notes/cats.md", "--json").json
     assert told["new"] >= 1
     assert told["moved"] >= 1
@@ -451,7 +535,9 @@ def test_diff_counts_what_an_edit_costs_as_the_index_then_finds_it(repository: S
     assert told["embedded"] == indexed["embedded"]
     after = {json.loads(line)["id"] for line in repository("dump").out.splitlines()}
     assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "new"} == after - before
-    assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "vanished"} == before - after
+    assert {
+        row["chunk_id"] for row in told["chunks"] if row["change"] == "vanished"
+    } == before - after
     printed = repository("diff", "cats.md", cwd=repository.notes)
     assert printed.out.endswith(
         f"{told['embedded']} text{'s' * (told['embedded'] != 1)} would be embedded ({told['tokens']} tokens)\n"
@@ -496,7 +582,10 @@ def test_a_revision_is_never_an_option_of_git(repository: Shell, revision: str) 
 
 def test_diff_for_people_has_both_sides_in_columns_and_the_cost_below(repository: Shell) -> None:
     file = repository.notes / "cats.md"
-    file.write_text("A line above everything.\n\n" + file.read_text().replace("Words of part 5", "Other words of part 5"))
+    file.write_text(
+        "A line above everything.\n\n"
+        + file.read_text().replace("Words of part 5", "Other words of part 5")
+    )
     printed = repository("diff", "notes/cats.md", COLUMNS="100")
     head, *rows, cost = printed.out.splitlines()
     assert head.split() == ["before", "now"]
@@ -529,7 +618,9 @@ def test_chunk_cuts_by_the_strategy_given_or_configured(shell: Shell, strategy: 
 
 
 def test_chunk_refuses_a_strategy_that_there_is_not(shell: Shell) -> None:
-    shell("chunk", "-", "--strategy", "sentence", stdin=b"x").is_refused(2, "`sentence`", "`sentences`")
+    shell("chunk", "-", "--strategy", "sentence", stdin=b"x").is_refused(
+        2, "`sentence`", "`sentences`"
+    )
 
 
 def test_a_root_has_its_own_strategy_in_the_index_and_in_chunk(shell: Shell) -> None:
@@ -555,8 +646,12 @@ def test_002_20_a_changed_strategy_cuts_the_files_anew_by_itself(shell: Shell) -
 
 
 @pytest.mark.parametrize("revision", ["v1.*", "HEAD?", "[a-z]", "--output=evil", "-h", "HEAD~99"])
-def test_diff_takes_no_pattern_and_no_option_for_a_revision(repository: Shell, revision: str) -> None:
-    repository("diff", "cats.md", "--against", revision, cwd=repository.notes).is_refused(2, revision, "--against FILE2")
+def test_diff_takes_no_pattern_and_no_option_for_a_revision(
+    repository: Shell, revision: str
+) -> None:
+    repository("diff", "cats.md", "--against", revision, cwd=repository.notes).is_refused(
+        2, revision, "--against FILE2"
+    )
     assert [file.name for file in repository.notes.iterdir() if "evil" in file.name] == []
 
 
@@ -569,14 +664,24 @@ def test_a_terminal_that_is_not_utf_8_shows_what_it_can_and_json_stays_utf_8(bar
     printed = bare.process("chunk", "notes/u.md", PYTHONIOENCODING="ascii")
     assert (printed.code, printed.err) == (0, "")
     assert "1f600" in printed.out
-    assert bare.process("chunk", "notes/u.md", "--json", PYTHONIOENCODING="ascii").json[0]["content"] == "# \N{GRINNING FACE}"
+    assert (
+        bare.process("chunk", "notes/u.md", "--json", PYTHONIOENCODING="ascii").json[0]["content"]
+        == "# \N{GRINNING FACE}"
+    )
 
 
 def test_config_show_tells_what_was_written_for_kinds_aliases_and_roots(shell: Shell) -> None:
-    shell.configure("kind.code.strategy = 'window'", "chunking.chunk_size = 300", "chunking.strategy = 'recursive'")
+    shell.configure(
+        "kind.code.strategy = 'window'",
+        "chunking.chunk_size = 300",
+        "chunking.strategy = 'recursive'",
+    )
     with shell.config.open("a") as file:
         file.write(f"[[root]]\npath = '{shell.notes}'\nname = 'n'\nstrategy = 'headers'\n")
-    told = {row["key"]: (row["value"], row["origin"]) for row in shell("config", "show", "--json").json["keys"]}
+    told = {
+        row["key"]: (row["value"], row["origin"])
+        for row in shell("config", "show", "--json").json["keys"]
+    }
     where = str(shell.config)
     assert told["kind.code.strategy"] == ("window", where)
     assert told["chunking.max_chars"] == (300, where)
@@ -586,7 +691,10 @@ def test_config_show_tells_what_was_written_for_kinds_aliases_and_roots(shell: S
 def test_a_strategy_that_is_asked_for_goes_before_enabled_false(shell: Shell) -> None:
     shell.configure("chunking.enabled = false")
     assert len(shell("chunk", "-", "--json", stdin=b"One is. Two is.").json) == 1
-    assert len(shell("chunk", "-", "--strategy", "sentences", "--json", stdin=b"One is. Two is.").json) == 2
+    assert (
+        len(shell("chunk", "-", "--strategy", "sentences", "--json", stdin=b"One is. Two is.").json)
+        == 2
+    )
 
 
 def test_chunk_check_ends_with_1_where_a_law_is_broken(bare: Shell) -> None:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from anchord.cli.dashboard import dashboard
-from anchord.cli.editor import arguments, open_in_editor
-from anchord.cli.render import printable, search_lines
+from anchord.cli.output.dashboard import build_dashboard
+from anchord.cli.output.editor import editor_arguments, open_in_editor
+from anchord.cli.output.render import sanitize_line, search_lines
 from anchord.errors import UsageError
 
 
@@ -30,11 +30,24 @@ def hit(text: str = "the text", **more: Any) -> dict[str, Any]:  # noqa: ANN401 
 
 def shown(*groups: list[dict[str, Any]], explain: bool = False) -> list[str]:
     """Return the lines as a terminal has them."""
-    return [Text.from_markup(line).plain for line in search_lines(groups, "/home/me", explain=explain)]
+    return [
+        Text.from_markup(line).plain
+        for line in search_lines(groups, "/home/me", with_explanations=explain)
+    ]
 
 
-@given(st.text(max_size=300), st.text(max_size=200), st.lists(st.text(min_size=1, max_size=9), max_size=4), st.booleans())
-def test_results_fit_80_columns_whatever_is_in_them(text: str, section: str, matched: list[str], explain: bool) -> None:  # noqa: FBT001 - drawn
+@given(
+    st.text(max_size=300),
+    st.text(max_size=200),
+    st.lists(st.text(min_size=1, max_size=9), max_size=4),
+    st.booleans(),
+)
+def test_results_fit_80_columns_whatever_is_in_them(
+    text: str,
+    section: str,
+    matched: list[str],
+    explain: bool,  # noqa: FBT001 - drawn
+) -> None:
     one = hit(text.replace("\r", ""), header_path=" ".join(section.split()), matched=matched)
     lines = shown([one, hit(start_line=20, end_line=30)], explain=explain)
     assert all(len(line) <= 80 for line in lines if "matched:" not in line)
@@ -51,7 +64,9 @@ def test_a_long_section_stands_below() -> None:
 
 
 def test_the_excerpt_is_where_most_of_the_words_are_and_they_are_marked() -> None:
-    text = "\n".join(f"line {n}" for n in range(20)) + "\nhere are the onions\nand onions again\nend"
+    text = (
+        "\n".join(f"line {n}" for n in range(20)) + "\nhere are the onions\nand onions again\nend"
+    )
     lines = list(search_lines([[hit(text, matched=["onions"])]], "/"))
     assert "[bold yellow]onions[/]" in "\n".join(lines)
     assert "    and onions again" in [Text.from_markup(line).plain for line in lines]
@@ -83,7 +98,7 @@ def test_explain_says_how_each_hit_was_found() -> None:
     best = hit(bm25=7.25, bm25_rank=4, exact=True, matched=["parse_config"])
     lines = shown([best, hit(cosine_rank=None, cosine=None, bm25=1.0, bm25_rank=9)], explain=True)
     assert (
-        "    meaning: cosine 0.610, no. 2; words: BM25 7.25, no. 4; holds the name letter by letter; matched: parse_config"
+        "    meaning: cosine 0.610, no. 2; words: BM25 7.25, no. 4; contains the identifier exactly; matched: parse_config"
         in lines
     )
     assert "    not by meaning; words: BM25 1.00, no. 9" in lines
@@ -103,7 +118,7 @@ def test_explain_says_how_each_hit_was_found() -> None:
     ],
 )
 def test_each_editor_is_called_its_own_way(command: str, called: list[str]) -> None:
-    assert arguments(command, "a b.md", 7) == called
+    assert editor_arguments(command, "a b.md", 7) == called
 
 
 def test_what_stands_in_no_file_cannot_be_opened() -> None:
@@ -140,7 +155,7 @@ REPORT: dict[str, Any] = {
 def drawn(report: dict[str, Any]) -> str:
     """Return the view as 100 columns show it."""
     console = Console(file=io.StringIO(), width=100)
-    console.print(dashboard(report))
+    console.print(build_dashboard(report))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -158,20 +173,38 @@ def test_the_view_shows_roots_queue_changes_with_their_cost_and_failures() -> No
     ):
         assert part in view
     (edit,) = [line for line in view.splitlines() if "its size changed" in line]
-    assert edit.split()[3:] == ["a.md", "indexed", "11", "3", "1", "0", "1", "its", "size", "changed"]
+    assert edit.split()[3:] == [
+        "a.md",
+        "indexed",
+        "11",
+        "3",
+        "1",
+        "0",
+        "1",
+        "its",
+        "size",
+        "changed",
+    ]
     assert max(len(line) for line in view.splitlines()) <= 100
 
 
 def test_a_degraded_state_says_why_and_an_idle_one_has_no_queue() -> None:
-    assert "the disk is full" in drawn(REPORT | {"state": "degraded", "degraded": ["the disk is full"]})
-    idle = drawn(REPORT | {"state": "idle", "pending": 0, "waiting": [], "failed": [], "recent": []})
+    assert "the disk is full" in drawn(
+        REPORT | {"state": "degraded", "degraded": ["the disk is full"]}
+    )
+    idle = drawn(
+        REPORT | {"state": "idle", "pending": 0, "waiting": [], "failed": [], "recent": []}
+    )
     assert "wait" not in idle
     assert "last changes" not in idle
 
 
-@pytest.mark.parametrize("text", ["\u0645\u06cc\u200c\u062e\u0648", "\u0915\u094d\u200d\u0937", "\U0001f469\u200d\U0001f4bb"])
+@pytest.mark.parametrize(
+    "text",
+    ["\u0645\u06cc\u200c\u062e\u0648", "\u0915\u094d\u200d\u0937", "\U0001f469\u200d\U0001f4bb"],
+)
 def test_joiners_that_belong_to_the_spelling_are_shown(text: str) -> None:
-    assert printable(text) == text
+    assert sanitize_line(text) == text
 
 
 def test_a_name_cannot_steer_the_terminal_or_pass_for_markup() -> None:
@@ -185,16 +218,21 @@ def test_a_name_cannot_steer_the_terminal_or_pass_for_markup() -> None:
 
 
 @pytest.mark.skipif(
-    shutil.which("groff") is None and shutil.which("mandoc") is None, reason="neither groff nor mandoc is installed"
+    shutil.which("groff") is None and shutil.which("mandoc") is None,
+    reason="neither groff nor mandoc is installed",
 )
 def test_the_manual_is_read_without_a_complaint(tmp_path: Any) -> None:  # noqa: ANN401 - a path
     import typer  # noqa: PLC0415 - only here
 
     from anchord.cli import app  # noqa: PLC0415 - likewise
-    from anchord.cli.manual import page  # noqa: PLC0415 - likewise
+    from anchord.cli.commands.man_page import man_page_lines  # noqa: PLC0415 - likewise
 
     file = tmp_path / "anchord.1"
-    file.write_text("\n".join(page(typer.main.get_command(app))) + "\n", "utf-8")
-    reader = ["groff", "-man", "-Tutf8", "-ww", str(file)] if shutil.which("groff") else ["mandoc", "-Tlint", str(file)]
+    file.write_text("\n".join(man_page_lines(typer.main.get_command(app))) + "\n", "utf-8")
+    reader = (
+        ["groff", "-man", "-Tutf8", "-ww", str(file)]
+        if shutil.which("groff")
+        else ["mandoc", "-Tlint", str(file)]
+    )
     ran = subprocess.run(reader, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -39,7 +39,10 @@ def rows(shell: Shell) -> list[dict[str, Any]]:
 
 def seen(shell: Shell) -> dict[Path, tuple[bytes, int]]:
     files = (path for path in shell.notes.rglob("*") if path.is_file())
-    return {path.relative_to(shell.notes): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+    return {
+        path.relative_to(shell.notes): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in files
+    }
 
 
 def table(shell: Shell) -> Any:  # noqa: ANN401 - lancedb ships no types
@@ -48,14 +51,23 @@ def table(shell: Shell) -> Any:  # noqa: ANN401 - lancedb ships no types
 
 def test_002_01_chunks_live_in_the_table_alone_and_files_stay_untouched(kitchen: Shell) -> None:
     before = {
-        path.relative_to(kitchen.notes): (path.read_bytes(), path.stat().st_mtime_ns) for path in kitchen.notes.rglob("*.md")
+        path.relative_to(kitchen.notes): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in kitchen.notes.rglob("*.md")
     }
     kitchen("search", "onions")
     kitchen("index")
     after = {
-        path.relative_to(kitchen.notes): (path.read_bytes(), path.stat().st_mtime_ns) for path in kitchen.notes.rglob("*.md")
+        path.relative_to(kitchen.notes): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in kitchen.notes.rglob("*.md")
     }
-    assert before == after == {Path("soup.md"): before[Path("soup.md")], Path("deep/bread.md"): before[Path("deep/bread.md")]}
+    assert (
+        before
+        == after
+        == {
+            Path("soup.md"): before[Path("soup.md")],
+            Path("deep/bread.md"): before[Path("deep/bread.md")],
+        }
+    )
     assert not [path for path in kitchen.notes.rglob("*") if path.suffix not in ("", ".md")]
 
 
@@ -75,8 +87,17 @@ def test_002_17_18_hits_come_by_file_the_best_first_and_none_is_dropped(kitchen:
     assert [hit["score"] for hit in soup] == sorted((hit["score"] for hit in soup), reverse=True)
     flat = groups(kitchen("search", "onions", "--mode", "text", "--show-chunks", "--json"))
     assert all(len(group) == 1 for group in flat)
-    assert sorted(hit["id"] for (hit,) in flat) == sorted(hit["id"] for group in found for hit in group)
-    assert len(groups(kitchen("search", "onions", "--mode", "text", "--show-chunks", "-k", "2", "--json"))) == 2
+    assert sorted(hit["id"] for (hit,) in flat) == sorted(
+        hit["id"] for group in found for hit in group
+    )
+    assert (
+        len(
+            groups(
+                kitchen("search", "onions", "--mode", "text", "--show-chunks", "-k", "2", "--json")
+            )
+        )
+        == 2
+    )
 
 
 def test_002_19_json_has_every_field_of_a_chunk(kitchen: Shell) -> None:
@@ -85,12 +106,16 @@ def test_002_19_json_has_every_field_of_a_chunk(kitchen: Shell) -> None:
     assert {name: hit[name] for name in row if name != "vector_key"} == {
         name: row[name] for name in row if name != "vector_key"
     }
-    assert hit["chunk_index"] == [each["id"] for each in rows(kitchen) if each["path"] == "soup.md"].index(hit["id"])
+    assert hit["chunk_index"] == [
+        each["id"] for each in rows(kitchen) if each["path"] == "soup.md"
+    ].index(hit["id"])
     assert hit["strategy"] == "headers"
     assert hit["locator"] == f"soup.md#Onions#{hit['chunk_index']}"
 
 
-def test_002_20_22_a_mismatch_of_the_strategy_is_shown_and_reindex_chunks_anew(kitchen: Shell) -> None:
+def test_002_20_22_a_mismatch_of_the_strategy_is_shown_and_reindex_chunks_anew(
+    kitchen: Shell,
+) -> None:
     before = rows(kitchen)
     kitchen.configure("[[root]]", f'path = "{kitchen.notes}"', 'strategy = "sentences"')
     assert kitchen("explain", "notes/soup.md", "--json").json["reason"] == "the recipe changed"
@@ -112,18 +137,37 @@ def test_002_23_the_words_are_found_as_the_files_are_now(kitchen: Shell) -> None
 
 
 def test_002_24_strategies_are_judged_by_how_well_sections_are_found(kitchen: Shell) -> None:
-    told = kitchen("eval", "notes", "--strategies", "anchored,headers", "--embedded", "heading", "--shares", "", "--json").json
+    told = kitchen(
+        "eval",
+        "notes",
+        "--strategies",
+        "anchored,headers",
+        "--embedded",
+        "heading",
+        "--shares",
+        "",
+        "--json",
+    ).json
     assert told["questions"] == {"heading": 1}
     assert [
-        variant["by_kind"]["heading"]["recall"][0] for variant in told["variants"] if variant["variant"]["mode"] == "text"
+        variant["by_kind"]["heading"]["recall"][0]
+        for variant in told["variants"]
+        if variant["variant"]["mode"] == "text"
     ] == [1.0]
-    assert {variant["variant"]["strategy"] for variant in told["variants"]} == {"anchored", "headers"}
+    assert {variant["variant"]["strategy"] for variant in told["variants"]} == {
+        "anchored",
+        "headers",
+    }
 
 
 def test_003_33_a_search_is_kept_below_headings(kitchen: Shell) -> None:
     found = groups(kitchen("search", "onions", "--section", "soup > onions", "--json"))
     assert [hit["header_path"] for group in found for hit in group] == ["Soup > Onions"]
-    assert {hit["path"] for group in groups(kitchen("search", "onions", "--section", "Onions", "--json")) for hit in group} == {
+    assert {
+        hit["path"]
+        for group in groups(kitchen("search", "onions", "--section", "Onions", "--json"))
+        for hit in group
+    } == {
         "soup.md",
         "deep/bread.md",
     }
@@ -131,7 +175,10 @@ def test_003_33_a_search_is_kept_below_headings(kitchen: Shell) -> None:
 
 def test_004_11_12_all_parts_of_a_turn_come_in_order_and_as_one_group(shell: Shell) -> None:
     shell.configure("[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"')
-    long = "\n\n".join(f"Paragraph {n} tells at some length about onions and matter {n * 17}." * 4 for n in range(12))
+    long = "\n\n".join(
+        f"Paragraph {n} tells at some length about onions and matter {n * 17}." * 4
+        for n in range(12)
+    )
     shell.write("s.jsonl", claude(("Tell me of onions.", long)))
     assert shell("index").code == 0
     (group,) = groups(shell("search", "onions", "--json"))

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 _LINUX = sys.platform.startswith("linux")
-pytestmark = pytest.mark.skipif(not _LINUX, reason="not Linux: the agent of launchd is tested in test_units.py, as text")
+pytestmark = pytest.mark.skipif(
+    not _LINUX, reason="not Linux: the agent of launchd is tested in test_units.py, as text"
+)
 
 _SYSTEMD = Path("/lib/systemd/systemd")
 
@@ -83,7 +85,9 @@ def test_uninstall_deletes_its_own_files_alone(person: Person) -> None:
     (person.units / "other.service").write_text("")
     gone = json.loads(person.run("service", "uninstall", "--json").stdout)["removed"]
     assert len(gone) == 3
-    left = sorted(str(file.relative_to(person.units)) for file in person.units.rglob("*") if file.is_file())
+    left = sorted(
+        str(file.relative_to(person.units)) for file in person.units.rglob("*") if file.is_file()
+    )
     assert left == ["anchord.service.d/mine.conf", "other.service"]
     assert "not installed" in person.run("service", "uninstall").stdout
     assert person.run("service", "status").returncode == 3
@@ -105,7 +109,7 @@ def test_files_of_another_version_are_told(person: Person) -> None:
         unit.write("# older\n")
     told = person.run("service", "status")
     assert told.returncode == 1
-    assert "`anchord service install` writes them anew" in told.stderr
+    assert "`anchord service install` rewrites them" in told.stderr
     assert json.loads(person.run("service", "status", "--json").stdout)["current"] is False
 
 
@@ -160,9 +164,14 @@ def _session(person: Person, script: str) -> str:
     runtime = person.home / "rt"
     runtime.mkdir(mode=0o700)
     environment = {key: value for key, value in person.environment.items() if key != "ANCHORD_HOME"}
-    environment |= {"XDG_RUNTIME_DIR": str(runtime), "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    environment |= {
+        "XDG_RUNTIME_DIR": str(runtime),
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+    }
     (person.home / ".config" / "anchord").mkdir(mode=0o700, parents=True)
-    shutil.copy(person.home / "a" / "config.toml", person.home / ".config" / "anchord" / "config.toml")
+    shutil.copy(
+        person.home / "a" / "config.toml", person.home / ".config" / "anchord" / "config.toml"
+    )
     ran = subprocess.run(
         ["unshare", "--mount", "bash", "-c", _SESSION.replace("{script}", script)],
         env=environment, capture_output=True, text=True, check=False, timeout=240, stdin=subprocess.DEVNULL,
@@ -174,11 +183,15 @@ def _session(person: Person, script: str) -> str:
 def _can_have_a_session() -> bool:
     if not (_LINUX and _SYSTEMD.exists() and shutil.which("systemctl") and os.geteuid() == 0):
         return False
-    ran = subprocess.run(["unshare", "--mount", "true"], check=False, capture_output=True, timeout=20)
+    ran = subprocess.run(
+        ["unshare", "--mount", "true"], check=False, capture_output=True, timeout=20
+    )
     return ran.returncode == 0
 
 
-_needs_session = pytest.mark.skipif(not _can_have_a_session(), reason="needs root, unshare and systemd's own program")
+_needs_session = pytest.mark.skipif(
+    not _can_have_a_session(), reason="needs root, unshare and systemd's own program"
+)
 
 
 @pytest.fixture
@@ -212,7 +225,10 @@ def test_systemd_itself_starts_it_restarts_it_after_a_kill_and_stops_it(short: P
         anchord service uninstall
         """,
     )
-    assert json.loads(next(line for line in said.splitlines() if line.startswith("{")))["active"] is True
+    assert (
+        json.loads(next(line for line in said.splitlines() if line.startswith("{")))["active"]
+        is True
+    )
     assert said.count("a.md:1") == 2
     assert "Type=notify" in said
     assert "WatchdogUSec=2min" in said
@@ -221,7 +237,9 @@ def test_systemd_itself_starts_it_restarts_it_after_a_kill_and_stops_it(short: P
 
 
 @_needs_session
-def test_with_a_socket_the_first_command_starts_it_and_so_does_one_after_a_stop(short: Person) -> None:
+def test_with_a_socket_the_first_command_starts_it_and_so_does_one_after_a_stop(
+    short: Person,
+) -> None:
     said = _session(
         short,
         """

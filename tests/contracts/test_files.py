@@ -11,22 +11,31 @@ from typing import Protocol
 import pytest
 from fakes import SECOND, FakeFiles, HandClock
 
-from anchord.adapters.files import FolderFiles
-from anchord.model import Absent, Content, Fingerprint, Origin, Problem, Root, Verdict, Walk
-from anchord.ports import Files
+from anchord.core.ports import FileTree
+from anchord.core.types import (
+    Absent,
+    FileContent,
+    Fingerprint,
+    PathMatch,
+    Problem,
+    Root,
+    RootedPath,
+    WalkResult,
+)
+from anchord.sources.files.folder_files import FolderFiles
 
 ROOT = "notes"
 
 
-def at(path: str) -> Origin:
-    return Origin(ROOT, path)
+def at(path: str) -> RootedPath:
+    return RootedPath(ROOT, path)
 
 
 class Tree(Protocol):
     """A tree that a test can change, and what is under test."""
 
     @property
-    def files(self) -> Files:
+    def files(self) -> FileTree:
         """The port."""
 
     def write(self, path: str, text: str) -> None:
@@ -76,7 +85,7 @@ class FakeTree:
 
     def exclude(self, name: str) -> None:
         """Say so."""
-        self.files.excluded[at(name)] = f"exclude of the configuration: {name}"
+        self.files.excluded[at(name)] = f"excluded by the configuration: {name}"
 
     def vanish(self) -> None:
         """Say so."""
@@ -94,7 +103,9 @@ class FolderTree:
     @property
     def files(self) -> FolderFiles:
         """Serve the folder by the rules as they are."""
-        return FolderFiles({ROOT: Root(ROOT, str(self.folder), exclude=self.excluded)}, (), 10_000)
+        return FolderFiles(
+            {ROOT: Root(name=ROOT, path=str(self.folder), exclude=self.excluded)}, (), 10_000
+        )
 
     def write(self, path: str, text: str) -> None:
         """Write."""
@@ -141,22 +152,22 @@ def seen(tree: Tree, path: str) -> Fingerprint:
 
 def walked(tree: Tree, prefix: str = "") -> Mapping[str, Fingerprint]:
     walk = tree.files.walk(ROOT, prefix)
-    assert isinstance(walk, Walk)
-    return {found.path: found.fingerprint for found in walk.found}
+    assert isinstance(walk, WalkResult)
+    return {found.path: found.fingerprint for found in walk.files}
 
 
 def test_an_empty_tree_is_walked_and_holds_nothing(tree: Tree) -> None:
     walk = tree.files.walk(ROOT, "")
-    assert isinstance(walk, Walk)
-    assert walk == Walk(folders=("",), device=walk.device)
-    assert walk.device
+    assert isinstance(walk, WalkResult)
+    assert walk == WalkResult(listed_folders=("",), top_device=walk.top_device)
+    assert walk.top_device
     assert isinstance(tree.files.fingerprint(at("a.md")), Absent)
     assert isinstance(tree.files.read(at("a.md")), Absent)
 
 
 def test_a_file_is_read_with_the_fingerprint_that_is_seen(tree: Tree) -> None:
     tree.write("sub/a.md", "naïve")
-    assert tree.files.read(at("sub/a.md")) == Content("naïve".encode(), seen(tree, "sub/a.md"))
+    assert tree.files.read(at("sub/a.md")) == FileContent("naïve".encode(), seen(tree, "sub/a.md"))
     assert seen(tree, "sub/a.md").size == 6
     assert walked(tree) == {"sub/a.md": seen(tree, "sub/a.md")}
 
@@ -214,9 +225,9 @@ def test_what_is_no_file_is_the_same_problem_however_it_is_met(tree: Tree) -> No
     assert isinstance(problem, Problem)
     assert tree.files.read(at("pipe.md")) == problem
     walk = tree.files.walk(ROOT, "")
-    assert isinstance(walk, Walk)
-    assert walk.problems == (("pipe.md", problem),)
-    assert [found.path for found in walk.found] == ["a.md"]
+    assert isinstance(walk, WalkResult)
+    assert walk.file_problems == (("pipe.md", problem),)
+    assert [found.path for found in walk.files] == ["a.md"]
 
 
 def test_what_the_rules_keep_out_is_there_but_not_in_a_walk(tree: Tree) -> None:
@@ -224,11 +235,11 @@ def test_what_the_rules_keep_out_is_there_but_not_in_a_walk(tree: Tree) -> None:
     tree.write("b.md", "text")
     tree.exclude("b.md")
     walk = tree.files.walk(ROOT, "")
-    assert isinstance(walk, Walk)
-    assert ([found.path for found in walk.found], walk.skipped) == (["a.md"], 1)
-    assert tree.files.judge()(at("a.md")).included
-    refused = Verdict(included=False, reason="exclude of the configuration: b.md")
-    assert tree.files.judge()(at("b.md")) == refused
+    assert isinstance(walk, WalkResult)
+    assert ([found.path for found in walk.files], walk.skipped_count) == (["a.md"], 1)
+    assert tree.files.path_filter()(at("a.md")).is_included
+    refused = PathMatch(is_included=False, reason="excluded by the configuration: b.md")
+    assert tree.files.path_filter()(at("b.md")) == refused
     assert isinstance(tree.files.fingerprint(at("b.md")), Fingerprint)
 
 

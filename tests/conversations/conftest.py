@@ -13,20 +13,19 @@ import pytest
 from fakes import plans
 from scenarios.conftest import COUNT, MODEL
 
-from anchord.adapters.archive_writer import ArchiveWriter
-from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.conversations import Conversations, Wanted
-from anchord.adapters.files import FolderFiles
-from anchord.adapters.hashing import HashEmbedder
-from anchord.adapters.joined_files import JoinedFiles
-from anchord.adapters.lance import LanceStore
-from anchord.adapters.vanished import VanishedVectors
-from anchord.core.recipe import Recipe
-from anchord.indexer import Indexer
-from anchord.model import Origin, Outcome, Root, Row
-from anchord.ports import World
-from anchord.rows import MAX_BYTES
-from anchord.verification import Verification, rebuild, verify
+from anchord.core.ports import IndexerDependencies
+from anchord.core.types import FileOutcome, Root, RootedPath, Row
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.index.indexer import Indexer
+from anchord.index.integrity.verify import VerifyResult, expected_rows_of_roots, verify
+from anchord.index.recipe import Recipe
+from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.sources.conversations.ingest import ConversationIngester, IngestOptions
+from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.sources.source_tree import SourceTree
+from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table.table import LanceStore
+from anchord.store.vector_cache import SqliteVectorCache
 
 ROOT = "talks"
 
@@ -47,23 +46,42 @@ class Talks:
         """Open everything."""
         self.folder = self.base / "talks"
         self.folder.mkdir(exist_ok=True)
-        self.roots = {ROOT: Root(ROOT, str(self.folder), "conversations", on_delete=self.on_delete)}
+        self.roots = {
+            ROOT: Root(
+                name=ROOT, path=str(self.folder), kind="conversations", on_delete=self.on_delete
+            )
+        }
         self.open()
 
     def open(self) -> None:
         """Open the stores."""
-        self.folders = FolderFiles(self.roots, (), MAX_BYTES)
+        self.folders = FolderFiles(self.roots, (), MAX_FILE_BYTES)
         self.archive = ArchiveWriter(self.base / "conversations.sqlite")
-        self.files = JoinedFiles(self.folders, self.roots, self.archive)
-        self.catalogue = SqliteCatalogue(self.base / "state.sqlite")
+        self.files = SourceTree(self.folders, self.roots, self.archive)
+        self.catalogue = SqliteCatalog(self.base / "state.sqlite")
         embedder = HashEmbedder()
-        self.store = LanceStore(str(self.base / "lance"), embedder.dimension, embedder.model)
-        self.vanished = VanishedVectors(self.base / "vectors.sqlite")
-        wanted = Wanted(summaries=self.summaries)
-        self.conversations = Conversations(self.folders, self.archive, self.clock, self.roots, wanted)
-        reader = {ROOT: wanted.reader}
-        self.recipe = Recipe(plans(MODEL.window), lambda: embedder.model, "tokenizer", reader)
-        world = World(self.files, self.catalogue, self.store, embedder, self.vanished, self.clock, self.conversations)
+        self.store = LanceStore(str(self.base / "lance"), embedder.dimension, embedder.model_id)
+        self.vanished = SqliteVectorCache(self.base / "vectors.sqlite")
+        wanted = IngestOptions(include_summaries=self.summaries)
+        self.conversations = ConversationIngester(
+            self.folders, self.archive, self.clock, self.roots, wanted
+        )
+        reader = {ROOT: wanted.reader_version}
+        self.recipe = Recipe(
+            plans=plans(MODEL.window),
+            model_identity=lambda: embedder.model_id,
+            chunking_tools_identity="tokenizer",
+            ingest_identity_by_root=reader,
+        )
+        world = IndexerDependencies(
+            files=self.files,
+            catalog=self.catalogue,
+            store=self.store,
+            embedder=embedder,
+            vector_cache=self.vanished,
+            clock=self.clock,
+            conversations=self.conversations,
+        )
         self.indexer = Indexer(world, COUNT, self.recipe)
 
     def clock(self) -> int:
@@ -83,16 +101,20 @@ class Talks:
         file.write_bytes(data)
         return file
 
-    def sync(self) -> list[Outcome]:
+    def sync(self) -> list[FileOutcome]:
         """Walk and index; return what happened, without what was only looked at."""
         found = self.indexer.reconcile(ROOT)
-        outcomes = self.indexer.index(found.due, gone=set(found.gone))
+        outcomes = self.indexer.index(found.paths_due, confirmed_gone=set(found.gone_or_emptied))
         return [outcome for outcome in outcomes if outcome.action not in ("unchanged", "skipped")]
 
     def cost(self) -> tuple[int, int, int]:
         """Sync; return how many texts were embedded, rows written, rows deleted."""
         done = self.sync()
-        return sum(o.embedded for o in done), sum(o.upserted for o in done), sum(o.deleted for o in done)
+        return (
+            sum(o.embedded for o in done),
+            sum(o.upserted for o in done),
+            sum(o.deleted for o in done),
+        )
 
     def rows(self) -> list[Row]:
         """Return the rows, in order of their exchanges' times and parts."""
@@ -100,7 +122,7 @@ class Talks:
 
     def ids(self) -> set[str]:
         """Return the ids of all rows."""
-        return set(self.store.ids())
+        return set(self.store.all_ids())
 
     def said(self) -> str:
         """Return all that is found."""
@@ -108,11 +130,14 @@ class Talks:
 
     def problems(self) -> dict[str, str]:
         """Return the listed problems by path."""
-        return {failure.origin.path: failure.problem.reason for failure in self.catalogue.failures()}
+        return {
+            failure.origin.path: failure.problem.reason
+            for failure in self.catalogue.list_failures()
+        }
 
-    def verify(self) -> Verification:
+    def verify(self) -> VerifyResult:
         """Compare with a clean rebuild, every vector included."""
-        made = rebuild([ROOT], (self.files, self.catalogue), self.recipe, COUNT)
+        made = expected_rows_of_roots([ROOT], (self.files, self.catalogue), self.recipe, COUNT)
         return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
 
     def is_right(self) -> bool:
@@ -131,11 +156,17 @@ class Talks:
 
     def contents(self) -> set[tuple[str, ...]]:
         """Return all that is found, with what is told of it."""
-        return {(row.id, row.path, row.header_path, row.text, row.at, row.until, row.tools, row.files) for row in self.rows()}
+        return {
+            (row.id, row.path, row.header_path, row.text, row.at, row.until, row.tools, row.files)
+            for row in self.rows()
+        }
 
     def take_in(self, path: str) -> Sequence[str]:
         """Take a file in; return the paths of the exchanges that changed."""
-        return [origin.path for origin in self.conversations.take_in(Origin(ROOT, path)).changed]
+        return [
+            origin.path
+            for origin in self.conversations.ingest(RootedPath(ROOT, path)).changed_exchanges
+        ]
 
 
 @pytest.fixture
@@ -167,6 +198,8 @@ def claude(*turns: tuple[str, str], session: str = "s1", start: int = 0) -> byte
 def answer(subject: str, paragraphs: int = 1) -> str:
     """Return an answer of some length, with words of its own."""
     return "\n\n".join(
-        f"Paragraph {n} of {subject}: " + " ".join(f"{subject}{n}word{m} holds" for m in range(40)) + "."
+        f"Paragraph {n} of {subject}: "
+        + " ".join(f"{subject}{n}word{m} holds" for m in range(40))
+        + "."
         for n in range(paragraphs)
     )

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 import zstandard
 from conversations.conftest import ROOT, Talks, answer, claude
-from sources.test_redaction import FOUND
+from sources.conversations.test_redaction import FOUND
 
+from anchord.core.types import RootedPath
 from anchord.errors import StoreError
-from anchord.model import Origin
 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 1 + n % 3)) for n in range(6)]
 
@@ -29,10 +29,27 @@ def export(*conversations: tuple[str, str, str], late: str = "") -> bytes:
         later = late if number == len(conversations) - 1 else ""
         words = said + later
         messages = [
-            {"uuid": f"{uuid}-q", "sender": "human", "text": question, "created_at": "2026-01-02T10:00:00Z"},
-            {"uuid": f"{uuid}-a", "sender": "assistant", "text": words, "created_at": f"2026-01-02T10:0{bool(later):d}:30Z"},
+            {
+                "uuid": f"{uuid}-q",
+                "sender": "human",
+                "text": question,
+                "created_at": "2026-01-02T10:00:00Z",
+            },
+            {
+                "uuid": f"{uuid}-a",
+                "sender": "assistant",
+                "text": words,
+                "created_at": f"2026-01-02T10:0{bool(later):d}:30Z",
+            },
         ]
-        made.append({"uuid": uuid, "name": f"Talk {uuid}", "updated_at": "2026-01-02T11:00:00Z", "chat_messages": messages})
+        made.append(
+            {
+                "uuid": uuid,
+                "name": f"Talk {uuid}",
+                "updated_at": "2026-01-02T11:00:00Z",
+                "chat_messages": messages,
+            }
+        )
     return json.dumps(made).encode()
 
 
@@ -55,7 +72,12 @@ def test_an_exchange_has_its_columns(talks: Talks) -> None:
     assert len(rows) > 1
     assert [row.part_index for row in rows] == list(range(len(rows)))
     first = rows[0]
-    assert (first.kind, first.source, first.session, first.exchange_id) == ("exchange", "claude-code", "s1", "q0-s1")
+    assert (first.kind, first.source, first.session, first.exchange_id) == (
+        "exchange",
+        "claude-code",
+        "s1",
+        "q0-s1",
+    )
     assert (first.at, first.until, first.project, first.model) == (
         "2026-01-02T10:00:00.000Z", "2026-01-02T10:00:30.000Z", "/home/me/app", "opus",
     )  # fmt: skip
@@ -81,7 +103,9 @@ def test_a_new_export_touches_only_what_changed(talks: Talks) -> None:
     talks.sync()
     before = talks.ids()
     assert len({row.session for row in talks.rows()}) == 40
-    talks.write("february.zip", zipped(**{"conversations.json": export(*MANY, late=" And more of it.")}))
+    talks.write(
+        "february.zip", zipped(**{"conversations.json": export(*MANY, late=" And more of it.")})
+    )
     outcomes = [outcome for outcome in talks.sync() if outcome.origin.path.startswith("/")]
     assert [outcome.origin.path for outcome in outcomes] == ["/claude-ai/c39/c39-q"]
     assert len(before - talks.ids()) == 1
@@ -96,9 +120,9 @@ def test_the_older_of_two_exports_does_not_undo_the_newer_one(talks: Talks) -> N
     assert talks.cost() == (0, 0, 0)
     (talks.folder / "february.json").unlink()
     talks.sync()
-    assert "And more of it" not in talks.said()
-    assert before - talks.ids()
-    assert talks.is_right()
+    assert "And more of it" in talks.said()  # It exists in the archive only.
+    assert talks.ids() == before
+    assert talks.verify().differences == ()
 
 
 def test_conversations_whose_file_is_deleted_are_kept_and_marked(talks: Talks) -> None:
@@ -108,11 +132,17 @@ def test_conversations_whose_file_is_deleted_are_kept_and_marked(talks: Talks) -
     file.unlink()
     assert talks.cost() == (0, 0, 0)
     assert talks.ids() == before
-    assert talks.archive.counts()[ROOT] == {"sessions": 1, "exchanges": 6, "source_missing": 6, "superseded": 0, "redacted": {}}
+    assert talks.archive.counts_by_root()[ROOT] == {
+        "sessions": 1,
+        "exchanges": 6,
+        "source_missing": 6,
+        "superseded": 0,
+        "redacted": {},
+    }
     assert talks.verify().differences == ()
     talks.write("again.jsonl", claude(*TURNS))
     assert talks.cost() == (0, 0, 0)
-    assert talks.archive.counts()[ROOT]["source_missing"] == 0
+    assert talks.archive.counts_by_root()[ROOT]["source_missing"] == 0
 
 
 def test_sixty_transcripts_that_go_at_once_are_kept_and_hold_nothing_up(talks: Talks) -> None:
@@ -122,7 +152,7 @@ def test_sixty_transcripts_that_go_at_once_are_kept_and_hold_nothing_up(talks: T
     before = talks.ids()
     for n in range(60):
         (talks.folder / f"s{n}.jsonl").unlink()
-    assert talks.indexer.reconcile(ROOT).held == 0
+    assert talks.indexer.reconcile(ROOT).held_deletions == 0
     talks.sync()
     assert talks.ids() == before
 
@@ -162,7 +192,7 @@ def test_a_rewound_question_is_left_out_and_its_successor_found(talks: Talks) ->
         appending.write(lines)
     talks.sync()
     assert [row.exchange_id for row in talks.rows() if row.part_index == 0] == ["q0-s1", "q3-s1"]
-    assert talks.archive.counts()[ROOT]["superseded"] == 2
+    assert talks.archive.counts_by_root()[ROOT]["superseded"] == 2
     assert talks.is_right()
 
 
@@ -171,7 +201,10 @@ def test_a_title_that_comes_late_renames_the_session_and_embeds_nothing(talks: T
     talks.sync()
     before = talks.ids()
     with file.open("ab") as appending:
-        appending.write(json.dumps({"type": "ai-title", "aiTitle": "On questions", "sessionId": "s1"}).encode() + b"\n")
+        appending.write(
+            json.dumps({"type": "ai-title", "aiTitle": "On questions", "sessionId": "s1"}).encode()
+            + b"\n"
+        )
     embedded, written, deleted = talks.cost()
     assert (embedded, written, deleted) == (0, len(before), 0)
     assert talks.ids() == before
@@ -181,14 +214,22 @@ def test_a_title_that_comes_late_renames_the_session_and_embeds_nothing(talks: T
 
 def called(title: str) -> bytes:
     """Write a record that names a session of Claude Code; none for ""."""
-    return json.dumps({"type": "ai-title", "aiTitle": title, "sessionId": "s1"}).encode() + b"\n" if title else b""
+    return (
+        json.dumps({"type": "ai-title", "aiTitle": title, "sessionId": "s1"}).encode() + b"\n"
+        if title
+        else b""
+    )
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
-def test_of_two_files_of_a_session_the_one_written_last_names_it_whichever_is_read_last(talks: Talks, order: str) -> None:
+def test_of_two_files_of_a_session_the_one_written_last_names_it_whichever_is_read_last(
+    talks: Talks, order: str
+) -> None:
     sizes = {"a": 2, "b": 3}
     for name in order:
-        file = talks.write(f"{name}.jsonl", claude(*TURNS[: sizes[name]]) + called(f"Told by {name}"))
+        file = talks.write(
+            f"{name}.jsonl", claude(*TURNS[: sizes[name]]) + called(f"Told by {name}")
+        )
         os.utime(file, (1_700_000_000 + sizes[name], 1_700_000_000 + sizes[name]))
         talks.sync()
     assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by b"}
@@ -200,7 +241,9 @@ def test_of_two_files_of_a_session_the_one_written_last_names_it_whichever_is_re
     assert talks.is_right()
 
 
-def test_a_name_goes_with_the_file_that_told_it_as_long_as_another_tells_the_session(talks: Talks) -> None:
+def test_a_name_goes_with_the_file_that_told_it_as_long_as_another_tells_the_session(
+    talks: Talks,
+) -> None:
     talks.write("a.jsonl", claude(*TURNS[:2]) + called("Told by a"))
     talks.write("b.jsonl", claude(*TURNS[:3]))
     talks.sync()
@@ -227,11 +270,14 @@ def test_an_archive_of_the_first_schema_is_carried_on(talks: Talks) -> None:
     before = talks.contents()
     talks.close()
     with closing(sqlite3.connect(talks.base / "conversations.sqlite", isolation_level=None)) as db:
-        db.execute("DROP TABLE heads")
+        for table in ("heads", "roots", "detached"):
+            db.execute(f"DROP TABLE {table}")
+        for column in ("last_path", "detached_ns"):
+            db.execute(f"ALTER TABLE exchanges DROP COLUMN {column}")
         db.execute("UPDATE carriers SET reader='1'")
         db.execute("PRAGMA user_version=1")
     talks.open()
-    talks.catalogue.doubt([Origin(ROOT, "a.jsonl")])
+    talks.catalogue.mark_for_reread([RootedPath(ROOT, "a.jsonl")])
     assert talks.cost() == (0, 0, 0)
     assert talks.contents() == before
     with (talks.folder / "a.jsonl").open("ab") as appending:
@@ -241,11 +287,13 @@ def test_an_archive_of_the_first_schema_is_carried_on(talks: Talks) -> None:
     assert talks.is_right()
 
 
-def test_what_is_no_conversation_is_named_and_a_note_beside_them_is_a_document(talks: Talks) -> None:
+def test_what_is_no_conversation_is_named_and_a_note_beside_them_is_a_document(
+    talks: Talks,
+) -> None:
     talks.write("odd.json", b'{"some": "data"}')
     talks.write("note.md", b"# Note\n\nRemember the milk.\n")
     talks.sync()
-    assert talks.problems() == {"odd.json": "no format of conversations that is known: not indexed"}
+    assert talks.problems() == {"odd.json": "not a known conversation format: not indexed"}
     assert [(row.path, row.kind) for row in talks.rows()] == [("note.md", "markdown")]
     assert talks.is_right()
 
@@ -255,7 +303,7 @@ def test_a_broken_line_loses_nothing_but_itself(talks: Talks) -> None:
     talks.write("s1.jsonl", b"".join([*lines[:2], b"{broken\n", *lines[2:]]))
     talks.sync()
     assert len({row.exchange_id for row in talks.rows()}) == 3
-    broken = {"s1.jsonl": "1 records of unknown kinds were left out: broken line (1)"}
+    broken = {"s1.jsonl": "skipped 1 record of an unknown kind: broken line (1)"}
     assert talks.problems() == broken
     with (talks.folder / "s1.jsonl").open("ab") as appending:
         appending.write(claude(TURNS[3], start=3))
@@ -288,9 +336,14 @@ def test_h2_the_same_session_in_an_archive_under_an_ordinary_name_is_read(talks:
     assert {row.session for row in talks.rows()} == {"s2"}
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MOST_MEMBERS", 3), ("MOST_TOTAL_BYTES", 1_000), ("MOST_MEMBER_BYTES", 1_000)])
-def test_h2_an_archive_beyond_a_limit_is_named(talks: Talks, monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
-    monkeypatch.setattr(f"anchord.adapters.carriers.{limit}", value)
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [("MAX_MEMBERS", 3), ("MAX_TOTAL_BYTES", 1_000), ("MAX_MEMBER_BYTES", 1_000)],
+)
+def test_h2_an_archive_beyond_a_limit_is_named(
+    talks: Talks, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
+    monkeypatch.setattr(f"anchord.sources.conversations.containers.{limit}", value)
     members = {f"m{n}.txt": b"x" for n in range(4)}
     talks.write("large.zip", zipped(**{"conversations.json": export(*MANY), **members}))
     talks.sync()
@@ -325,7 +378,9 @@ HOSTILE = {
     "nested without end": b'[{"uuid": "c", "chat_messages": ' + b"[" * 200_000,
     "torn": export(*MANY)[:-700],
     "huge numbers": export(*MANY[:2]).replace(b'"2026-01-02T10:00:00Z"', b"9" * 5_000),
-    "lone surrogates": export(*MANY[:2]).replace(b"Talk c0", b"Talk \\ud800").replace(b"number 1", b"number \\udfff 1"),
+    "lone surrogates": export(*MANY[:2])
+    .replace(b"Talk c0", b"Talk \\ud800")
+    .replace(b"number 1", b"number \\udfff 1"),
     "other types": export(*MANY[:2]).replace(b'"Talk c0"', b"[1]").replace(b'"human"', b"{}"),
 }
 
@@ -341,7 +396,9 @@ def test_h3_a_hostile_export_is_survived_and_the_others_are_read(talks: Talks, n
 
 def test_h3_a_line_of_80_mb_is_passed_over_and_the_next_is_read(talks: Talks) -> None:
     lines = claude(*TURNS[:2]).splitlines(keepends=True)
-    huge = b'{"type": "user", "uuid": "huge", "message": {"content": "' + b"x" * 80_000_000 + b'"}}\n'
+    huge = (
+        b'{"type": "user", "uuid": "huge", "message": {"content": "' + b"x" * 80_000_000 + b'"}}\n'
+    )
     talks.write("s1.jsonl", b"".join([*lines[:2], huge, *lines[2:]]))
     talks.sync()
     assert [row.exchange_id for row in talks.rows() if row.part_index == 0] == ["q0-s1", "q1-s1"]
@@ -360,13 +417,21 @@ SECRETS = {
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_stands_in_no_file_of_the_index(talks: Talks, kind: str) -> None:
     secret = SECRETS[kind]
-    talks.write("s1.jsonl", claude((f"Use {secret} for it, please.", f"I shall use {secret} then.")))
+    talks.write(
+        "s1.jsonl", claude((f"Use {secret} for it, please.", f"I shall use {secret} then."))
+    )
     talks.sync()
     assert f"[REDACTED:{kind}]" in talks.said()
-    assert talks.archive.counts()[ROOT]["redacted"] == {kind: 2}
-    core = {"private-key": "MIIEowIBAAKCAQEA7", "password-in-url": "hunter2hunter2"}.get(kind, secret).encode()
+    assert talks.archive.counts_by_root()[ROOT]["redacted"] == {kind: 2}
+    core = {"private-key": "MIIEowIBAAKCAQEA7", "password-in-url": "hunter2hunter2"}.get(
+        kind, secret
+    ).encode()
     talks.close()
-    own = [file for file in talks.base.rglob("*") if file.is_file() and talks.folder not in file.parents]
+    own = [
+        file
+        for file in talks.base.rglob("*")
+        if file.is_file() and talks.folder not in file.parents
+    ]
     assert own
     assert [file for file in own if core in file.read_bytes()] == []
     talks.open()
@@ -376,11 +441,18 @@ def test_no_secret_of_any_kind_stands_in_a_file_of_the_index(talks: Talks) -> No
     turns = [(f"Use this: {line} for it.", f"It is {line}, then.") for _, line, _ in FOUND]
     talks.write("s1.jsonl", claude(*turns))
     talks.sync()
-    kinds = talks.archive.counts()[ROOT]["redacted"]
+    kinds = talks.archive.counts_by_root()[ROOT]["redacted"]
     assert {kind for kind, _, _ in FOUND} <= kinds.keys()
     talks.close()
-    own = [file.read_bytes() for file in talks.base.rglob("*") if file.is_file() and talks.folder not in file.parents]
-    pieces = {secret: secret.splitlines()[-2 if "PRIVATE" in secret else 0].encode() for _, _, secret in FOUND}
+    own = [
+        file.read_bytes()
+        for file in talks.base.rglob("*")
+        if file.is_file() and talks.folder not in file.parents
+    ]
+    pieces = {
+        secret: secret.splitlines()[-2 if "PRIVATE" in secret else 0].encode()
+        for _, _, secret in FOUND
+    }
     assert [secret for secret, piece in pieces.items() if any(piece in data for data in own)] == []
     talks.open()
 
@@ -403,15 +475,23 @@ def test_a_lost_archive_is_read_again_and_embeds_nothing(talks: Talks) -> None:
     for file in talks.base.glob("conversations.sqlite*"):
         file.unlink()
     talks.open()
-    talks.catalogue.doubt([Origin(ROOT, "s1.jsonl")])
+    talks.catalogue.mark_for_reread([RootedPath(ROOT, "s1.jsonl")])
     assert talks.cost()[0] == 0
     assert talks.ids() == before
     assert talks.is_right()
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(["january", "february", "march"])), ids="-".join)
-def test_whichever_export_is_read_first_the_one_with_the_last_word_counts(talks: Talks, order: tuple[str, ...]) -> None:
-    made = {"january": export(*MANY[:3]), "february": export(*MANY[:3], late=" The last word."), "march": export(*MANY[:2])}
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations(["january", "february", "march"])), ids="-".join
+)
+def test_whichever_export_is_read_first_the_one_with_the_last_word_counts(
+    talks: Talks, order: tuple[str, ...]
+) -> None:
+    made = {
+        "january": export(*MANY[:3]),
+        "february": export(*MANY[:3], late=" The last word."),
+        "march": export(*MANY[:2]),
+    }
     for name in order:
         file = talks.write(f"{name}.json", made[name])
         os.utime(file, (1_700_000_000, 1_700_000_000))
@@ -421,8 +501,8 @@ def test_whichever_export_is_read_first_the_one_with_the_last_word_counts(talks:
     talks.write("february.json", made["january"])
     os.utime(talks.folder / "february.json", (1_700_000_001, 1_700_000_001))
     talks.sync()
-    assert "The last word." not in talks.said()
-    assert talks.is_right()
+    assert "The last word." in talks.said()  # It exists in the archive only.
+    assert talks.verify().differences == ()
 
 
 def test_what_nobody_tells_any_more_gives_way_to_nothing_shorter(talks: Talks) -> None:
@@ -484,7 +564,10 @@ def test_004_14_summaries_are_indexed_when_they_are_asked_for(tmp_path: Path, wa
     talks.write("export.json", json.dumps(made).encode())
     talks.sync()
     summaries = [(row.kind, row.session, row.text) for row in talks.rows() if row.kind == "summary"]
-    spoken = [("summary", "s1", compacted["message"]["content"]), ("summary", "c0", "They spoke of number 0.")]  # type: ignore[index]
+    spoken = [
+        ("summary", "s1", compacted["message"]["content"]),  # type: ignore[index]
+        ("summary", "c0", "They spoke of number 0."),
+    ]
     assert sorted(summaries) == (sorted(spoken) if wanted else [])
     assert talks.is_right()
     talks.close()

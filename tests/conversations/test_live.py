@@ -13,7 +13,7 @@ from conversations.conftest import answer, claude
 from conversations.test_growth import GROWN
 from faults.service import SETTINGS, Service, until
 
-from anchord.model import Row
+from anchord.core.types import Row
 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 2)) for n in range(4)]
 
@@ -28,7 +28,7 @@ def talking(tmp_path: Path) -> Iterator[Service]:
 
 
 def rows(service: Service) -> list[Row]:
-    return service.pipeline.call(lambda: list(service.writer.store.all_rows())).result()
+    return service.pipeline.submit(lambda: list(service.writer.store.all_rows())).result()
 
 
 def said(service: Service) -> str:
@@ -46,12 +46,18 @@ def test_what_is_appended_is_found_without_being_asked_for(talking: Service) -> 
             appending.flush()
     until(lambda: "Paragraph 1 of subject2" in said(talking))
     assert talking.is_right()
-    assert talking.embedded() - before <= 4  # Its three parts, and the question while it had no answer yet.
+    assert (
+        talking.embedded() - before <= 4
+    )  # Its three parts, and the question while it had no answer yet.
     assert talking.status()["roots"][0]["conversations"]["exchanges"] == 3
 
 
-@pytest.mark.skipif(not GROWN[0].exists(), reason="the samples are beside the repository only where it is developed")
-def test_a_real_session_that_grows_under_a_running_service_keeps_what_was_before_its_last_exchange(talking: Service) -> None:
+@pytest.mark.skipif(
+    not GROWN[0].exists(), reason="the samples are beside the repository only where it is developed"
+)
+def test_a_real_session_that_grows_under_a_running_service_keeps_what_was_before_its_last_exchange(
+    talking: Service,
+) -> None:
     file = talking.folder / "1284c080.jsonl"
     file.write_bytes(GROWN[0].read_bytes())
     talking.start().sync()
@@ -91,21 +97,32 @@ def test_what_a_program_writes_to_its_open_database_is_found(talking: Service) -
         talking.start().sync()
         bubbles = [{"bubbleId": "b1", "type": 1}, {"bubbleId": "b2", "type": 2}]
         rows = {
-            "composerData:c1": {"composerId": "c1", "name": "Ponds", "fullConversationHeadersOnly": bubbles},
+            "composerData:c1": {
+                "composerId": "c1",
+                "name": "Ponds",
+                "fullConversationHeadersOnly": bubbles,
+            },
             "bubbleId:c1:b1": {"bubbleId": "b1", "type": 1, "text": "Where do the herons stand?"},
             "bubbleId:c1:b2": {"bubbleId": "b2", "type": 2, "text": "In the pond."},
         }
         with database:
-            database.executemany("INSERT INTO cursorDiskKV VALUES(?,?)", [(key, json.dumps(row)) for key, row in rows.items()])
+            database.executemany(
+                "INSERT INTO cursorDiskKV VALUES(?,?)",
+                [(key, json.dumps(row)) for key, row in rows.items()],
+            )
         until(lambda: "Where do the herons stand?\n\nIn the pond." in said(talking))
         assert file.stat().st_size <= 8192  # It stands in the log alone.
         assert talking.is_right()
 
 
-def test_a_folder_of_slack_is_one_carrier_and_a_late_reply_joins_its_thread(talking: Service) -> None:
+def test_a_folder_of_slack_is_one_carrier_and_a_late_reply_joins_its_thread(
+    talking: Service,
+) -> None:
     export = talking.folder / "export"
     (export / "general").mkdir(parents=True)
-    (export / "users.json").write_text(json.dumps([{"id": "U1", "name": "ada"}, {"id": "U2", "name": "bob"}]))
+    (export / "users.json").write_text(
+        json.dumps([{"id": "U1", "name": "ada"}, {"id": "U2", "name": "bob"}])
+    )
     (export / "channels.json").write_text(json.dumps([{"id": "C1", "name": "general"}]))
     thread = {"type": "message", "thread_ts": "1452837318.000002"}
     first = {**thread, "user": "U1", "ts": "1452837318.000002", "text": "Who has it?"}

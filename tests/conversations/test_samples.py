@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 from conversations.conftest import ROOT, Talks
 
-from anchord.model import Filters
+from anchord.core.types import SearchFilters
 
 SAMPLES = Path(__file__).resolve().parents[2].parent / "shared" / "samples"
-pytestmark = pytest.mark.skipif(not SAMPLES.exists(), reason="the samples are beside the repository only where it is developed")
+pytestmark = pytest.mark.skipif(
+    not SAMPLES.exists(), reason="the samples are beside the repository only where it is developed"
+)
 
 FOUND = [
-    ("stdin consumption is limiting", "claude-code", "hmm, I feel like this stdin consumption is limiting"),
+    (
+        "stdin consumption is limiting",
+        "claude-code",
+        "hmm, I feel like this stdin consumption is limiting",
+    ),
     ("PostgreSQL over MongoDB", "claude-code", "Why PostgreSQL over MongoDB?"),
     ("rate limiting", "codex", "Add rate limiting"),
     ("setup.py dependencies docker", "slack", "what should setup.py do?"),
@@ -31,7 +37,9 @@ FOUND = [
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Talks:
     base = tmp_path_factory.mktemp("samples")
-    shutil.copytree(SAMPLES, base / "talks", ignore=shutil.ignore_patterns("aider"))  # 4 MB that say little more here.
+    shutil.copytree(
+        SAMPLES, base / "talks", ignore=shutil.ignore_patterns("aider")
+    )  # 4 MB that say little more here.
     talks = Talks(base)
     talks.sync()
     return talks
@@ -47,19 +55,29 @@ def test_every_format_is_read_and_the_index_is_right(samples: Talks) -> None:
 
 
 def test_only_what_no_reader_knows_is_refused(samples: Talks) -> None:
-    refused = [path for path, reason in samples.problems().items() if not reason.startswith(tuple("123456789"))]
+    refused = [
+        failure.origin.path
+        for failure in samples.catalogue.list_failures()
+        if not failure.problem.is_partial
+    ]
     assert {path.partition("/")[0] for path in refused} == {"hermes"}
 
 
 def test_no_exchange_is_json(samples: Talks) -> None:
-    raw = [row.text[:80] for row in samples.rows() if row.source and row.text.startswith('{"') and '"uuid"' in row.text]
+    raw = [
+        row.text[:80]
+        for row in samples.rows()
+        if row.source and row.text.startswith('{"') and '"uuid"' in row.text
+    ]
     assert raw == []
 
 
 @pytest.mark.parametrize(("words", "source", "question"), FOUND)
-def test_a_question_chosen_by_hand_finds_its_exchange(samples: Talks, words: str, source: str, question: str) -> None:
-    best, *_ = samples.store.matching(words, 1, Filters(root=ROOT))
-    (row,) = samples.store.rows([best.id])
+def test_a_question_chosen_by_hand_finds_its_exchange(
+    samples: Talks, words: str, source: str, question: str
+) -> None:
+    best, *_ = samples.store.search_by_words(words, 1, SearchFilters(root=ROOT))
+    (row,) = samples.store.get_rows([best.id])
     assert row.source == source
     assert question in row.header_path
 

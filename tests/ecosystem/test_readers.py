@@ -14,7 +14,7 @@ from pathlib import Path
 import lancedb
 import pytest
 
-from anchord.adapters.hashing import HashEmbedder
+from anchord.embedding.hash_embedder import HashEmbedder
 
 QUERY = "simmer the onions"
 
@@ -25,11 +25,18 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
     base = tmp_path_factory.mktemp("ecosystem")
     (base / "docs").mkdir()
     (base / "docs" / "soup.md").write_text("# Soup\n\nSimmer the onions slowly.\n", "utf-8")
-    (base / "docs" / "banks.md").write_text("# Banks\n\n## Rates\n\nThe bank raised its rates.\n", "utf-8")
+    (base / "docs" / "banks.md").write_text(
+        "# Banks\n\n## Rates\n\nThe bank raised its rates.\n", "utf-8"
+    )
     (base / "home").mkdir(mode=0o700)
     (base / "home" / "config.toml").write_text('[embedding]\nprovider = "hash"\n', "utf-8")
     command = [sys.executable, "-m", "anchord", "index", str(base / "docs")]
-    subprocess.run(command, check=True, env=os.environ | {"ANCHORD_HOME": str(base / "home")}, capture_output=True)
+    subprocess.run(
+        command,
+        check=True,
+        env=os.environ | {"ANCHORD_HOME": str(base / "home")},
+        capture_output=True,
+    )
     return str(Path(base) / "home" / "data" / "lance")
 
 
@@ -63,8 +70,12 @@ def test_lancedb_searches_the_table_by_a_vector(uri: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # It calls what others have deprecated.
 def test_langchain_reads_the_table(uri: str) -> None:
-    stores = pytest.importorskip("langchain_community.vectorstores", reason="the extra `ecosystem` is not installed")
-    store = stores.LanceDB(connection=lancedb.connect(uri), embedding=Embeddings(), table_name="chunks")
+    stores = pytest.importorskip(
+        "langchain_community.vectorstores", reason="the extra `ecosystem` is not installed"
+    )
+    store = stores.LanceDB(
+        connection=lancedb.connect(uri), embedding=Embeddings(), table_name="chunks"
+    )
     (document,) = store.similarity_search(QUERY, k=1)
     assert "Simmer the onions" in document.page_content
     assert document.metadata == {"source": "soup.md", "header_path": "Soup"}
@@ -72,8 +83,12 @@ def test_langchain_reads_the_table(uri: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # Likewise.
 def test_llama_index_reads_the_table(uri: str) -> None:
-    module = pytest.importorskip("llama_index.vector_stores.lancedb", reason="the extra `ecosystem` is not installed")
-    types = pytest.importorskip("llama_index.core.vector_stores.types", reason="the extra `ecosystem` is not installed")
+    module = pytest.importorskip(
+        "llama_index.vector_stores.lancedb", reason="the extra `ecosystem` is not installed"
+    )
+    types = pytest.importorskip(
+        "llama_index.core.vector_stores.types", reason="the extra `ecosystem` is not installed"
+    )
     store = module.LanceDBVectorStore(uri=uri, table_name="chunks")
     found = store.query(types.VectorStoreQuery(query_embedding=vector(), similarity_top_k=1))
     assert "Simmer the onions" in found.nodes[0].text

@@ -19,15 +19,15 @@ from collections.abc import Callable
 from typing import Any
 
 PLACES = {
-    "read": "anchord.adapters.files:FolderFiles.read",
-    "chunk": "anchord.indexer:make_rows",
-    "embed": "anchord.adapters.hashing:HashEmbedder.embed",
-    "intend": "anchord.adapters.catalogue:SqliteCatalogue.intend",
-    "upsert": "anchord.adapters.lance:LanceStore.upsert",
-    "vanished": "anchord.adapters.vanished:VanishedVectors.put",
-    "delete": "anchord.adapters.lance:LanceStore.delete",
-    "apply": "anchord.adapters.catalogue:SqliteCatalogue.apply",
-    "maintain": "anchord.adapters.lance_upkeep:maintain",
+    "read": "anchord.sources.files.folder_files:FolderFiles.read",
+    "chunk": "anchord.index.file_planner:prepare_rows",
+    "embed": "anchord.embedding.hash_embedder:HashEmbedder.embed",
+    "intend": "anchord.store.catalog.catalog:SqliteCatalog.save_intents",
+    "upsert": "anchord.store.table.table:LanceStore.upsert",
+    "vanished": "anchord.store.vector_cache:SqliteVectorCache.put",
+    "delete": "anchord.store.table.table:LanceStore.delete_rows",
+    "apply": "anchord.store.catalog.catalog:SqliteCatalog.confirm_updates",
+    "maintain": "anchord.store.table.maintenance:maintain",
 }
 """Step -> module:name of what does it."""
 _COMMITS = 2
@@ -68,9 +68,9 @@ def main() -> None:
     """Run the daemon with what the environment says."""
     place, moment, nth = os.environ["ANCHORD_KILL"].split()
     kill_at(place, moment, int(nth), float(os.environ.get("ANCHORD_KILL_AFTER_MS", "1")))
-    upkeep: Any = importlib.import_module("anchord.upkeep")
-    assert hasattr(upkeep, "FOLD_COMMITS")
-    upkeep.FOLD_COMMITS = _COMMITS
+    upkeep: Any = importlib.import_module("anchord.daemon.writer.maintenance")
+    assert hasattr(upkeep, "COMPACT_AFTER_COMMITS")
+    upkeep.COMPACT_AFTER_COMMITS = _COMMITS
     sys.argv = ["anchord", "run", *sys.argv[1:]]
     importlib.import_module("anchord.cli").main()
 

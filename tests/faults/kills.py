@@ -25,8 +25,8 @@ from faults.tree import Tree
 from faults.watched import missing_from
 from live.conftest import Home, until
 
+from anchord.config.paths import find_paths
 from anchord.errors import NotRunningError
-from anchord.places import find_places
 
 SCRIPT = Path(__file__).with_name("killed_daemon.py")
 MOMENTS = ("before", "after", "during")
@@ -73,10 +73,15 @@ class Victim:
             self._judge(self._missing())
         except AssertionError as error:
             log = (self.home.path / "run.log").read_text("utf-8", "replace")[-3000:]
-            raise DivergenceError("\n".join([str(error), "after", *(f"  {done}" for done in self.done), log])) from error
+            raise DivergenceError(
+                "\n".join([str(error), "after", *(f"  {done}" for done in self.done), log])
+            ) from error
 
     def _kill(self, place: str, moment: str, nth: int) -> None:
-        environment = {"ANCHORD_KILL": f"{place} {moment} {nth}", "ANCHORD_KILL_AFTER_MS": f"{self._rng.random() * 15:.3f}"}
+        environment = {
+            "ANCHORD_KILL": f"{place} {moment} {nth}",
+            "ANCHORD_KILL_AFTER_MS": f"{self._rng.random() * 15:.3f}",
+        }
         with (self.home.path / "run.log").open("ab") as log:
             process = self.home.process = subprocess.Popen(
                 [sys.executable, str(SCRIPT), str(self.home.folder)],
@@ -113,7 +118,7 @@ class Victim:
         with tempfile.TemporaryDirectory(dir=self._base) as folder:
             copy = Path(folder) / "home"
             shutil.copytree(self.home.path, copy, ignore=shutil.ignore_patterns("run"))
-            return missing_from(find_places({"ANCHORD_HOME": str(copy)}))
+            return missing_from(find_paths({"ANCHORD_HOME": str(copy)}))
 
     def _judge(self, missing: set[str]) -> None:
         home = self.home
@@ -124,11 +129,19 @@ class Victim:
         self.figures.embedded += embedded
         self.figures.needed += len(missing)
         verified = home.anchord("verify", "--vectors", "all")
-        twice = [row for row, times in Counter(row["id"] for row in home.call("dump")).items() if times > 1]
+        twice = [
+            row
+            for row, times in Counter(row["id"] for row in home.call("dump")).items()
+            if times > 1
+        ]
         assert verified.returncode == 0, f"CONV: {verified.stdout}{verified.stderr}"
         assert not twice, f"CONV: ids that are there twice: {twice}"
-        assert embedded == len(missing), f"MIN: {embedded} texts were embedded, where {len(missing)} were in no row"
-        assert not os.path.lexists(home.path / "data" / "damaged"), "CONV: a kill alone damages nothing"
+        assert embedded == len(missing), (
+            f"MIN: {embedded} texts were embedded, where {len(missing)} were in no row"
+        )
+        assert not os.path.lexists(home.path / "data" / "damaged"), (
+            "CONV: a kill alone damages nothing"
+        )
         assert home.terminate() == 0
 
 
@@ -139,7 +152,9 @@ def run_kills(seed: int, kills: int) -> Figures:
         victim = Victim(Path(base), f"kills {seed}")
         try:
             for _ in range(kills):
-                victim.round(rng.choice(list(PLACES)), rng.choice(MOMENTS), rng.choice((1, 1, 2, 3, 5)))
+                victim.round(
+                    rng.choice(list(PLACES)), rng.choice(MOMENTS), rng.choice((1, 1, 2, 3, 5))
+                )
         except DivergenceError as error:
             victim.figures.divergences.append(f"kills, seed {seed}\n{error}")
         finally:

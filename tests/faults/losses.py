@@ -75,7 +75,14 @@ def double_rows(base: Path, rng: Random) -> str:
 
 
 Loss = Callable[[Path, Random], str]
-LOSSES: tuple[Loss, ...] = (lose_catalogue, lose_vanished, older_catalogue, older_table, lose_rows, double_rows)
+LOSSES: tuple[Loss, ...] = (
+    lose_catalogue,
+    lose_vanished,
+    older_catalogue,
+    older_table,
+    lose_rows,
+    double_rows,
+)
 
 
 def _databases(base: Path, name: str) -> list[Path]:

@@ -33,7 +33,19 @@ ODD_NAMES = (
     ".env",
     "a.min.js",
 )
-_RULES = ("*.txt", "docs/", "docs/*\n!docs/a.md", "**/deep", "/a.md", "*\n!*.md", "[", "note.md\n!note.md", "src", "x.md", "")
+_RULES = (
+    "*.txt",
+    "docs/",
+    "docs/*\n!docs/a.md",
+    "**/deep",
+    "/a.md",
+    "*\n!*.md",
+    "[",
+    "note.md\n!note.md",
+    "src",
+    "x.md",
+    "",
+)
 
 
 def delete(tree: Tree, rng: Random) -> str:
@@ -93,11 +105,17 @@ def chain(tree: Tree, rng: Random) -> str:
 def exchange(tree: Tree, rng: Random) -> str:
     """A16, B8: two files or folders change places at once (RENAME_EXCHANGE)."""
     folders = rng.random() < 0.5
-    one, two = (tree.any_folder(rng), tree.any_folder(rng)) if folders else (tree.any_file(rng), tree.any_file(rng))
+    one, two = (
+        (tree.any_folder(rng), tree.any_folder(rng))
+        if folders
+        else (tree.any_file(rng), tree.any_file(rng))
+    )
     if one == two or f"{one}/".startswith(f"{two}/") or f"{two}/".startswith(f"{one}/"):
         raise NotNow
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if call is None or call(_AT_FDCWD, os.fsencode(tree.full(one)), _AT_FDCWD, os.fsencode(tree.full(two)), _EXCHANGE):
+    if call is None or call(
+        _AT_FDCWD, os.fsencode(tree.full(one)), _AT_FDCWD, os.fsencode(tree.full(two)), _EXCHANGE
+    ):
         raise NotNow
     tree.touch(one, two)
     return f"exchange {one!r} and {two!r}"
@@ -147,7 +165,9 @@ def copy_folder(tree: Tree, rng: Random) -> str:
     to = tree.new_path(rng, rng.choice(("copy", "docs", "twin.md")))
     if len(inside) > MOST_FILES // 3 or f"{to}/".startswith(f"{path}/"):
         raise NotNow
-    shutil.copytree(tree.full(path), tree.full(to), symlinks=True, copy_function=shutil.copy, ignore=_pipes)
+    shutil.copytree(
+        tree.full(path), tree.full(to), symlinks=True, copy_function=shutil.copy, ignore=_pipes
+    )
     if rng.random() < 0.5:
         for file in inside:
             seen = os.lstat(tree.full(file))
@@ -157,7 +177,11 @@ def copy_folder(tree: Tree, rng: Random) -> str:
 
 
 def _pipes(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if os.path.lexists(p := os.path.join(folder, name)) and not _is_plain(p)]
+    return [
+        name
+        for name in names
+        if os.path.lexists(p := os.path.join(folder, name)) and not _is_plain(p)
+    ]
 
 
 def _is_plain(path: str) -> bool:
@@ -214,7 +238,9 @@ def move_out_and_in(tree: Tree, rng: Random) -> str:
 def change_rules(tree: Tree, rng: Random) -> str:
     """H1: an ignore file comes, changes or goes, in the top or in a folder; or what has its name is no file."""
     folder = rng.choice(("", "", *tree.folders()))
-    path = os.path.join(folder, rng.choice((".gitignore", ".gitignore", ".ignore", ".anchordignore")))
+    path = os.path.join(
+        folder, rng.choice((".gitignore", ".gitignore", ".ignore", ".anchordignore"))
+    )
     if tree.is_folder(path):
         tree.remove_folder(path)
         return f"rm -rf {path!r}"

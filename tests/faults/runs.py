@@ -18,8 +18,8 @@ from faults.operations import operate
 from faults.stage import LATER_NS, Due, Fault, Killed, Recorder, Stage, random_failure, random_kill
 from faults.tree import Tree
 
-from anchord.model import Action, Origin, Outcome
-from anchord.verification import Rebuild
+from anchord.core.types import Action, FileOutcome, RootedPath
+from anchord.index.integrity.verify import ExpectedRows
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Run:
         """Keys of vectors that were in the table."""
         self._late: list[str] = []
         """Hints that come later than others."""
-        self._made: tuple[Rebuild, ...] | None = None
+        self._made: tuple[ExpectedRows, ...] | None = None
 
     def close(self) -> None:
         """Close the stores."""
@@ -216,8 +216,8 @@ class Run:
         had = (everything & self._ever) | self.stage.has(everything - self._ever)
         before = len(self.stage.embedder.keys)
         started, ended = 0, False
-        due: list[Origin] = []
-        outcomes: list[Outcome] = []
+        due: list[RootedPath] = []
+        outcomes: list[FileOutcome] = []
 
         def enough() -> bool:
             nonlocal started
@@ -238,16 +238,18 @@ class Run:
             self.figures.needed += len(may if ended else may & spent.keys())
             self._ever |= had | (may if ended else set())
             self._judge_cost(spent, may, ended=ended)
-        self._refuse([f"CONV: to be tried again: {o}" for o in outcomes if o.action is Action.RETRY])
+        self._refuse(
+            [f"CONV: to be tried again: {o}" for o in outcomes if o.action is Action.RETRY]
+        )
 
-    def _wanted(self) -> dict[Origin, set[str]]:
+    def _wanted(self) -> dict[RootedPath, set[str]]:
         """Return the keys of the vectors that each file needs."""
-        wanted: dict[Origin, set[str]] = {}
-        for origin, each in (pair for part in self._rebuilt() for pair in part.made.values()):
+        wanted: dict[RootedPath, set[str]] = {}
+        for origin, each in (pair for part in self._rebuilt() for pair in part.rows_by_id.values()):
             wanted.setdefault(origin, set()).add(each.row.vector_key)
         return wanted
 
-    def _rebuilt(self) -> tuple[Rebuild, ...]:
+    def _rebuilt(self) -> tuple[ExpectedRows, ...]:
         """Return what a rebuild of the tree would hold, made once between two changes."""
         if self._made is None:
             self._made = self.stage.rebuilt()
@@ -265,15 +267,24 @@ class Run:
         """CONV; nothing left to do; no vector lost."""
         self.figures.syncs += 1
         stage = self.stage
-        found = [f"CONV: {d.kind} {d.origin.path!r} {d.chunk_id}" for d in stage.differences(self._rebuilt())]
-        found += [f"MIN: a vector was lost: {key}" for key in sorted(self._ever - stage.has(self._ever))]
-        commits, embedded = stage.indexer.commits, len(stage.embedder.keys)
+        found = [
+            f"CONV: {d.kind} {d.origin.path!r} {d.chunk_id}"
+            for d in stage.differences(self._rebuilt())
+        ]
+        found += [
+            f"MIN: a vector was lost: {key}" for key in sorted(self._ever - stage.has(self._ever))
+        ]
+        commits, embedded = stage.indexer.commit_count, len(stage.embedder.keys)
         due = stage.walk()
-        again = list(stage.indexer.index(due.origins, gone=due.gone))
-        if (stage.indexer.commits, len(stage.embedder.keys)) != (commits, embedded):
-            found.append(f"CONV: a second sync finds work: {[str(o) for o in again if o.upserted + o.deleted]}")
+        again = list(stage.indexer.index(due.origins, confirmed_gone=due.gone))
+        if (stage.indexer.commit_count, len(stage.embedder.keys)) != (commits, embedded):
+            found.append(
+                f"CONV: a second sync finds work: {[str(o) for o in again if o.upserted + o.deleted]}"
+            )
         self._refuse(found)
 
     def _refuse(self, found: Sequence[str]) -> None:
         if found:
-            raise DivergenceError("\n".join([*found, "after", *(f"  {done}" for done in self.done)]))
+            raise DivergenceError(
+                "\n".join([*found, "after", *(f"  {done}" for done in self.done)])
+            )

@@ -79,7 +79,9 @@ def save_unnamed(tree: Tree, rng: Random) -> str:
     own = os.open("/proc/self/fd", os.O_RDONLY)
     try:
         os.write(descriptor, text_for(path, rng).encode())
-        os.link(str(descriptor), tree.full(path), src_dir_fd=own, follow_symlinks=True)  # Only with a folder it is linkat(2).
+        os.link(
+            str(descriptor), tree.full(path), src_dir_fd=own, follow_symlinks=True
+        )  # Only with a folder it is linkat(2).
     finally:
         os.close(own)
         os.close(descriptor)

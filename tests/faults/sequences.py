@@ -13,7 +13,17 @@ from random import Random
 
 from faults.runs import DivergenceError, Figures, Run, Step
 
-PLAN = {"do": 11, "sync": 3, "partial": 3, "overflow": 1, "kill": 3, "fail": 2, "lose": 1, "restart": 1, "maintain": 0.3}
+PLAN = {
+    "do": 11,
+    "sync": 3,
+    "partial": 3,
+    "overflow": 1,
+    "kill": 3,
+    "fail": 2,
+    "lose": 1,
+    "restart": 1,
+    "maintain": 0.3,
+}
 """How often each kind of step is drawn."""
 _PLANTED = 5
 _KIND = 12
@@ -55,7 +65,9 @@ def replay(steps: Sequence[Step]) -> Figures:
     except DivergenceError:
         raise
     except Exception as error:
-        raise DivergenceError("\n".join([f"raised {error!r}", "after", *(f"  {done}" for done in run.done)])) from error
+        raise DivergenceError(
+            "\n".join([f"raised {error!r}", "after", *(f"  {done}" for done in run.done)])
+        ) from error
     else:
         return run.figures
     finally:

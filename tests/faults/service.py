@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.config_file import load_config
-from anchord.daemon import reader_beside
-from anchord.ipc.protocol import NameParams
-from anchord.methods import Methods
-from anchord.pipeline import Pipeline
-from anchord.places import find_places
-from anchord.status import Status
-from anchord.verification import Verification
-from anchord.verifying import verify_index
-from anchord.workspace import Writer, open_writer
+from anchord.config.file import load_config
+from anchord.config.paths import find_paths
+from anchord.daemon.handlers import RpcHandlers
+from anchord.daemon.main import open_daemon_reader
+from anchord.daemon.status import StatusReporter
+from anchord.daemon.writer.loop import WriterLoop
+from anchord.index.integrity.repair import verify_index
+from anchord.index.integrity.verify import VerifyResult
+from anchord.index.session import IndexWriter, open_writer
+from anchord.ipc.protocol import RootNameParams
+from anchord.store.catalog.catalog import SqliteCatalog
 
 PATIENCE_S = 60.0
 SETTINGS = """
@@ -38,8 +38,8 @@ class Service:
 
     base: Path
     settings: str = SETTINGS
-    writer: Writer = field(init=False)
-    pipeline: Pipeline = field(init=False)
+    writer: IndexWriter = field(init=False)
+    pipeline: WriterLoop = field(init=False)
     restarts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -48,18 +48,25 @@ class Service:
         self.home, self.folder = self.base / "home", self.base / "docs"
         self.home.mkdir(mode=0o700, exist_ok=True)
         self.folder.mkdir(exist_ok=True)
-        self.places = find_places({"ANCHORD_HOME": str(self.home)})
-        self.places.make()
+        self.places = find_paths({"ANCHORD_HOME": str(self.home)})
+        self.places.create_folders()
         self.running = False
 
     def start(self) -> Service:
         """Open the index and start the writer's loop."""
-        self.places.config.write_text(self.settings, "utf-8")
-        config = load_config(self.places.config)
-        self.writer = open_writer(self.places, config, [] if "[[root]]" in self.settings else [str(self.folder)])
-        self.pipeline = Pipeline(self.writer, config, self.restarts.append)
-        self.methods = Methods(self.writer, reader_beside(self.writer), self.pipeline, lambda: None)
-        self.pipeline.replacing, self.pipeline.upkeep.merged = self.methods.replace, self.methods.follow
+        self.places.config_file.write_text(self.settings, "utf-8")
+        config = load_config(self.places.config_file)
+        self.writer = open_writer(
+            self.places, config, [] if "[[root]]" in self.settings else [str(self.folder)]
+        )
+        self.pipeline = WriterLoop(self.writer, config, self.restarts.append)
+        self.methods = RpcHandlers(
+            self.writer, open_daemon_reader(self.writer), self.pipeline, lambda: None
+        )
+        self.pipeline.run_promotion, self.pipeline.maintenance.on_index_merge = (
+            self.methods.switch_generation,
+            self.methods.reopen_reader,
+        )
         self.running = True
         self.pipeline.start()
         return self
@@ -74,32 +81,32 @@ class Service:
 
     def ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
         """Call a method as the socket does."""
-        kind, call = self.methods.table()[method]
+        kind, call = self.methods.handlers_by_name()[method]
         return call(kind(**params))
 
     def sync(self) -> dict[str, Any]:
         """Wait until everything written is searchable."""
-        assert self.pipeline.sync(PATIENCE_S), self.pipeline.trouble
+        assert self.pipeline.wait_for_sync(PATIENCE_S), self.pipeline.blocked_reason
         told: dict[str, Any] = self.ask("sync")
         return told
 
     def rescan(self, name: str = "docs") -> None:
         """Walk a root."""
-        kind = NameParams(name=name)
-        self.methods.table()["rescan"][1](kind)
+        kind = RootNameParams(name=name)
+        self.methods.handlers_by_name()["rescan"][1](kind)
 
     def status(self) -> dict[str, Any]:
         """Return the status."""
-        with SqliteCatalogue(self.places.catalogue, read_only=True) as catalogue:
-            return Status(self.pipeline, self.writer).report(catalogue)
+        with SqliteCatalog(self.places.catalog_file, read_only=True) as catalogue:
+            return StatusReporter(self.pipeline, self.writer).build_report(catalogue)
 
     def reasons(self) -> str:
         """Return why it is degraded."""
-        return "\n".join(self.methods.status.state()[1])
+        return "\n".join(self.methods.status.state_and_reasons()[1])
 
-    def verify(self) -> Verification:
+    def verify(self) -> VerifyResult:
         """Compare with a clean rebuild, every vector included, in the writer's thread."""
-        return self.pipeline.call(lambda: verify_index(self.writer, None)).result(PATIENCE_S)
+        return self.pipeline.submit(lambda: verify_index(self.writer, None)).result(PATIENCE_S)
 
     def is_right(self) -> bool:
         """Sync, and say whether the index is what a clean rebuild gives."""
@@ -110,11 +117,16 @@ class Service:
 
     def paths(self) -> set[str]:
         """Return the paths that have rows."""
-        return {row.path for row in self.pipeline.call(lambda: list(self.writer.store.all_rows())).result(PATIENCE_S)}
+        return {
+            row.path
+            for row in self.pipeline.submit(lambda: list(self.writer.store.all_rows())).result(
+                PATIENCE_S
+            )
+        }
 
     def embedded(self) -> int:
         """Count the texts that were embedded since the start."""
-        return self.pipeline.counters.work.embedded
+        return self.pipeline.stats.totals.embedded
 
     def write(self, path: str, text: str) -> Path:
         """Write a file of the root."""

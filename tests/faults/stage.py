@@ -13,21 +13,21 @@ from typing import Any
 from faults.losses import back_up
 from scenarios.conftest import COUNT, Index
 
-from anchord.adapters import lance_upkeep
-from anchord.adapters.hashing import HashEmbedder
-from anchord.core.identity import vector_key
-from anchord.core.rules import changes_rules
+from anchord.core.ids import make_vector_key
+from anchord.core.types import Fingerprint, RootedPath, Vector
+from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import StoreError
-from anchord.model import Fingerprint, Origin, Vector
-from anchord.reconcile import Reconciled
-from anchord.verification import Difference, Rebuild, rebuild, verify
+from anchord.index.integrity.verify import Difference, ExpectedRows, expected_rows_of_roots, verify
+from anchord.index.reconcile import ReconcileResult
+from anchord.sources.files.ignore_rules import is_ignore_file
+from anchord.store.table import maintenance as lance_upkeep
 
 LATER_NS = 10_000_000_000
 """So much later a file is read that its times are trusted."""
 
 STEPS = (
-    "files.read", "embedder.embed", "catalogue.intend", "store.upsert", "vanished.put", "store.delete", "catalogue.apply",
-    "catalogue.seen", "store.refresh",
+    "files.read", "embedder.embed", "catalogue.save_intents", "store.upsert", "vanished.put", "store.delete_rows", "catalogue.confirm_updates",
+    "catalogue.update_fingerprints", "store.refresh",
 )  # fmt: skip
 """Port and method at which the writer can end or fail, before or after it; `store.refresh` is the last step of upkeep."""
 
@@ -59,7 +59,11 @@ class Fault:
 
     def __str__(self) -> str:
         """Name the place."""
-        name = "kill" if isinstance(self.error, Killed) else f"{type(self.error).__name__}({self.error})"
+        name = (
+            "kill"
+            if isinstance(self.error, Killed)
+            else f"{type(self.error).__name__}({self.error})"
+        )
         return f"{name} {'after' if self.after else 'before'} {self.label} number {self.nth}"
 
 
@@ -71,10 +75,10 @@ class Recorder(HashEmbedder):
         super().__init__()
         self.keys: list[str] = []
 
-    def embed(self, texts: Sequence[str], *, query: bool = False) -> Sequence[Vector]:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
         """Return the vectors of texts."""
-        self.keys += [vector_key(self.model, text) for text in texts]
-        vectors = super().embed(texts, query=query)
+        self.keys += [make_vector_key(self.model_id, text) for text in texts]
+        vectors = super().embed(texts, is_query=is_query)
         self.rate = 0.0  # Batches grow with the speed; these stay as they are, so that a sequence is the same each time.
         return vectors
 
@@ -83,17 +87,17 @@ class Recorder(HashEmbedder):
 class Due:
     """Files to look at, and those among them of which a look at their folder says that they are gone."""
 
-    origins: dict[Origin, None] = field(default_factory=dict)
-    gone: set[Origin] = field(default_factory=set)
+    origins: dict[RootedPath, None] = field(default_factory=dict)
+    gone: set[RootedPath] = field(default_factory=set)
 
     def joined(self, other: Due) -> Due:
         """Return both; the other's files come later."""
         return Due(self.origins | other.origins, self.gone | other.gone)
 
-    def add(self, found: Reconciled) -> None:
+    def add(self, found: ReconcileResult) -> None:
         """Take in what a walk found."""
-        self.origins.update(dict.fromkeys(found.due))
-        self.gone.update(found.gone)
+        self.origins.update(dict.fromkeys(found.paths_due))
+        self.gone.update(found.gone_or_emptied)
 
 
 class Stage(Index):
@@ -107,8 +111,8 @@ class Stage(Index):
     def open(self) -> None:
         """Open the stores with our clock."""
         super().open()
-        assert hasattr(self.indexer, "_clock")
-        self.indexer._clock = lambda: time.time_ns() + self.ahead_ns
+        assert hasattr(self.indexer._planner, "_clock")
+        self.indexer._planner._clock = lambda: time.time_ns() + self.ahead_ns
         self.judge = copy.copy(self.files)
         self._patch()
 
@@ -117,7 +121,9 @@ class Stage(Index):
 
         The files of SQLite are copied while they are open and put back after they are closed, which undoes what closing did.
         """
-        images = {file: file.read_bytes() for file in self._databases() if not file.name.endswith("-shm")}
+        images = {
+            file: file.read_bytes() for file in self._databases() if not file.name.endswith("-shm")
+        }
         self.close()
         for file in self._databases():
             file.unlink()
@@ -130,18 +136,20 @@ class Stage(Index):
 
     # What is, and what should be
 
-    def rebuilt(self) -> tuple[Rebuild, ...]:
+    def rebuilt(self) -> tuple[ExpectedRows, ...]:
         """Read and chunk the whole tree anew."""
-        return tuple(rebuild(["tree"], (self.judge, self.catalogue), self.recipe, COUNT))
+        return tuple(
+            expected_rows_of_roots(["tree"], (self.judge, self.catalogue), self.recipe, COUNT)
+        )
 
-    def differences(self, parts: Iterable[Rebuild]) -> tuple[Difference, ...]:
+    def differences(self, parts: Iterable[ExpectedRows]) -> tuple[Difference, ...]:
         """Compare with a rebuild, every vector included."""
         return verify(parts, self.catalogue, self.store, (HashEmbedder(), None)).differences
 
     def has(self, keys: Iterable[str]) -> set[str]:
         """Return which vectors exist: in the table, or among the vanished."""
         asked = sorted(keys)
-        return {*self.store.vectors(asked), *self.vanished.get(asked)} if asked else set()
+        return {*self.store.vectors_by_key(asked), *self.vanished.get(asked)} if asked else set()
 
     # The daemon's steps
 
@@ -149,8 +157,8 @@ class Stage(Index):
         """Return what hints lead to, as the daemon's writer does."""
         due = Due()
         for path in paths:
-            origin = Origin("tree", path)
-            if not path or changes_rules(path):
+            origin = RootedPath("tree", path)
+            if not path or is_ignore_file(path):
                 due.add(self.indexer.reconcile("tree"))
             elif isinstance(seen := self.files.fingerprint(origin), Fingerprint):
                 due.origins[origin] = None
@@ -168,7 +176,7 @@ class Stage(Index):
 
     def audit(self) -> Due:
         """Compare all ids, as a start after an unclean stop does."""
-        return Due(dict.fromkeys(self.indexer.audit()))
+        return Due(dict.fromkeys(self.indexer.delete_stray_rows()))
 
     def maintain(self) -> None:
         """Fold the table."""
@@ -223,4 +231,6 @@ def random_kill(rng: Random) -> Fault:
 def random_failure(rng: Random) -> Fault:
     """Choose which call fails, and how."""
     label = rng.choice(STEPS)
-    return Fault(label, rng.choice((1, 1, 1, 2, 3)), rng.random() < 0.5, rng.choice(failures(label)))
+    return Fault(
+        label, rng.choice((1, 1, 1, 2, 3)), rng.random() < 0.5, rng.choice(failures(label))
+    )

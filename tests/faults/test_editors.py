@@ -21,7 +21,7 @@ SECOND = "# A\n\nThe second words, of buffalos.\n"
 
 
 def text_of(service: Service, path: str) -> str:
-    rows = service.pipeline.call(lambda: list(service.writer.store.all_rows())).result()
+    rows = service.pipeline.submit(lambda: list(service.writer.store.all_rows())).result()
     return "\n".join(row.text for row in rows if row.path == path)
 
 
@@ -77,7 +77,9 @@ def truncated_and_written_slowly(file: Path) -> None:
 
 def same_size_and_old_times(file: Path) -> None:
     before = file.stat()
-    file.write_text(FIRST.replace("aardvarks", "bbrdvarks").replace("first", "seco2d")[: len(FIRST)])
+    file.write_text(
+        FIRST.replace("aardvarks", "bbrdvarks").replace("first", "seco2d")[: len(FIRST)]
+    )
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert file.stat().st_size == before.st_size
 
@@ -87,7 +89,9 @@ def exchanged(file: Path) -> None:
     other.write_text(SECOND)
     at_fdcwd, exchange = -100, 2
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.renameat2(at_fdcwd, os.fsencode(file), at_fdcwd, os.fsencode(other), exchange) == 0, ctypes.get_errno()
+    assert (
+        libc.renameat2(at_fdcwd, os.fsencode(file), at_fdcwd, os.fsencode(other), exchange) == 0
+    ), ctypes.get_errno()
 
 
 Save = Callable[[Path], None]
@@ -112,7 +116,9 @@ def test_a1_to_a7_a_save_is_found_however_it_is_made(service: Service, name: str
 
 
 @LINUX
-@pytest.mark.parametrize("save", [unnamed_and_linked, exchanged], ids=["A6 unnamed and linked", "A16 exchanged"])
+@pytest.mark.parametrize(
+    "save", [unnamed_and_linked, exchanged], ids=["A6 unnamed and linked", "A16 exchanged"]
+)
 def test_a6_a16_saves_by_calls_of_linux(service: Service, save: Save) -> None:
     file = service.write("a.md", FIRST)
     service.start().sync()
@@ -121,7 +127,9 @@ def test_a6_a16_saves_by_calls_of_linux(service: Service, save: Save) -> None:
     assert service.is_right()
 
 
-def test_a4_a_file_that_is_saved_as_vim_does_is_never_missing_from_a_search(service: Service) -> None:
+def test_a4_a_file_that_is_saved_as_vim_does_is_never_missing_from_a_search(
+    service: Service,
+) -> None:
     file = service.write("a.md", FIRST)
     service.start().sync()
     for n in range(20):
@@ -131,7 +139,9 @@ def test_a4_a_file_that_is_saved_as_vim_does_is_never_missing_from_a_search(serv
     assert service.is_right()
 
 
-def test_a7_a_file_that_is_emptied_and_written_a_moment_later_is_never_missing_from_a_search(service: Service) -> None:
+def test_a7_a_file_that_is_emptied_and_written_a_moment_later_is_never_missing_from_a_search(
+    service: Service,
+) -> None:
     file = service.write("a.md", FIRST)
     service.start().sync()
     with file.open("w") as writing:
@@ -183,8 +193,8 @@ def test_a12_a_log_that_is_appended_to_all_the_time_is_indexed_meanwhile(service
     writer = threading.Thread(target=append)
     writer.start()
     try:
-        commits = service.pipeline.commits
-        until(lambda: service.pipeline.commits >= commits + 3)
+        commits = service.pipeline.commit_count
+        until(lambda: service.pipeline.commit_count >= commits + 3)
         assert "Entry 1." in text_of(service, "log.md")
     finally:
         ending.set()
@@ -204,7 +214,9 @@ def test_a14_what_was_written_through_a_map_is_found_by_the_next_walk(service: S
     assert service.is_right()
 
 
-def test_a15_what_was_written_through_a_hard_link_elsewhere_is_found_by_the_next_walk(service: Service) -> None:
+def test_a15_what_was_written_through_a_hard_link_elsewhere_is_found_by_the_next_walk(
+    service: Service,
+) -> None:
     file = service.write("a.md", FIRST)
     service.start().sync()
     elsewhere = service.base / "elsewhere.md"
@@ -267,11 +279,11 @@ def test_b11_a_worktree_that_comes_and_goes_leaves_no_watch(service: Service) ->
 def test_b13_two_hundred_rewrites_in_a_row_are_few_commits(service: Service) -> None:
     service.notes(10)
     service.start().sync()
-    before = service.pipeline.commits
+    before = service.pipeline.commit_count
     for round_ in range(200):
         service.write(f"{round_ % 10:03}.md", f"# Note\n\nRewritten in round {round_}.\n")
     service.sync()
-    assert service.pipeline.commits - before < 100
+    assert service.pipeline.commit_count - before < 100
     assert service.is_right()
 
 
@@ -289,10 +301,12 @@ def test_e1_to_e4_files_of_any_name_are_followed(service: Service, names: list[s
     service.start().sync()
     for number, name in enumerate(names):
         (service.folder / name).write_text(f"# {number}\n\nWords of the file number {number}.\n")
-    until(lambda: service.pipeline.call(service.writer.store.count).result() == len(names))
+    until(lambda: service.pipeline.submit(service.writer.store.count_rows).result() == len(names))
     assert service.is_right()
     (service.folder / names[0]).unlink()
-    until(lambda: service.pipeline.call(service.writer.store.count).result() == len(names) - 1)
+    until(
+        lambda: service.pipeline.submit(service.writer.store.count_rows).result() == len(names) - 1
+    )
     assert service.is_right()
 
 
@@ -319,7 +333,11 @@ def test_e8_files_of_the_future_and_of_1970_are_followed(service: Service) -> No
     service.start().sync()
     for name, when in (("future.md", 4_000_000_000), ("past.md", 0)):
         os.utime(service.write(name, SECOND), (when, when))
-    until(lambda: all(text_of(service, name) == SECOND.rstrip("\n") for name in ("future.md", "past.md")))
+    until(
+        lambda: all(
+            text_of(service, name) == SECOND.rstrip("\n") for name in ("future.md", "past.md")
+        )
+    )
     assert service.is_right()
 
 

@@ -15,15 +15,18 @@ import lancedb
 import pytest
 from faults.service import SETTINGS, Service, until
 
-from anchord.adapters import lance_schema, lance_table
-from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.hashing import HashEmbedder
-from anchord.adapters.lance import LanceStore
+from anchord.core.types import Vector
+from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError, StoreError
-from anchord.generation import REBUILD, RECHUNK, Building
-from anchord.model import Vector
+from anchord.index.generation import REBUILD, RECHUNK, GenerationBuild
+from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table import connection as lance_table
+from anchord.store.table import schema as lance_schema
+from anchord.store.table.table import LanceStore
 
-PARAGRAPHS = "\n\n".join(f"Paragraph {n} has some words of its own, {n * 7} of them, and an end." for n in range(12))
+PARAGRAPHS = "\n\n".join(
+    f"Paragraph {n} has some words of its own, {n * 7} of them, and an end." for n in range(12)
+)
 SMALL = '[chunking]\nstrategy = "paragraph"\nmin_chunk_tokens = 1\n'
 
 
@@ -39,7 +42,7 @@ def started_with(service: Service, settings: str) -> Service:
 
 
 def built(service: Service) -> None:
-    until(lambda: service.pipeline.building is None)
+    until(lambda: service.pipeline.next_generation is None)
 
 
 def found(service: Service, words: str) -> set[str]:
@@ -53,21 +56,23 @@ class Stepwise:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Hold every building before its first step."""
         self.left = 0
-        real = Building.step
+        real = GenerationBuild.index_next_files
 
-        def step(building: Building, enough: Any) -> Any:  # noqa: ANN401 - as in the original
+        def step(building: GenerationBuild, enough: Any) -> Any:  # noqa: ANN401 - as in the original
             if self.left == 0:
                 return []
             self.left -= 1
             return real(building, enough)
 
-        monkeypatch.setattr(Building, "step", step)
+        monkeypatch.setattr(GenerationBuild, "index_next_files", step)
 
 
-def test_a_changed_strategy_is_built_beside_what_serves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_strategy_is_built_beside_what_serves(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents(service)
     service.start().sync()
-    before = service.pipeline.call(service.writer.store.count).result()
+    before = service.pipeline.submit(service.writer.store.count_rows).result()
     steps = Stepwise(monkeypatch)
     started_with(service, SMALL).sync()
     assert service.status()["generation"]["why"] == "the recipe changed"
@@ -96,25 +101,29 @@ def test_the_way_back_embeds_nothing(service: Service) -> None:
     assert service.is_right()
 
 
-def test_an_interrupted_build_goes_on_where_it_was(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_build_goes_on_where_it_was(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents(service, 30)
     service.start().sync()
     steps = Stepwise(monkeypatch)
-    monkeypatch.setattr("anchord.generation._STEP_FILES", 10)
+    monkeypatch.setattr("anchord.index.generation._STEP_FILES", 10)
     started_with(service, SMALL).sync()
     steps.left = 2
     until(lambda: service.embedded() == 20 * 12)
     service.stop()
     service.start()
-    assert service.pipeline.building is not None
-    assert service.pipeline.building.resumed
+    assert service.pipeline.next_generation is not None
+    assert service.pipeline.next_generation.was_resumed
     steps.left = 1_000
     built(service)
     assert service.embedded() == 10 * 12
     assert service.is_right()
 
 
-def test_a_setting_that_is_taken_back_discards_what_was_built(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_is_taken_back_discards_what_was_built(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents(service)
     service.start().sync()
     steps = Stepwise(monkeypatch)
@@ -122,9 +131,11 @@ def test_a_setting_that_is_taken_back_discards_what_was_built(service: Service, 
     steps.left = 1
     until(lambda: steps.left == 0)
     started_with(service, "")
-    assert service.pipeline.building is None
-    assert not service.places.next_catalogue.exists()
-    assert sorted(path.name for path in (service.home / "data" / "lance").iterdir()) == ["chunks.lance"]
+    assert service.pipeline.next_generation is None
+    assert not service.places.next_catalog_file.exists()
+    assert sorted(path.name for path in (service.home / "data" / "lance").iterdir()) == [
+        "chunks.lance"
+    ]
     assert service.is_right()
     assert service.embedded() == 0
 
@@ -139,21 +150,23 @@ def test_a_root_with_a_strategy_of_its_own_leaves_the_others_alone(service: Serv
     started_with(service, roots + 'strategy = "paragraph"\n')
     built(service)
     assert service.embedded() <= 13
-    assert {origin.root for origin in (outcome for outcome in service.writer.catalogue.origins("other"))} == {"other"}
+    assert service.writer.catalog.list_records("other", "")
     assert service.is_right()
 
 
-def test_a_model_of_another_size_begins_with_an_empty_table(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_another_size_begins_with_an_empty_table(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents(service)
     service.start().sync()
     texts = service.embedded()
     service.stop()
     monkeypatch.setattr(HashEmbedder, "dimension", 192)
-    monkeypatch.setattr(HashEmbedder, "model", "hash-192/1")
+    monkeypatch.setattr(HashEmbedder, "model_id", "hash-192/1")
     steps = Stepwise(monkeypatch)
     service.start()
     assert service.status()["generation"]["why"] == "the model changed"
-    assert "is gone: only text can be searched" in service.reasons()
+    assert "is gone: only text search works" in service.reasons()
     assert found(service, "words5") == {"d5.md"}
     steps.left = 1_000
     built(service)
@@ -168,7 +181,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as then:
-        real = lance_schema.schema
+        real = lance_schema.table_schema
 
         def older(dimension: int, model: str) -> Any:  # noqa: ANN401 - of pyarrow
             schema = real(dimension, model)
@@ -176,7 +189,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
                 schema = schema.remove(schema.get_field_index(column))
             return schema.with_metadata({**schema.metadata, b"anchord.schema": b"1"})
 
-        then.setattr(lance_table, "schema", older)
+        then.setattr(lance_table, "table_schema", older)
         documents(service)
         service.start().sync()
         service.stop()
@@ -187,7 +200,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
     until(lambda: found(service, "okapi") == {"d1.md"})
     steps.left = 1_000
     built(service)
-    assert service.writer.store.form == lance_schema.SCHEMA
+    assert service.writer.store.schema_version == lance_schema.SCHEMA_VERSION
     assert service.embedded() == 1
     assert service.is_right()
 
@@ -207,13 +220,15 @@ def test_rebuild_embeds_everything_anew_and_reindex_rechunks_without(service: Se
     assert service.is_right()
 
 
-def test_a_rebuild_that_was_interrupted_goes_on_at_the_next_start(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebuild_that_was_interrupted_goes_on_at_the_next_start(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents(service, 30)
     service.start().sync()
     texts = service.embedded()
     steps = Stepwise(monkeypatch)
-    monkeypatch.setattr("anchord.generation._STEP_FILES", 10)
-    service.pipeline.call(lambda: service.pipeline.build(REBUILD)).result()
+    monkeypatch.setattr("anchord.index.generation._STEP_FILES", 10)
+    service.pipeline.submit(lambda: service.pipeline.start_generation(REBUILD)).result()
     steps.left = 2
     until(lambda: service.embedded() == texts + 20)
     service.stop()
@@ -234,7 +249,7 @@ def test_a_root_that_is_away_is_waited_for(service: Service) -> None:
     until(lambda: service.status()["generation"]["waits_for"] == ["docs"])
     assert found(service, "words3") == {"d3.md"}
     (service.base / "away").rename(service.folder)
-    service.pipeline._build_at = 0.0
+    service.pipeline._builds.next_step_at = 0.0
     built(service)
     assert service.is_right()
 
@@ -252,7 +267,7 @@ def test_rows_that_are_held_are_waited_for(service: Service) -> None:
     service.folder.rmdir()
     (service.base / "kept").rename(service.folder)
     service.sync()
-    service.pipeline._build_at = 0.0
+    service.pipeline._builds.next_step_at = 0.0
     built(service)
     assert service.is_right()
 
@@ -266,11 +281,14 @@ def _both_renamed(folder: Path) -> None:
     (folder / "next.lance").rename(folder / "chunks.lance")
 
 
-_TABLE = "anchord.adapters.lance_upkeep.promote"
-_TAKE_OVER = SqliteCatalogue.take_over
+_TABLE = "anchord.store.table.maintenance.promote_next_table"
+_TAKE_OVER = SqliteCatalog.overwrite_from
 _STEPS: dict[str, tuple[str, Callable[..., None]]] = {
-    "marked": ("anchord.adapters.catalogue.SqliteCatalogue.take_over", lambda *_: None),
-    "catalogue in place": ("anchord.adapters.catalogue.SqliteCatalogue.take_over", _TAKE_OVER),
+    "marked": ("anchord.store.catalog.catalog.SqliteCatalog.overwrite_from", lambda *_: None),
+    "catalogue in place": (
+        "anchord.store.catalog.catalog.SqliteCatalog.overwrite_from",
+        _TAKE_OVER,
+    ),
     "next catalogue gone": (_TABLE, lambda _: None),
     "one renamed": (_TABLE, _one_renamed),
     "both renamed": (_TABLE, _both_renamed),
@@ -305,10 +323,10 @@ def test_a_kill_while_a_generation_takes_over_is_finished_at_the_next_start(
     service.start().sync()
     killed_at(service, monkeypatch, step)
     service.start()
-    assert service.pipeline.building is None
+    assert service.pipeline.next_generation is None
     assert service.is_right()
     assert service.embedded() == 0
-    assert not service.places.promoting.exists()
+    assert not service.places.promotion_marker.exists()
 
 
 @pytest.mark.parametrize("damaged", ["state.sqlite", "next.sqlite"])
@@ -318,19 +336,21 @@ def test_a_catalogue_that_is_damaged_while_a_generation_takes_over_is_mended(
     documents(service)
     service.start().sync()
     killed_at(service, monkeypatch, "marked")
-    assert service.pipeline.building
-    service.pipeline.building.close()
-    service.writer.catalogue.close()
-    (service.places.data / damaged).write_bytes(b"no catalogue at all " * 400)
+    assert service.pipeline.next_generation
+    service.pipeline.next_generation.close()
+    service.writer.catalog.close()
+    (service.places.data_folder / damaged).write_bytes(b"no catalogue at all " * 400)
     service.start()
     assert service.writer.repairs
     built(service)
     assert service.is_right()
     assert service.embedded() == 0
-    assert not service.places.promoting.exists()
+    assert not service.places.promotion_marker.exists()
 
 
-def test_a_table_that_cannot_be_put_in_place_asks_for_a_new_process(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_cannot_be_put_in_place_asks_for_a_new_process(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     documents(service)
     service.start().sync()
 
@@ -338,12 +358,12 @@ def test_a_table_that_cannot_be_put_in_place_asks_for_a_new_process(service: Ser
         raise PermissionError(errno.EACCES, "no")
 
     with monkeypatch.context() as fault:
-        fault.setattr("anchord.adapters.lance_upkeep.promote", refuse)
+        fault.setattr("anchord.store.table.maintenance.promote_next_table", refuse)
         started_with(service, SMALL)
         until(lambda: service.restarts)
         service.stop()
     service.start()
-    assert service.pipeline.building is None
+    assert service.pipeline.next_generation is None
     assert service.is_right()
     assert service.embedded() == 0
 
@@ -358,10 +378,10 @@ def test_a_generation_without_room_for_its_catalogue_is_put_in_place_once_there_
         raise StoreError("database or disk is full", "make room")
 
     with monkeypatch.context() as fault:
-        fault.setattr(SqliteCatalogue, "take_over", full)
+        fault.setattr(SqliteCatalog, "overwrite_from", full)
         started_with(service, SMALL)
-        until(lambda: service.pipeline.trouble == "database or disk is full")
-        assert not service.places.promoting.exists()
+        until(lambda: service.pipeline.blocked_reason == "database or disk is full")
+        assert not service.places.promotion_marker.exists()
         assert found(service, "words3") == {"d3.md"}
         service.write("d3.md", "# Document 3\n\nOf quite another matter: capybaras.\n")
         until(lambda: found(service, "capybaras") == {"d3.md"})
@@ -375,8 +395,8 @@ def test_questions_never_fail_while_generations_change(service: Service, questio
     documents(service)
     service.start().sync()
     for order in (RECHUNK, REBUILD, RECHUNK):
-        service.pipeline.call(partial(service.pipeline.build, order)).result()
-        while service.pipeline.building is not None:
+        service.pipeline.submit(partial(service.pipeline.start_generation, order)).result()
+        while service.pipeline.next_generation is not None:
             _ANSWERS[question](service)
         _ANSWERS[question](service)
 
@@ -398,7 +418,9 @@ def _dumped(service: Service) -> None:
 _ANSWERS = {"search": _searched, "status": _told, "dump": _dumped}
 
 
-def test_a_search_during_the_change_of_strategies_finds_by_the_one_or_the_other(service: Service) -> None:
+def test_a_search_during_the_change_of_strategies_finds_by_the_one_or_the_other(
+    service: Service,
+) -> None:
     """Their chunks have no id in common: table and catalogue must change at once for those who ask."""
     documents(service)
     service.start().sync()
@@ -432,7 +454,9 @@ def test_a_search_during_the_change_of_strategies_finds_by_the_one_or_the_other(
 
 def grep(service: Service, word: str) -> list[str]:
     """Return the files below the home that hold a word, in whatever version of whatever store."""
-    done = subprocess.run(["grep", "-rlaF", word, str(service.home)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["grep", "-rlaF", word, str(service.home)], capture_output=True, text=True, check=False
+    )
     return done.stdout.split()
 
 
@@ -442,7 +466,7 @@ def test_what_is_forgotten_is_on_no_file_of_the_index_any_more(service: Service)
     service.start().sync()
     service.write("private/diary.md", "# Diary\n\nThe swordfish rendezvous is at midnight.\n")
     service.sync()
-    service.pipeline.call(service.pipeline.upkeep.fold).result()
+    service.pipeline.submit(service.pipeline.maintenance.compact).result()
     vectors = _vectors(service, "private/diary.md")
     assert grep(service, "swordfish")
     told = service.ask("forget", path=str(secret))
@@ -451,7 +475,14 @@ def test_what_is_forgotten_is_on_no_file_of_the_index_any_more(service: Service)
     assert grep(service, "swordfish") == []
     assert not any(_holds(service, vector) for vector in vectors)
     assert found(service, "swordfish") == set()
-    assert len(lancedb.connect(str(service.home / "data" / "lance")).open_table("chunks").list_versions()) <= 2
+    assert (
+        len(
+            lancedb.connect(str(service.home / "data" / "lance"))
+            .open_table("chunks")
+            .list_versions()
+        )
+        <= 2
+    )
     assert secret.exists()
     assert service.is_right()
     assert service.paths() == {f"d{n}.md" for n in range(8)}
@@ -466,9 +497,12 @@ def test_what_is_forgotten_stays_out_until_it_is_asked_for_again(service: Servic
     service.write("private/more.md", "# More\n\nOf swordfish.\n")
     service.sync()
     assert found(service, "swordfish") == set()
-    assert "forgotten by a command" in service.ask("explain", path=str(service.folder / "private" / "more.md"))["rule"]
+    assert (
+        "forgotten by a command"
+        in service.ask("explain", path=str(service.folder / "private" / "more.md"))["rule"]
+    )
     service.stop()
-    for file in service.places.data.glob("state.sqlite*"):
+    for file in service.places.data_folder.glob("state.sqlite*"):
         file.unlink()
     service.start().sync()
     assert found(service, "swordfish") == set()
@@ -480,11 +514,17 @@ def test_what_is_forgotten_stays_out_until_it_is_asked_for_again(service: Servic
 def _vectors(service: Service, path: str) -> Sequence[Vector]:
     def ask() -> Sequence[Vector]:
         store: LanceStore = service.writer.store
-        return list(store.vectors_of([row.id for row in store.all_rows() if row.path == path]).values())
+        return list(
+            store.vectors_by_key_of_rows(
+                [row.id for row in store.all_rows() if row.path == path]
+            ).values()
+        )
 
-    return service.pipeline.call(ask).result()
+    return service.pipeline.submit(ask).result()
 
 
 def _holds(service: Service, vector: Vector) -> bool:
     files = [Path(folder) / name for folder, _, names in os.walk(service.home) for name in names]
-    return any(vector in file.read_bytes() for file in files if file.is_file() and not file.is_socket())
+    return any(
+        vector in file.read_bytes() for file in files if file.is_file() and not file.is_socket()
+    )

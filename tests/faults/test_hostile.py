@@ -14,12 +14,12 @@ import pytest
 from faults.service import SETTINGS, Service, until
 from scenarios.conftest import Index
 
-from anchord.adapters import files as files_module
-from anchord.adapters import lance_upkeep
-from anchord.adapters.lance import LanceStore
+from anchord.core.types import Absent, FileContent, RootedPath, Vector
+from anchord.daemon.writer.maintenance import COMPACTIONS_PER_INDEX_MERGE
 from anchord.errors import UsageError
-from anchord.model import Absent, Content, Origin, Vector
-from anchord.upkeep import MERGE_EVERY
+from anchord.sources.files import folder_walk
+from anchord.store.table import maintenance as lance_upkeep
+from anchord.store.table.table import LanceStore
 
 SECRET = "The rendezvous is at the swordfish."  # noqa: S105 - a word to look for
 DENIED = (
@@ -31,27 +31,37 @@ DENIED = (
 
 
 def rows(service: Service) -> list[Any]:
-    return service.pipeline.call(lambda: list(service.writer.store.all_rows())).result()
+    return service.pipeline.submit(lambda: list(service.writer.store.all_rows())).result()
 
 
 def holds(folder: Path, data: bytes) -> list[str]:
     """Return the files below a folder that hold some bytes."""
     found = (Path(above) / name for above, _, names in os.walk(folder) for name in names)
-    return [str(file) for file in found if file.is_file() and not file.is_socket() and data in file.read_bytes()]
+    return [
+        str(file)
+        for file in found
+        if file.is_file() and not file.is_socket() and data in file.read_bytes()
+    ]
 
 
 def grep(service: Service, word: str) -> list[str]:
     """Return the files of the index that hold a word, in whatever version of whatever store; compressed words are not seen."""
-    done = subprocess.run(["grep", "-rlaiF", word, str(service.home)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["grep", "-rlaiF", word, str(service.home)], capture_output=True, text=True, check=False
+    )
     return done.stdout.split()
 
 
 def vectors_of(service: Service, path: str) -> Sequence[Vector]:
     def ask() -> Sequence[Vector]:
         store: LanceStore = service.writer.store
-        return list(store.vectors_of([row.id for row in store.all_rows() if row.path == path]).values())
+        return list(
+            store.vectors_by_key_of_rows(
+                [row.id for row in store.all_rows() if row.path == path]
+            ).values()
+        )
 
-    return service.pipeline.call(ask).result()
+    return service.pipeline.submit(ask).result()
 
 
 # H1: keys, and what is ignored
@@ -63,8 +73,12 @@ def with_root(service: Service, *lines: str) -> Service:
     return service
 
 
-@pytest.mark.parametrize("include", ["*", "**", "**/*", ".*", ".env*", "id_*", "*.pem", ".ssh/", "aws/"])
-def test_h1_no_pattern_lets_keys_and_credentials_into_the_table(service: Service, include: str) -> None:
+@pytest.mark.parametrize(
+    "include", ["*", "**", "**/*", ".*", ".env*", "id_*", "*.pem", ".ssh/", "aws/"]
+)
+def test_h1_no_pattern_lets_keys_and_credentials_into_the_table(
+    service: Service, include: str
+) -> None:
     for path in DENIED:
         service.write(path, f"# Key\n\n{SECRET}\n")
     service.write("note.md", "# Note\n\nNothing to hide.\n")
@@ -77,7 +91,9 @@ def test_h1_no_pattern_lets_keys_and_credentials_into_the_table(service: Service
     assert grep(service, "swordfish") == []
 
 
-def test_h1_a_file_of_the_deny_list_is_let_in_by_its_very_name_and_its_neighbours_are_not(service: Service) -> None:
+def test_h1_a_file_of_the_deny_list_is_let_in_by_its_very_name_and_its_neighbours_are_not(
+    service: Service,
+) -> None:
     for path in DENIED:
         service.write(path, f"# Key\n\n{SECRET}\n")
     with_root(service, 'include = ["credentials.md", "deep/er/.env"]').start().sync()
@@ -101,7 +117,9 @@ def test_h1_a_note_that_is_renamed_to_a_key_leaves_the_index(service: Service) -
     assert service.is_right()
 
 
-def test_h1_what_is_newly_ignored_leaves_at_once_and_comes_back_without_being_embedded(service: Service) -> None:
+def test_h1_what_is_newly_ignored_leaves_at_once_and_comes_back_without_being_embedded(
+    service: Service,
+) -> None:
     service.write("private/deep/diary.md", f"# Diary\n\n{SECRET}\n")
     service.write("private/deep/kept.md", "# Kept\n\nThis one stays.\n")
     service.start().sync()
@@ -115,13 +133,17 @@ def test_h1_what_is_newly_ignored_leaves_at_once_and_comes_back_without_being_em
     assert service.is_right()
 
 
-def test_h1_forget_takes_the_words_of_what_was_ignored_before_out_of_every_file_of_the_index(service: Service) -> None:
+def test_h1_forget_takes_the_words_of_what_was_ignored_before_out_of_every_file_of_the_index(
+    service: Service,
+) -> None:
     file = service.write("diary.md", f"# Diary\n\n{SECRET}\n")
     service.write("other.md", "# Other\n\nThis one stays.\n")
     service.start().sync()
     service.write(".gitignore", "diary.md\n")
     until(lambda: service.paths() == {"other.md"})
-    assert grep(service, "swordfish"), "an old version of the table holds it still, as the README says"
+    assert grep(service, "swordfish"), (
+        "an old version of the table holds it still, as the README says"
+    )
     service.ask("forget", path=str(file))
     assert grep(service, "swordfish") == []
     assert service.is_right()
@@ -143,18 +165,20 @@ def test_h1_forget_drops_the_vectors_of_what_left_before(service: Service, way: 
     assert holds(service.home, vector) == []
 
 
-def test_h1_upkeep_rewrites_what_held_deleted_words(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_h1_upkeep_rewrites_what_held_deleted_words(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.write("diary.md", f"# Diary\n\n{SECRET}\n")
     service.notes(30)
     service.start().sync()
     (service.folder / "diary.md").unlink()
     service.sync()
     assert grep(service, "swordfish")
-    monkeypatch.setattr(lance_upkeep, "_KEPT", lance_upkeep._KEPT * 0)
-    for _ in range(MERGE_EVERY):
+    monkeypatch.setattr(lance_upkeep, "_MIN_VERSION_AGE", lance_upkeep._MIN_VERSION_AGE * 0)
+    for _ in range(COMPACTIONS_PER_INDEX_MERGE):
         service.write("000.md", f"# Note\n\nRewritten {_}.\n")
         service.sync()
-        service.pipeline.call(service.pipeline.upkeep.fold).result()
+        service.pipeline.submit(service.pipeline.maintenance.compact).result()
     assert grep(service, "swordfish") == []
 
 
@@ -208,7 +232,7 @@ def test_h6_a_file_that_becomes_a_link_between_the_look_and_the_open_is_not_read
 ) -> None:
     index.write("a.md", "# Mine\n\nMy own words.\n")
     index.write("b.md", "# Other\n\nOther words.\n")
-    due = index.indexer.reconcile("tree").due
+    due = index.indexer.reconcile("tree").paths_due
     done = swaps_before(monkeypatch, index.folder / "a.md", outside / "a.md")
     outcomes = {outcome.origin.path: outcome for outcome in index.indexer.index(due)}
     assert done == ["a.md"]
@@ -223,7 +247,7 @@ def test_h6_a_folder_that_becomes_a_link_on_the_way_to_a_file_leads_nowhere(
 ) -> None:
     index.write("sub/a.md", "# Mine\n\nMy own words.\n")
     done = swaps_before(monkeypatch, index.folder / "sub", outside)
-    assert isinstance(index.files.read(Origin("tree", "sub/a.md")), Absent)
+    assert isinstance(index.files.read(RootedPath("tree", "sub/a.md")), Absent)
     assert done == ["sub"]
     monkeypatch.undo()
     index.sync()
@@ -235,7 +259,7 @@ def test_h6_a_folder_that_becomes_a_link_right_before_it_is_listed_lets_nothing_
 ) -> None:
     index.write("sub/a.md", "# Mine\n\nMy own words.\n")
     index.write("b.md", "# Other\n\nOther words.\n")
-    real = files_module._listed
+    real = folder_walk.list_entries
     done: list[str] = []
 
     def listed(path: str) -> Any:  # noqa: ANN401 - as it is
@@ -244,16 +268,18 @@ def test_h6_a_folder_that_becomes_a_link_right_before_it_is_listed_lets_nothing_
             swap(index.folder / "sub", outside)
         return real(path)
 
-    monkeypatch.setattr(files_module, "_listed", listed)
+    monkeypatch.setattr(folder_walk, "list_entries", listed)
     index.sync()
     assert done
     assert {row.path for row in index.store.all_rows()} == {"b.md"}
-    assert [failure.origin.path for failure in index.catalogue.failures()] == []
+    assert [failure.origin.path for failure in index.catalogue.list_failures()] == []
     index.sync()
     assert not index.verify().differences
 
 
-def test_h6_a_file_that_is_a_link_now_and_then_is_never_read_through_it(service: Service, outside: Path) -> None:
+def test_h6_a_file_that_is_a_link_now_and_then_is_never_read_through_it(
+    service: Service, outside: Path
+) -> None:
     file = service.write("a.md", "# Mine\n\nMy own words.\n")
     service.start().sync()
     ending = threading.Event()
@@ -271,9 +297,9 @@ def test_h6_a_file_that_is_a_link_now_and_then_is_never_read_through_it(service:
     swapping.start()
     try:
         for _ in range(40):
-            read = service.writer.files.read(Origin("docs", "a.md"))
-            assert not isinstance(read, Content) or b"swordfish" not in read.data
-            service.pipeline.call(lambda: service.pipeline.survey.reconcile("docs")).result()
+            read = service.writer.files.read(RootedPath("docs", "a.md"))
+            assert not isinstance(read, FileContent) or b"swordfish" not in read.data
+            service.pipeline.submit(lambda: service.pipeline.work_queue.reconcile("docs")).result()
             assert not [row for row in rows(service) if "swordfish" in row.text]
     finally:
         ending.set()
@@ -332,13 +358,18 @@ def named(service: Service) -> Service:
 
 def found(service: Service, **params: Any) -> list[str]:  # noqa: ANN401 - any parameter
     """Return the paths that a search for the word that all have gives, by words and by meaning alike."""
-    answers = [service.ask("search", query="axolotl", mode=mode, k=100, **params) for mode in ("text", "vector")]
+    answers = [
+        service.ask("search", query="axolotl", mode=mode, k=100, **params)
+        for mode in ("text", "vector")
+    ]
     told = [sorted(group[0]["path"] for group in answer["groups"]) for answer in answers]
     assert told[0] == told[1]
     return told[0]
 
 
-def test_h8_every_hostile_name_is_found_by_its_own_filter_and_no_other_file_is(named: Service) -> None:
+def test_h8_every_hostile_name_is_found_by_its_own_filter_and_no_other_file_is(
+    named: Service,
+) -> None:
     assert found(named) == sorted([*HOSTILE, "plain.md"])
     for name in HOSTILE:
         assert found(named, path=name) == [name]
@@ -346,7 +377,18 @@ def test_h8_every_hostile_name_is_found_by_its_own_filter_and_no_other_file_is(n
 
 
 def test_h8_text_of_sql_in_any_filter_is_only_text(named: Service) -> None:
-    for text in (*HOSTILE, "' OR '1'='1", "x' OR path LIKE '%", "') OR (1=1", "'", "''", "\\", "\\'", "%", "\0"):
+    for text in (
+        *HOSTILE,
+        "' OR '1'='1",
+        "x' OR path LIKE '%",
+        "') OR (1=1",
+        "'",
+        "''",
+        "\\",
+        "\\'",
+        "%",
+        "\0",
+    ):
         with pytest.raises(UsageError, match="no kind"):
             found(named, kind=text)
         assert found(named, room=text) == []
@@ -390,7 +432,9 @@ def test_h8_a_room_is_a_folder_whatever_it_is_called(service: Service) -> None:
 
 
 def test_h8_a_root_of_a_hostile_name_is_searched_and_removed_alone(service: Service) -> None:
-    names = [name.removesuffix(".md") for name in HOSTILE if "\n" not in name and "\x1b" not in name]
+    names = [
+        name.removesuffix(".md") for name in HOSTILE if "\n" not in name and "\x1b" not in name
+    ]
     lines = []
     for number, name in enumerate(names):
         folder = service.base / f"root{number}"

@@ -8,7 +8,12 @@ import pytest
 from faults.killed_daemon import PLACES
 from faults.kills import MOMENTS, Victim, run_kills
 
-FAST = (("upsert", "after", 1), ("delete", "before", 1), ("apply", "during", 1), ("intend", "after", 2))
+FAST = (
+    ("upsert", "after", 1),
+    ("delete", "before", 1),
+    ("apply", "during", 1),
+    ("intend", "after", 2),
+)
 
 
 @pytest.fixture
@@ -19,7 +24,9 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     made.close()
 
 
-def test_f1_a_daemon_killed_at_four_steps_converges_and_embeds_nothing_twice(victim: Victim) -> None:
+def test_f1_a_daemon_killed_at_four_steps_converges_and_embeds_nothing_twice(
+    victim: Victim,
+) -> None:
     for place, moment, nth in FAST:
         victim.round(place, moment, nth)
     assert victim.figures.daemon_kills == len(FAST)
@@ -28,7 +35,9 @@ def test_f1_a_daemon_killed_at_four_steps_converges_and_embeds_nothing_twice(vic
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
-def test_f1_a_daemon_killed_anywhere_converges_and_embeds_nothing_twice(victim: Victim, place: str) -> None:
+def test_f1_a_daemon_killed_anywhere_converges_and_embeds_nothing_twice(
+    victim: Victim, place: str
+) -> None:
     for moment in MOMENTS:
         for nth in (1, 2):
             victim.round(place, moment, nth)

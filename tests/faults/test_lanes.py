@@ -10,9 +10,9 @@ import psutil
 import pytest
 from faults.service import SETTINGS, Service, until
 
-from anchord.adapters.hashing import HashEmbedder
-from anchord.adapters.power import on_battery
-from anchord.model import Vector
+from anchord.core.types import Vector
+from anchord.daemon.host.battery import on_battery
+from anchord.embedding.hash_embedder import HashEmbedder
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def service(tmp_path: Path) -> Iterator[Service]:
     made.stop()
 
 
-def test_a_save_is_indexed_while_a_backlog_is_being_embedded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_is_indexed_while_a_backlog_is_being_embedded(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[str] = []
     gate = threading.Event()
 
@@ -35,13 +37,13 @@ def test_a_save_is_indexed_while_a_backlog_is_being_embedded(service: Service, m
                 gate.wait(60)
             yield {number: embedder.embed([text])[0]}
 
-    monkeypatch.setattr(HashEmbedder, "stream", slowly)
+    monkeypatch.setattr(HashEmbedder, "embed_batches", slowly)
     service.notes(30)
     service.start()
     until(lambda: seen)
     service.write("saved.md", "# Saved\n\nJust now.\n")
-    until(lambda: service.pipeline.survey.hinted or len(service.pipeline.survey) > 30)
-    until(lambda: service.pipeline.survey.pressing(float("inf")))
+    until(lambda: service.pipeline.work_queue.has_hints or len(service.pipeline.work_queue) > 30)
+    until(lambda: service.pipeline.work_queue.has_fresh_due(float("inf")))
     gate.set()
     service.sync()
     at = next(number for number, text in enumerate(seen) if "Just now." in text)
@@ -51,11 +53,15 @@ def test_a_save_is_indexed_while_a_backlog_is_being_embedded(service: Service, m
     assert service.is_right()
 
 
-def test_without_mains_a_backlog_waits_if_asked_and_saves_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mains_a_backlog_waits_if_asked_and_saves_go_on(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mains = False
-    monkeypatch.setattr("anchord.pipeline.on_battery", lambda: not mains)
-    monkeypatch.setattr("anchord.pipeline._SUPERVISE_S", 0.05)
-    service.settings = SETTINGS.replace('provider = "hash"', 'provider = "hash"\non_battery = "pause"')
+    monkeypatch.setattr("anchord.daemon.writer.loop.on_battery", lambda: not mains)
+    monkeypatch.setattr("anchord.daemon.writer.loop._SUPERVISE_S", 0.05)
+    service.settings = SETTINGS.replace(
+        'provider = "hash"', 'provider = "hash"\non_battery = "pause"'
+    )
     service.notes(3)
     service.start()
     until(lambda: service.status()["state"] == "paused")
@@ -69,10 +75,14 @@ def test_without_mains_a_backlog_waits_if_asked_and_saves_go_on(service: Service
     assert service.is_right()
 
 
-def test_without_mains_whoever_waits_for_it_gets_it(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anchord.pipeline.on_battery", lambda: True)
-    monkeypatch.setattr("anchord.pipeline._SUPERVISE_S", 0.05)
-    service.settings = SETTINGS.replace('provider = "hash"', 'provider = "hash"\non_battery = "pause"')
+def test_without_mains_whoever_waits_for_it_gets_it(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.daemon.writer.loop.on_battery", lambda: True)
+    monkeypatch.setattr("anchord.daemon.writer.loop._SUPERVISE_S", 0.05)
+    service.settings = SETTINGS.replace(
+        'provider = "hash"', 'provider = "hash"\non_battery = "pause"'
+    )
     service.notes(3)
     service.start()
     until(lambda: service.status()["state"] == "paused")
@@ -80,18 +90,33 @@ def test_without_mains_whoever_waits_for_it_gets_it(service: Service, monkeypatc
     assert len(service.paths()) == 3
 
 
-def test_by_default_a_battery_changes_nothing(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anchord.pipeline.on_battery", lambda: True)
+def test_by_default_a_battery_changes_nothing(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.daemon.writer.loop.on_battery", lambda: True)
     service.notes(3)
     service.start()
     until(lambda: len(service.paths()) == 3)
     assert service.status()["on_battery"] is False
 
 
-@pytest.mark.parametrize(("plugged", "expected"), [(True, False), (False, True), (None, False), ("no battery", False)], ids=str)
-def test_only_a_battery_without_mains_counts(monkeypatch: pytest.MonkeyPatch, plugged: object, expected: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("plugged", "expected"),
+    [(True, False), (False, True), (None, False), ("no battery", False)],
+    ids=str,
+)
+def test_only_a_battery_without_mains_counts(
+    monkeypatch: pytest.MonkeyPatch,
+    plugged: object,
+    expected: bool,  # noqa: FBT001
+) -> None:
     class Battery:
         power_plugged = plugged
 
-    monkeypatch.setattr(psutil, "sensors_battery", lambda: None if plugged == "no battery" else Battery(), raising=False)
+    monkeypatch.setattr(
+        psutil,
+        "sensors_battery",
+        lambda: None if plugged == "no battery" else Battery(),
+        raising=False,
+    )
     assert on_battery() is expected

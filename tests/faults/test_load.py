@@ -16,7 +16,7 @@ from faults.service import Service, until
 from live.conftest import Home, home
 from live.held import Held
 
-from anchord.model import Origin
+from anchord.core.types import RootedPath
 
 __all__ = ["home"]  # A fixture is found by its name here.
 
@@ -35,7 +35,7 @@ def stuck(service: Service) -> Iterator[None]:
         began.set()
         free.wait(200)
 
-    done: Future[None] = service.pipeline.call(job)
+    done: Future[None] = service.pipeline.submit(job)
     assert began.wait(60)
     try:
         yield
@@ -60,46 +60,52 @@ def test_i3_while_the_writer_is_stuck_a_hundred_thousand_events_of_five_hundred_
 ) -> None:
     service.notes(3)
     service.start().sync()
-    survey = service.pipeline.survey
+    survey = service.pipeline.work_queue
     with stuck(service):
         waiting = len(survey)
         for n in range(100_000):
-            survey.hint(Origin("docs", f"deep/folder/file{n % 500:03}.md"))
+            survey.add_hint(RootedPath("docs", f"deep/folder/file{n % 500:03}.md"))
         assert len(survey) <= waiting + 500
         assert service.status()["pending"] <= waiting + 500
     assert service.is_right()
 
 
-def test_i3_events_of_more_files_than_are_kept_apart_become_one_walk_as_soon_as_they_are_taken_in(service: Service) -> None:
+def test_i3_events_of_more_files_than_are_kept_apart_become_one_walk_as_soon_as_they_are_taken_in(
+    service: Service,
+) -> None:
     service.notes(3)
     service.start().sync()
-    survey = service.pipeline.survey
+    survey = service.pipeline.work_queue
     with stuck(service):
         for n in range(50_000):
-            survey.hint(Origin("docs", f"none/file{n}.md"))
-        walks = survey.reconciles
-    until(lambda: service.pipeline.pending == 0)
-    assert survey.reconciles - walks <= 3
+            survey.add_hint(RootedPath("docs", f"none/file{n}.md"))
+        walks = survey.reconcile_count
+    until(lambda: service.pipeline.pending_count == 0)
+    assert survey.reconcile_count - walks <= 3
     assert service.is_right()
 
 
 @pytest.mark.slow
 def test_i3_events_of_a_million_files_cost_less_than_a_kilobyte_each(service: Service) -> None:
     service.start().sync()
-    survey, process = service.pipeline.survey, psutil.Process()
+    survey, process = service.pipeline.work_queue, psutil.Process()
     with stuck(service):
         before = process.memory_info().rss
         for _ in range(3):
             for n in range(_MILLION):
-                survey.hint(Origin("docs", f"some/deeper/folder/number{n // _A_FOLDER}/file{n}.md"))
+                survey.add_hint(
+                    RootedPath("docs", f"some/deeper/folder/number{n // _A_FOLDER}/file{n}.md")
+                )
         assert len(survey) <= _MILLION + 10
         assert process.memory_info().rss - before < 1_000 * _MILLION
-    until(lambda: service.pipeline.pending == 0)
+    until(lambda: service.pipeline.pending_count == 0)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_500)
-def test_i3_a_million_files_behind_a_slow_model_stay_under_the_daemons_own_ceiling(home: Home, held: Held) -> None:
+def test_i3_a_million_files_behind_a_slow_model_stay_under_the_daemons_own_ceiling(
+    home: Home, held: Held
+) -> None:
     first = home.folder / "first.md"
     for n in range(_MILLION):
         if n % _A_FOLDER == 0:
@@ -119,7 +125,9 @@ def test_i3_a_million_files_behind_a_slow_model_stay_under_the_daemons_own_ceili
     _until_long(held.is_asked)
     status = home.status()
     peak = _peak(process) - before
-    print(f"{peak / _MILLION:.0f} bytes a file at the peak, {status['rss_bytes'] / 1e6:.0f} MB then")  # noqa: T201 - a figure
+    print(  # noqa: T201 - a figure
+        f"{peak / _MILLION:.0f} bytes a file at the peak, {status['rss_bytes'] / 1e6:.0f} MB then"
+    )
     assert peak < 1_500 * _MILLION
     assert status["degraded"] == []
     assert status["pid"] == home.process.pid
@@ -149,7 +157,9 @@ def _peak(process: psutil.Process) -> int:
 # I4: what is fresh goes first
 
 
-def test_i4_a_save_goes_to_the_model_of_a_running_daemon_before_what_is_left_of_the_backlog(home: Home, held: Held) -> None:
+def test_i4_a_save_goes_to_the_model_of_a_running_daemon_before_what_is_left_of_the_backlog(
+    home: Home, held: Held
+) -> None:
     for n in range(600):
         home.write(f"d{n % 9}/{n:03}.md", f"# Note {n}\n\nWords of note {n}.\n")
     (home.path / "config.toml").write_text(held.settings)
@@ -157,16 +167,20 @@ def test_i4_a_save_goes_to_the_model_of_a_running_daemon_before_what_is_left_of_
     home.run()
     until(held.is_asked)
     home.write("d3/mine.md", "# Mine\n\nSaved in the middle of it.\n")
-    until(lambda: (home.status()["last_event_age_s"] or 0.0) > 1.0)  # It has settled, and the writer still waits for its model.
+    until(
+        lambda: (home.status()["last_event_age_s"] or 0.0) > 1.0
+    )  # It has settled, and the writer still waits for its model.
     held.release()
     until(lambda: home.found("saved in the middle") == ["d3/mine.md"])
     home.call("sync")
     texts = held.texts()
     at = next(number for number, text in enumerate(texts) if "Saved in the middle" in text)
     assert len(set(texts)) == 601
-    assert len(texts) - 601 <= _IN_FLIGHT  # What an interruption costs: the requests that were under way.
+    assert (
+        len(texts) - 601 <= _IN_FLIGHT
+    )  # What an interruption costs: the requests that were under way.
     assert at < len(texts) - 200, "the rest of the backlog came after it"
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 # I1: at rest
@@ -181,7 +195,12 @@ def test_i1_a_daemon_at_rest_hardly_wakes_and_commits_nothing(home: Home) -> Non
     assert home.process is not None
     process = psutil.Process(home.process.pid)
     time.sleep(45)  # Its upkeep waits for thirty seconds of rest.
-    before, wakes, commits, began = _cpu_s(process), _wakes(process), home.status()["commits_total"], time.monotonic()
+    before, wakes, commits, began = (
+        _cpu_s(process),
+        _wakes(process),
+        home.status()["commits_total"],
+        time.monotonic(),
+    )
     time.sleep(60)
     lasted = time.monotonic() - began
     assert (_cpu_s(process) - before) / lasted < 0.02
@@ -199,5 +218,7 @@ def _wakes(process: psutil.Process) -> int:
     found = 0
     for task in Path(f"/proc/{process.pid}/task").iterdir():
         lines = (task / "status").read_text().splitlines()
-        found += sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches"))
+        found += sum(
+            int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches")
+        )
     return found

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from faults.service import SETTINGS, Service, until
 
-from anchord.core.guard import LEAST_FILES
-from anchord.model import Problem
+from anchord.core.deletion_guard import MIN_FILES_TO_HOLD
+from anchord.core.types import Problem
 
 
 @contextmanager
@@ -34,7 +34,9 @@ def state_of(service: Service, number: int = 0) -> str:
     return str(service.status()["roots"][number]["state"])
 
 
-def test_d1_d2_a_root_that_is_deleted_keeps_its_rows_and_is_followed_when_it_is_made_again(service: Service) -> None:
+def test_d1_d2_a_root_that_is_deleted_keeps_its_rows_and_is_followed_when_it_is_made_again(
+    service: Service,
+) -> None:
     service.notes(3)
     service.start().sync()
     rows = service.paths()
@@ -51,7 +53,9 @@ def test_d1_d2_a_root_that_is_deleted_keeps_its_rows_and_is_followed_when_it_is_
     assert service.embedded() == 4
 
 
-def test_d3_a_renamed_root_is_offline_and_what_is_written_in_it_elsewhere_is_not_taken_for_its_own(service: Service) -> None:
+def test_d3_a_renamed_root_is_offline_and_what_is_written_in_it_elsewhere_is_not_taken_for_its_own(
+    service: Service,
+) -> None:
     service.notes(3)
     service.start().sync()
     elsewhere = service.base / "elsewhere"
@@ -89,7 +93,9 @@ def test_d4_an_unmounted_root_keeps_its_rows_and_goes_on_when_it_is_back(service
         service.stop()
 
 
-def test_d5_another_disk_in_the_roots_place_does_not_delete_what_was_there(service: Service) -> None:
+def test_d5_another_disk_in_the_roots_place_does_not_delete_what_was_there(
+    service: Service,
+) -> None:
     service.notes(5)
     service.start().sync()
     with mounted("-t", "tmpfs", "anchord", str(service.folder)):
@@ -106,11 +112,11 @@ def test_d5_another_disk_in_the_roots_place_does_not_delete_what_was_there(servi
 
 
 def test_d6_a_root_that_is_emptied_is_held_until_it_is_confirmed(service: Service) -> None:
-    service.notes(LEAST_FILES + 10)
+    service.notes(MIN_FILES_TO_HOLD + 10)
     service.start().sync()
     for file in service.folder.iterdir():
         file.unlink()
-    held = LEAST_FILES + 10
+    held = MIN_FILES_TO_HOLD + 10
     until(lambda: service.status()["roots"][0]["held"] == held)
     assert "anchord confirm-delete docs" in service.reasons()
     assert service.sync()["held"] == {"docs": held}
@@ -126,17 +132,17 @@ def test_d6_a_root_that_is_emptied_is_held_until_it_is_confirmed(service: Servic
 
 
 def test_d6_a_deletion_that_takes_its_time_is_weighed_as_one(service: Service) -> None:
-    service.notes(LEAST_FILES + 10)
+    service.notes(MIN_FILES_TO_HOLD + 10)
     service.start().sync()
     for file in sorted(service.folder.iterdir()):
         file.unlink()
         time.sleep(0.02)
-    until(lambda: service.status()["roots"][0]["held"] == LEAST_FILES + 10)
-    assert len(service.paths()) == LEAST_FILES + 10
+    until(lambda: service.status()["roots"][0]["held"] == MIN_FILES_TO_HOLD + 10)
+    assert len(service.paths()) == MIN_FILES_TO_HOLD + 10
 
 
 def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Service) -> None:
-    service.notes(LEAST_FILES + 10)
+    service.notes(MIN_FILES_TO_HOLD + 10)
     service.start().sync()
     service.folder.rename(service.base / "kept")
     service.folder.mkdir()
@@ -146,11 +152,11 @@ def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Ser
     service.sync()
     assert service.reasons() == ""
     assert service.is_right()
-    assert service.embedded() == LEAST_FILES + 10
+    assert service.embedded() == MIN_FILES_TO_HOLD + 10
 
 
 def test_fewer_files_than_that_are_let_go_at_once(service: Service) -> None:
-    service.notes(LEAST_FILES - 10)
+    service.notes(MIN_FILES_TO_HOLD - 10)
     service.start().sync()
     shutil.rmtree(service.folder)
     service.folder.mkdir()
@@ -160,17 +166,17 @@ def test_fewer_files_than_that_are_let_go_at_once(service: Service) -> None:
 
 
 def test_many_that_are_less_than_half_are_let_go_at_once(service: Service) -> None:
-    service.notes(LEAST_FILES + 5, "go/")
-    service.notes(LEAST_FILES + 10, "stay/")
+    service.notes(MIN_FILES_TO_HOLD + 5, "go/")
+    service.notes(MIN_FILES_TO_HOLD + 10, "stay/")
     service.start().sync()
     shutil.rmtree(service.folder / "go")
-    until(lambda: len(service.paths()) == LEAST_FILES + 10)
+    until(lambda: len(service.paths()) == MIN_FILES_TO_HOLD + 10)
     assert service.reasons() == ""
     assert service.is_right()
 
 
 def test_moved_files_are_moves_for_the_guard_and_embed_nothing(service: Service) -> None:
-    service.notes(LEAST_FILES + 10, "old/")
+    service.notes(MIN_FILES_TO_HOLD + 10, "old/")
     service.start().sync()
     before = service.embedded()
     os.rename(service.folder / "old", service.folder / "new")
@@ -178,7 +184,7 @@ def test_moved_files_are_moves_for_the_guard_and_embed_nothing(service: Service)
     assert service.reasons() == ""
     assert {path.split("/")[0] for path in service.paths()} == {"new"}
     assert service.embedded() == before
-    assert service.pipeline.counters.work.actions["moved"] == LEAST_FILES + 10
+    assert service.pipeline.stats.totals.actions["moved"] == MIN_FILES_TO_HOLD + 10
     assert service.is_right()
 
 
@@ -187,22 +193,22 @@ def test_a_renamed_file_is_a_move(service: Service) -> None:
     service.start().sync()
     os.rename(service.folder / "001.md", service.folder / "renamed.md")
     until(lambda: service.paths() == {"000.md", "002.md", "renamed.md"})
-    assert service.pipeline.counters.work.actions["moved"] == 1
+    assert service.pipeline.stats.totals.actions["moved"] == 1
     assert service.embedded() == 3
 
 
 def test_files_that_vanish_while_they_are_read_again_are_held_too(service: Service) -> None:
     """The backlog names files that were there; the disk goes before they are read."""
-    service.notes(LEAST_FILES + 10)
+    service.notes(MIN_FILES_TO_HOLD + 10)
     service.start().sync()
-    service.pipeline.pause(paused=True)
-    service.pipeline.call(service.writer.catalogue.distrust).result()
-    service.pipeline.call(lambda: service.pipeline.survey.reconcile("docs")).result()
+    service.pipeline.set_paused(paused=True)
+    service.pipeline.submit(service.writer.catalog.mark_all_for_reread).result()
+    service.pipeline.submit(lambda: service.pipeline.work_queue.reconcile("docs")).result()
     service.folder.rename(service.base / "gone")
     service.folder.mkdir()
-    service.pipeline.pause(paused=False)
-    until(lambda: service.status()["roots"][0]["held"] == LEAST_FILES + 10)
-    assert len(service.paths()) == LEAST_FILES + 10
+    service.pipeline.set_paused(paused=False)
+    until(lambda: service.status()["roots"][0]["held"] == MIN_FILES_TO_HOLD + 10)
+    assert len(service.paths()) == MIN_FILES_TO_HOLD + 10
 
 
 def test_d7_a_root_that_becomes_a_file_keeps_its_rows(service: Service) -> None:
@@ -243,7 +249,9 @@ def test_d8_a_root_given_by_a_link_follows_the_link(tmp_path: Path) -> None:
         service.stop()
 
 
-def test_d9_a_disk_mounted_below_a_root_is_indexed_and_its_rows_are_kept_when_it_goes(service: Service) -> None:
+def test_d9_a_disk_mounted_below_a_root_is_indexed_and_its_rows_are_kept_when_it_goes(
+    service: Service,
+) -> None:
     service.write("a.md", "# A\n\nWords.\n")
     (service.folder / "disk").mkdir()
     service.start().sync()
@@ -262,7 +270,7 @@ def test_d10_a_root_on_a_file_system_that_others_change_is_polled_as_well(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.notes(2)
-    monkeypatch.setattr("anchord.watching.remote_kind", lambda *_: "nfs4")
+    monkeypatch.setattr("anchord.sources.watch.root_watcher.remote_fs_type", lambda *_: "nfs4")
     service.start().sync()
     assert "is on nfs4" in service.reasons()
     assert service.status()["roots"][0]["polled_dirs"] == 1
@@ -281,9 +289,9 @@ def test_d11_the_same_tree_bound_to_two_roots_is_followed_in_both(tmp_path: Path
         try:
             service.start().sync()
             (one / "b.md").write_text("# B\n\nWritten through the one.\n")
-            until(lambda: service.pipeline.call(service.writer.store.count).result() == 4)
+            until(lambda: service.pipeline.submit(service.writer.store.count_rows).result() == 4)
             (other / "c.md").write_text("# C\n\nWritten through the other.\n")
-            until(lambda: service.pipeline.call(service.writer.store.count).result() == 6)
+            until(lambda: service.pipeline.submit(service.writer.store.count_rows).result() == 6)
             assert service.is_right()
             assert service.embedded() == 3
         finally:
@@ -296,7 +304,9 @@ def test_d12_a_root_that_cannot_be_listed_is_an_error_and_keeps_its_rows(
     service.notes(3)
     service.start().sync()
     with monkeypatch.context() as fault:
-        fault.setattr(service.writer.files, "walk", lambda *_: Problem("permission denied: not indexed"))
+        fault.setattr(
+            service.writer.files, "walk", lambda *_: Problem("permission denied: not indexed")
+        )
         service.sync()
         assert "permission denied" in service.reasons()
         assert state_of(service) == "offline"

@@ -41,7 +41,9 @@ def test_fixed_sequences_converge_and_embed_what_is_new(part: int) -> None:
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_each_operation_converges(name: str, tmp_path: Path) -> None:
     run = Run(tmp_path)
-    for n, planted in enumerate(("create",) * 6 + ("mkdir -p", "unpack", "move out or in", "link", "write in place")):
+    for n, planted in enumerate(
+        ("create",) * 6 + ("mkdir -p", "unpack", "move out or in", "link", "write in place")
+    ):
         run.step(Step("do", f"plant {n}", planted))
     run.step(Step("sync", "planted"))
     before = run.figures.operations
@@ -68,7 +70,10 @@ class AnyOrder(RuleBasedStateMachine):
         """Change the tree."""
         self.run.step(Step("do", seed, name))
 
-    @rule(kind=st.sampled_from(("sync", "overflow", "partial", "kill", "fail", "lose", "restart")), seed=_dice)
+    @rule(
+        kind=st.sampled_from(("sync", "overflow", "partial", "kill", "fail", "lose", "restart")),
+        seed=_dice,
+    )
     def go_on(self, kind: str, seed: str) -> None:
         """Have the index follow."""
         self.run.step(Step(kind, seed))
@@ -151,7 +156,7 @@ def test_f4_each_system_call_that_fails_harms_one_file_and_is_made_up_for(
         with monkeypatch.context() as patched:
             patched.setattr(os, call, failing)
             found = run.stage.indexer.reconcile("tree")
-            list(run.stage.indexer.index(found.due))
+            list(run.stage.indexer.index(found.paths_due))
         fired = calls >= nth
         run.step(Step("overflow", f"{call} {nth}"))
     assert nth > 2
@@ -174,7 +179,7 @@ def test_a_divergence_is_told_with_the_steps_that_show_it(tmp_path: Path) -> Non
     run = Run(tmp_path)
     run.step(Step("do", "1", "create"))
     run.step(Step("sync", "1"))
-    run.stage.store.delete(list(run.stage.store.ids())[:1])
+    run.stage.store.delete_rows(list(run.stage.store.all_ids())[:1])
     with pytest.raises(DivergenceError, match="CONV: missing") as caught:
         run.step(Step("sync", "2"))
     assert "create" in str(caught.value)
@@ -184,7 +189,7 @@ def test_a_divergence_is_told_with_the_steps_that_show_it(tmp_path: Path) -> Non
 def test_a_kill_is_a_crash_nothing_is_written_back(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.step(Step("do", "1", "create"))
-    run.stage.arm(Fault("catalogue.apply", 1, after=False, error=Killed()))
+    run.stage.arm(Fault("catalogue.confirm_updates", 1, after=False, error=Killed()))
     run.step(Step("sync", "1"))
     assert run.figures.kills >= 1
     run.close()

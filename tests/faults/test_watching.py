@@ -20,12 +20,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linu
 if sys.platform == "linux":
     from watchdog.observers import inotify_c
 
-    from anchord.adapters import inotify
-    from anchord.adapters.inotify import InotifyWatcher
+    from anchord.sources.watch import inotify
+    from anchord.sources.watch.inotify import InotifyWatcher
 
 
 def watcher_of(service: Service) -> InotifyWatcher:
-    watcher = service.pipeline.survey.roots._watcher
+    watcher = service.pipeline.work_queue.root_watcher._watcher
     assert isinstance(watcher, InotifyWatcher)
     return watcher
 
@@ -37,21 +37,25 @@ def is_followed(service: Service, name: str = "later.md") -> bool:
     return True
 
 
-def test_c1_an_overflow_is_counted_and_walked_over(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c1_an_overflow_is_counted_and_walked_over(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service.notes(3)
     service.start().sync()
     stopped = threading.Event()
-    real = inotify._Queue.handle_event
+    real = inotify._InotifyThread.handle_event
 
     def held(queue: Any, event: Any) -> None:  # noqa: ANN401 - of watchdog
         stopped.wait(60)
         real(queue, event)
 
-    monkeypatch.setattr(inotify._Queue, "handle_event", held)
+    monkeypatch.setattr(inotify._InotifyThread, "handle_event", held)
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text("ascii"))
     if limit > 100_000:
         pytest.skip(f"a queue of {limit} events takes too long to overflow")
-    for n in range(limit + 100):  # The kernel folds equal events into one, so each names another file.
+    for n in range(
+        limit + 100
+    ):  # The kernel folds equal events into one, so each names another file.
         os.close(os.open(service.folder / f"e{n}.tmp", os.O_CREAT | os.O_WRONLY))
         os.unlink(service.folder / f"e{n}.tmp")
     service.write("lost.md", "# Lost\n\nIts event was dropped.\n")
@@ -62,7 +66,9 @@ def test_c1_an_overflow_is_counted_and_walked_over(service: Service, monkeypatch
     assert service.is_right()
 
 
-def test_c2_folders_over_the_limit_of_watches_are_named_and_polled(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c2_folders_over_the_limit_of_watches_are_named_and_polled(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for n in range(6):
         service.notes(2, f"d{n}/sub/")
     real, given = inotify_c.inotify_add_watch, set[bytes]()
@@ -82,7 +88,7 @@ def test_c2_folders_over_the_limit_of_watches_are_named_and_polled(service: Serv
     assert "fs.inotify.max_user_watches" in service.reasons()
     assert status["roots"][0]["watches"] == 5
     assert status["roots"][0]["polled_dirs"] >= 1
-    unwatched = watcher_of(service).unwatched("docs")
+    unwatched = watcher_of(service).refused_folders("docs")
     assert is_followed(service, f"{unwatched[0]}/polled.md")
     monkeypatch.setattr(inotify_c, "inotify_add_watch", real)
     service.rescan()
@@ -109,27 +115,32 @@ def test_c3_without_an_inotify_instance_everything_is_polled_until_there_is_one(
     assert is_followed(service, "seen.md")
 
 
-@pytest.mark.parametrize("fault", ["c4_c5 the thread ends", "c6 the handler raises", "c7 the descriptor is closed"])
-def test_c4_to_c7_a_watcher_that_died_is_replaced(service: Service, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+@pytest.mark.parametrize(
+    "fault", ["c4_c5 the thread ends", "c6 the handler raises", "c7 the descriptor is closed"]
+)
+def test_c4_to_c7_a_watcher_that_died_is_replaced(
+    service: Service, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     service.notes(3, "deep/er/")
     service.start().sync()
     watcher = watcher_of(service)
     if fault.startswith("c4"):
-        watcher._queue.stop()
+        watcher._inotify_thread.stop()
     elif fault.startswith("c6"):
         monkeypatch.setattr(threading, "excepthook", lambda _: None)
         watcher._roots["docs"]._on_hint = _raise
         service.write("unheard.md", "# Unheard\n\nIts event killed the watcher.\n")
     else:
-        os.close(watcher._queue._inotify_fd)
-    until(lambda: not watcher.alive())
-    until(lambda: service.pipeline.survey.roots._watcher is not watcher)
+        # Reading it gives EBADF, as a closed one does, but no other thread can be given the number meanwhile.
+        unreadable = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(unreadable, watcher._inotify_thread._inotify_fd)
+        os.close(unreadable)
+    until(lambda: not watcher.is_alive())
+    until(lambda: service.pipeline.work_queue.root_watcher._watcher is not watcher)
     until(lambda: service.status()["roots"][0]["watches"] == 3)
     assert is_followed(service)
     assert is_followed(service, "deep/er/too.md")
     assert service.is_right()
-    if fault.startswith("c7"):
-        watcher._queue._closed = True  # So that nothing closes the number again: it may be another's by now.
 
 
 def _raise(_: object) -> None:
@@ -147,11 +158,13 @@ def test_c9_a_file_moved_out_does_not_hide_what_was_written_behind_it(service: S
     assert service.is_right()
 
 
-def test_c10_what_changes_between_the_watch_and_the_listing_is_seen(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c10_what_changes_between_the_watch_and_the_listing_is_seen(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder is watched, then listed: what is written in between is listed, what is written after it has an event."""
     service.notes(2, "a/")
     service.notes(2, "b/")
-    real = InotifyWatcher.enter
+    real = InotifyWatcher.watch_folder
     written: list[str] = []
 
     def enter(watcher: InotifyWatcher, folder: Any) -> None:  # noqa: ANN401 - an origin
@@ -161,7 +174,7 @@ def test_c10_what_changes_between_the_watch_and_the_listing_is_seen(service: Ser
             written.append(name)
             service.write(name, f"# Between\n\nIn {folder.path}.\n")
 
-    monkeypatch.setattr(InotifyWatcher, "enter", enter)
+    monkeypatch.setattr(InotifyWatcher, "watch_folder", enter)
     service.start()
     until(lambda: {"between.md", "a/between.md", "b/between.md"} <= service.paths())
     assert service.is_right()
@@ -177,7 +190,7 @@ def test_b12_a_storm_in_an_ignored_folder_takes_no_watch_and_no_work(service: Se
             service.write(f"{top}/p{n}/index.md", "# Package\n\nNothing to see.\n")
     service.sync()
     assert service.status()["roots"][0]["watches"] == watches == 1
-    work = service.pipeline.counters.work
+    work = service.pipeline.stats.totals
     assert (work.upserted, work.actions["skipped"]) == (1, 0)
     assert service.paths() == {"a.md"}
 
@@ -194,17 +207,21 @@ def test_a_folder_that_becomes_ignored_is_no_longer_watched(service: Service) ->
     until(lambda: len(service.paths()) == 2)
 
 
-def test_b5_a_tree_moved_out_is_forgotten_and_its_later_events_are_not_heard(service: Service) -> None:
+def test_b5_a_tree_moved_out_is_forgotten_and_its_later_events_are_not_heard(
+    service: Service,
+) -> None:
     service.notes(3, "tree/deep/")
     service.write("stays.md", "# Stays\n\nHere.\n")
     service.start().sync()
     os.rename(service.folder / "tree", service.base / "outside")
     until(lambda: service.paths() == {"stays.md"})
     until(lambda: service.status()["roots"][0]["watches"] == 1)
-    before = service.pipeline.survey.last_event
-    (service.base / "outside" / "deep" / "000.md").write_text("# Private\n\nWritten outside of the root.\n")
+    before = service.pipeline.work_queue.last_event_at
+    (service.base / "outside" / "deep" / "000.md").write_text(
+        "# Private\n\nWritten outside of the root.\n"
+    )
     (service.folder / "tree").mkdir()
-    until(lambda: service.pipeline.survey.last_event != before)
+    until(lambda: service.pipeline.work_queue.last_event_at != before)
     service.sync()
     assert service.paths() == {"stays.md"}
 
@@ -230,7 +247,7 @@ def test_b7_b8_folders_that_swap_names_are_followed(service: Service) -> None:
     os.rename(service.folder / "a", service.folder / "t")
     os.rename(service.folder / "b", service.folder / "a")
     os.rename(service.folder / "t", service.folder / "b")
-    until(lambda: service.pipeline.pending == 0)
+    until(lambda: service.pipeline.pending_count == 0)
     assert is_followed(service, "a/new.md")
     assert is_followed(service, "b/new.md")
     assert service.is_right()
@@ -239,7 +256,7 @@ def test_b7_b8_folders_that_swap_names_are_followed(service: Service) -> None:
 def test_an_end_to_end_save_needs_no_walk(service: Service) -> None:
     service.notes(3)
     service.start().sync()
-    walks = service.pipeline.survey.reconciles
+    walks = service.pipeline.work_queue.reconcile_count
     for n in range(5):
         assert is_followed(service, f"new{n}.md")
-    assert service.pipeline.survey.reconciles == walks
+    assert service.pipeline.work_queue.reconcile_count == walks

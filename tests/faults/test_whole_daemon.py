@@ -21,7 +21,9 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def test_a_daemon_over_its_ceiling_begins_anew_once_and_says_so_when_that_does_not_help(home: Home) -> None:
+def test_a_daemon_over_its_ceiling_begins_anew_once_and_says_so_when_that_does_not_help(
+    home: Home,
+) -> None:
     home.write("a.md", "# A\n\nA wombat.\n")
     with (home.path / "config.toml").open("a") as config:
         config.write("[store]\nmax_memory_mb = 1\n")
@@ -32,12 +34,12 @@ def test_a_daemon_over_its_ceiling_begins_anew_once_and_says_so_when_that_does_n
     assert home.status()["pid"] == home.process.pid
     assert (home.path / "run.log").read_text().count("daemon.restarting") == 1
     assert home.found("wombat") == ["a.md"]
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 def _is_helpless(home: Home) -> bool:
     try:
-        return any("a new process did not help" in reason for reason in home.status()["degraded"])
+        return any("a restart did not help" in reason for reason in home.status()["degraded"])
     except NotRunningError:
         return False
 
@@ -48,31 +50,49 @@ def test_commands_of_mending_work_with_and_without_a_daemon(home: Home) -> None:
     home.write("private/x.md", "# X\n\nA swordfish.\n")
     home.run()
     home.call("sync")
-    for command in (["rescan"], ["reindex"], ["reindex", "--force-rechunk"], ["rebuild"], ["verify", "--vectors", "all"]):
-        done = home.anchord(*command)
-        assert done.returncode == 0, (command, done.stderr)
-    assert home.anchord("forget", str(home.folder / "private")).returncode == 0
+    for command in (
+        ["rescan"],
+        ["reindex"],
+        ["reindex", "--force-rechunk"],
+        ["rebuild"],
+        ["verify", "--vectors", "all"],
+    ):
+        done = home.command(*command)
+        assert done.code == 0, (command, done.err)
+    assert home.command("forget", "--yes", str(home.folder / "private")).code == 0
     assert home.found("swordfish") == []
     for file in home.folder.glob("*.md"):
         file.unlink()
-    held = home.anchord("sync")
-    assert "60 files left root docs at once" in held.stderr
-    assert home.anchord("status").returncode == 1
+    held = home.command("sync")
+    assert "60 files of docs vanished at once" in held.err
+    assert home.command("status").code == 1
     assert home.terminate() == 0
-    assert "anchord confirm-delete docs" in home.anchord("index").stderr
-    assert home.anchord("confirm-delete", "docs").stdout.startswith("60 files of docs left the index")
+    assert "anchord confirm-delete docs" in home.command("index").err
+    assert home.command("confirm-delete", "docs").out.startswith(
+        "deleted 60 files of docs from the index"
+    )
     assert home.dump() == []
-    assert home.anchord("forget", "--undo", str(home.folder / "private")).returncode == 0
-    for command in (["index"], ["rebuild"], ["reindex"], ["reindex", "--force-rechunk"], ["verify"]):
-        done = home.anchord(*command)
-        assert done.returncode == 0, (command, done.stderr)
+    assert home.command("forget", "--undo", str(home.folder / "private")).code == 0
+    for command in (
+        ["index"],
+        ["rebuild"],
+        ["reindex"],
+        ["reindex", "--force-rechunk"],
+        ["verify"],
+    ):
+        done = home.command(*command)
+        assert done.code == 0, (command, done.err)
     assert [row["path"] for row in home.dump()] == ["private/x.md"]
 
 
 @pytest.mark.slow
-def test_c1_c8_a_daemon_that_was_stopped_while_18000_files_came_converges_and_tells_of_the_overflow(home: Home) -> None:
+def test_c1_c8_a_daemon_that_was_stopped_while_18000_files_came_converges_and_tells_of_the_overflow(
+    home: Home,
+) -> None:
     for n in range(90):
-        home.write(f"f{n}/before.md", "# Before\n")  # Half of the folders are watched: the queue of events is sure to overflow.
+        home.write(
+            f"f{n}/before.md", "# Before\n"
+        )  # Half of the folders are watched: the queue of events is sure to overflow.
     home.run()
     home.call("sync")
     assert home.process is not None
@@ -87,11 +107,13 @@ def test_c1_c8_a_daemon_that_was_stopped_while_18000_files_came_converges_and_te
     print(f"overflow shown after {time.monotonic() - began:.2f} s")  # noqa: T201 - a figure for the report
     home.call("sync")
     assert home.status()["files"] == 18_090
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 @pytest.mark.slow
-def test_b10_a_checkout_of_2000_changed_files_and_back_embeds_nothing_on_the_way_back(home: Home) -> None:
+def test_b10_a_checkout_of_2000_changed_files_and_back_embeds_nothing_on_the_way_back(
+    home: Home,
+) -> None:
     for n in range(2_000):
         home.write(f"d{n % 40}/n{n}.md", f"# Note {n}\n\nWords of note {n}.\n")
     git(home.folder, "init", "-q", "-b", "main")
@@ -113,4 +135,4 @@ def test_b10_a_checkout_of_2000_changed_files_and_back_embeds_nothing_on_the_way
     home.call("sync")
     assert home.found("mended") == []
     assert home.status()["embedded_total"] == before + 2_000
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0

@@ -23,7 +23,7 @@ from faults.stage import Stage
 from live.conftest import Home, home
 from live.weak import needs_weakness, run_weak
 
-from anchord.adapters.inotify import InotifyWatcher
+from anchord.sources.watch.inotify import InotifyWatcher
 
 __all__ = ["home"]  # A fixture is found by its name here.
 
@@ -33,7 +33,16 @@ _DAY_NS = 86_400 * 10**9
 
 
 def git(folder: Path, *arguments: str) -> None:
-    settings = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false", "-c", "gc.auto=0"]
+    settings = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b",
+        "-c",
+        "commit.gpgsign=false",
+        "-c",
+        "gc.auto=0",
+    ]
     subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, capture_output=True)
 
 
@@ -59,7 +68,9 @@ def test_a4_no_search_misses_a_file_while_vim_has_its_name_away(service: Service
     assert service.is_right()
 
 
-def test_a2_no_search_misses_a_file_that_is_deleted_and_written_a_moment_later(service: Service) -> None:
+def test_a2_no_search_misses_a_file_that_is_deleted_and_written_a_moment_later(
+    service: Service,
+) -> None:
     file = service.write("a.md", FIRST)
     service.start().sync()
     file.unlink()
@@ -71,8 +82,12 @@ def test_a2_no_search_misses_a_file_that_is_deleted_and_written_a_moment_later(s
     assert service.is_right()
 
 
-def test_a11_a_changed_line_of_five_thousand_embeds_its_neighbourhood_alone(service: Service) -> None:
-    lines = [f"Line {n} tells of matter {n * 7919 % 10_007} and of nothing else.\n" for n in range(5_000)]
+def test_a11_a_changed_line_of_five_thousand_embeds_its_neighbourhood_alone(
+    service: Service,
+) -> None:
+    lines = [
+        f"Line {n} tells of matter {n * 7919 % 10_007} and of nothing else.\n" for n in range(5_000)
+    ]
     file = service.write("long.md", "# Long\n\n" + "".join(lines))
     service.start().sync()
     before = service.embedded()
@@ -86,12 +101,16 @@ def test_a11_a_changed_line_of_five_thousand_embeds_its_neighbourhood_alone(serv
     assert service.is_right()
 
 
-def test_a12_a_log_that_is_written_all_the_time_costs_far_fewer_commits_than_writes(service: Service) -> None:
-    service.settings = SETTINGS.replace("settle_ms = 20", "settle_ms = 200").replace("max_wait_ms = 200", "max_wait_ms = 1000")
+def test_a12_a_log_that_is_written_all_the_time_costs_far_fewer_commits_than_writes(
+    service: Service,
+) -> None:
+    service.settings = SETTINGS.replace("settle_ms = 20", "settle_ms = 200").replace(
+        "max_wait_ms = 200", "max_wait_ms = 1000"
+    )
     file = service.write("log.md", "# Log\n")
     service.start().sync()
-    commits, writes = service.pipeline.commits, 0
-    while service.pipeline.commits < commits + 3:
+    commits, writes = service.pipeline.commit_count, 0
+    while service.pipeline.commit_count < commits + 3:
         writes += 1
         with file.open("a") as log:
             log.write(f"\nEntry {writes}.\n")
@@ -175,7 +194,7 @@ def test_b9_a_folder_that_goes_in_the_middle_of_a_walk_leaves_nothing(
     service.notes(5, "keep/")
     service.notes(5, "go/a/")
     service.notes(5, "go/b/")
-    real = InotifyWatcher.enter
+    real = InotifyWatcher.watch_folder
     gone: list[str] = []
 
     def enter(watcher: InotifyWatcher, folder: Any) -> None:  # noqa: ANN401 - an origin
@@ -184,7 +203,7 @@ def test_b9_a_folder_that_goes_in_the_middle_of_a_walk_leaves_nothing(
             gone.append(folder.path)
             shutil.rmtree(service.folder / "go")
 
-    monkeypatch.setattr(InotifyWatcher, "enter", enter)
+    monkeypatch.setattr(InotifyWatcher, "watch_folder", enter)
     service.start()
     assert service.is_right()
     assert gone
@@ -192,7 +211,9 @@ def test_b9_a_folder_that_goes_in_the_middle_of_a_walk_leaves_nothing(
     assert service.status()["failed"] == []
 
 
-def test_b11_a_worktree_of_git_that_is_added_and_removed_leaves_no_watch_and_embeds_nothing(service: Service) -> None:
+def test_b11_a_worktree_of_git_that_is_added_and_removed_leaves_no_watch_and_embeds_nothing(
+    service: Service,
+) -> None:
     service.notes(6, "docs/")
     git(service.folder, "init", "-q", "-b", "main")
     git(service.folder, "add", ".")
@@ -211,7 +232,9 @@ def test_b11_a_worktree_of_git_that_is_added_and_removed_leaves_no_watch_and_emb
 
 
 @pytest.mark.slow
-def test_b13_a_rebase_of_two_hundred_commits_is_followed_with_fewer_commits_of_ours(service: Service) -> None:
+def test_b13_a_rebase_of_two_hundred_commits_is_followed_with_fewer_commits_of_ours(
+    service: Service,
+) -> None:
     folder = service.folder
     service.write("base.md", "# Base\n\nThe first.\n")
     git(folder, "init", "-q", "-b", "main")
@@ -227,10 +250,10 @@ def test_b13_a_rebase_of_two_hundred_commits_is_followed_with_fewer_commits_of_o
     git(folder, "commit", "-qam", "second base")
     git(folder, "checkout", "-q", "work")
     service.start().sync()
-    commits = service.pipeline.commits
+    commits = service.pipeline.commit_count
     git(folder, "rebase", "-q", "main")
     service.sync()
-    assert service.pipeline.commits - commits < 100
+    assert service.pipeline.commit_count - commits < 100
     assert service.is_right()
 
 
@@ -245,8 +268,12 @@ def test_b13_a_rebase_of_two_hundred_commits_is_followed_with_fewer_commits_of_o
         pytest.param("auto", id="told by an event"),
     ],
 )  # fmt: skip
-def test_d13_a_folder_that_cannot_be_read_for_a_while_keeps_its_rows_and_is_named(home: Home, mode: str) -> None:
-    (home.path / "config.toml").write_text(f'{home.settings}[watch]\nmode = "{mode}"\npoll_s = 0.5\n')
+def test_d13_a_folder_that_cannot_be_read_for_a_while_keeps_its_rows_and_is_named(
+    home: Home, mode: str
+) -> None:
+    (home.path / "config.toml").write_text(
+        f'{home.settings}[watch]\nmode = "{mode}"\npoll_s = 0.5\n'
+    )
     for n in range(3):
         home.write(f"closed/deep/{n}.md", f"# Closed {n}\n\nA wombat, number {n}.\n")
     home.write("open.md", "# Open\n\nA numbat.\n")
@@ -268,7 +295,7 @@ def test_d13_a_folder_that_cannot_be_read_for_a_while_keeps_its_rows_and_is_name
     assert home.status()["failed"] == []
     assert home.found("back") == ["closed/deep/0.md"]
     assert home.status()["embedded_total"] == embedded + 2
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 @needs_weakness
@@ -296,7 +323,7 @@ def test_f4_a_file_that_cannot_be_read_is_listed_with_its_reason_until_it_can(ho
     run_weak(home)
     home.call("sync")
     assert home.found("wombat") == ["good.md"]
-    assert "closed.md" in home.anchord("errors").stdout
+    assert "closed.md" in home.command("errors").out
     assert home.status()["failed"][0]["reason"] == "permission denied: not indexed"
     (home.folder / "closed.md").chmod(0o644)
     until(lambda: home.found("numbat") == ["closed.md"])
@@ -313,9 +340,11 @@ def test_d16_a_home_inside_a_root_is_not_indexed_and_feeds_nothing_back(home: Ho
     until(lambda: home.found("numbat") == ["docs/a.md"])
     home.call("sync")
     commits, events = home.status()["commits_total"], home.status()["last_event_age_s"]
-    until(lambda: home.status()["last_event_age_s"] > events + 3)  # Its own databases and logs were written meanwhile.
+    until(
+        lambda: home.status()["last_event_age_s"] > events + 3
+    )  # Its own databases and logs were written meanwhile.
     assert home.status()["commits_total"] == commits
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 # Group E
@@ -329,8 +358,14 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     made.close()
 
 
-@pytest.mark.parametrize("jumps", [(_DAY_NS, 0), (-_DAY_NS, 0), (0, _DAY_NS, -_DAY_NS, 0)], ids=["on", "back", "to and fro"])
-def test_e8_a_clock_that_jumps_a_day_hides_no_edit_and_embeds_nothing_again(stage: Stage, jumps: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "jumps",
+    [(_DAY_NS, 0), (-_DAY_NS, 0), (0, _DAY_NS, -_DAY_NS, 0)],
+    ids=["on", "back", "to and fro"],
+)
+def test_e8_a_clock_that_jumps_a_day_hides_no_edit_and_embeds_nothing_again(
+    stage: Stage, jumps: tuple[int, ...]
+) -> None:
     for name in ("a.md", "b.md"):
         stage.write(name, f"# {name}\n\nThe words number 0.\n")
     stage.sync()
@@ -347,7 +382,9 @@ def test_e8_a_clock_that_jumps_a_day_hides_no_edit_and_embeds_nothing_again(stag
         assert not stage.verify().differences
 
 
-def test_e10_a_file_that_got_the_inode_and_the_size_of_another_is_not_taken_for_it(service: Service) -> None:
+def test_e10_a_file_that_got_the_inode_and_the_size_of_another_is_not_taken_for_it(
+    service: Service,
+) -> None:
     file = service.write("old.md", "# Old\n\nThe words of old.\n")
     service.start().sync()
     inode = file.stat().st_ino
@@ -367,12 +404,14 @@ def test_e10_a_file_that_got_the_inode_and_the_size_of_another_is_not_taken_for_
 # Group F
 
 
-def test_f7_somebody_else_who_folds_the_table_meanwhile_loses_no_row_and_holds_nothing_up(service: Service) -> None:
+def test_f7_somebody_else_who_folds_the_table_meanwhile_loses_no_row_and_holds_nothing_up(
+    service: Service,
+) -> None:
     import lance  # noqa: PLC0415 - heavy, and for this test alone
 
     service.notes(30)
     service.start().sync()
-    uri, ending, folded = service.writer.store.dataset, threading.Event(), []
+    uri, ending, folded = service.writer.store.dataset_uri, threading.Event(), []
 
     def fold_on() -> None:
         while not ending.is_set():
@@ -394,7 +433,9 @@ def test_f7_somebody_else_who_folds_the_table_meanwhile_loses_no_row_and_holds_n
     assert service.restarts == []
 
 
-def test_f4_input_errors_on_one_file_are_listed_and_the_others_go_on(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_f4_input_errors_on_one_file_are_listed_and_the_others_go_on(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bad = service.write("bad.md", "# Bad\n\nOn a failing sector.\n").stat().st_ino
     service.notes(5)
     real = os.pread

@@ -28,37 +28,63 @@ def paragraph(rng: Random) -> str:
 
 def heading(rng: Random, level: int) -> str:
     """Return a heading of one to three words."""
-    return "#" * level + " " + " ".join(rng.choice(_WORDS).capitalize() for _ in range(rng.randint(1, 3)))
+    return (
+        "#" * level
+        + " "
+        + " ".join(rng.choice(_WORDS).capitalize() for _ in range(rng.randint(1, 3)))
+    )
 
 
 def section(rng: Random) -> str:
     """Return a heading with paragraphs, sometimes a list, a fence or a table."""
-    parts = [heading(rng, rng.choice((2, 2, 2, 3, 4))), *(paragraph(rng) for _ in range(rng.randint(1, 3)))]
+    parts = [
+        heading(rng, rng.choice((2, 2, 2, 3, 4))),
+        *(paragraph(rng) for _ in range(rng.randint(1, 3))),
+    ]
     if rng.random() < 0.15:
         parts.append("\n".join(f"- {sentence(rng)}" for _ in range(rng.randint(2, 6))))
     if rng.random() < 0.1:
-        parts.append("```py\n" + "\n".join(f"{rng.choice(_WORDS)}_{n} = {rng.randrange(99)}" for n in range(8)) + "\n```")
+        parts.append(
+            "```py\n"
+            + "\n".join(f"{rng.choice(_WORDS)}_{n} = {rng.randrange(99)}" for n in range(8))
+            + "\n```"
+        )
     if rng.random() < 0.05:
-        parts.append("| a | b |\n|---|---|\n" + "\n".join(f"| {sentence(rng)} | {n} |" for n in range(4)))
+        parts.append(
+            "| a | b |\n|---|---|\n" + "\n".join(f"| {sentence(rng)} | {n} |" for n in range(4))
+        )
     return "\n\n".join(parts)
 
 
 def markdown(rng: Random) -> str:
     """Return a document of a few sections."""
-    return "\n\n".join([heading(rng, 1), paragraph(rng), *(section(rng) for _ in range(rng.randint(0, 4)))]) + "\n"
+    return (
+        "\n\n".join(
+            [heading(rng, 1), paragraph(rng), *(section(rng) for _ in range(rng.randint(0, 4)))]
+        )
+        + "\n"
+    )
 
 
 def code(rng: Random) -> str:
     """Return a module of a few functions."""
     names = rng.sample(_WORDS, rng.randint(1, 5))
-    bodies = [f"def {name}():\n    # {sentence(rng)}\n    return {sentence(rng)!r}\n" for name in names]
+    bodies = [
+        f"def {name}():\n    # {sentence(rng)}\n    return {sentence(rng)!r}\n" for name in names
+    ]
     return "\n\n".join(bodies)
 
 
 def notebook(rng: Random) -> str:
     """Return a notebook of a few cells."""
-    cells = [{"cell_type": "markdown", "metadata": {}, "source": [section(rng)]} for _ in range(rng.randint(1, 3))]
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+    cells = [
+        {"cell_type": "markdown", "metadata": {}, "source": [section(rng)]}
+        for _ in range(rng.randint(1, 3))
+    ]
+    return (
+        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+        + "\n"
+    )
 
 
 def text_for(path: str, rng: Random) -> str:
@@ -96,12 +122,16 @@ def add_first_line(text: str, rng: Random) -> str:
 
 def add_paragraph(text: str, rng: Random) -> str:
     """Insert a paragraph somewhere."""
-    return _with_blocks(text, lambda blocks: blocks.insert(rng.randint(0, len(blocks)), paragraph(rng)))
+    return _with_blocks(
+        text, lambda blocks: blocks.insert(rng.randint(0, len(blocks)), paragraph(rng))
+    )
 
 
 def repeat_paragraph(text: str, rng: Random) -> str:
     """Insert a paragraph that is there already."""
-    return _with_blocks(text, lambda blocks: blocks.insert(rng.randint(0, len(blocks)), rng.choice(blocks)))
+    return _with_blocks(
+        text, lambda blocks: blocks.insert(rng.randint(0, len(blocks)), rng.choice(blocks))
+    )
 
 
 def drop_paragraph(text: str, rng: Random) -> str:
@@ -111,7 +141,9 @@ def drop_paragraph(text: str, rng: Random) -> str:
 
 def add_section(text: str, rng: Random) -> str:
     """Insert a section somewhere."""
-    return _with_sections(text, lambda sections: sections.insert(rng.randint(0, len(sections)), section(rng) + "\n"))
+    return _with_sections(
+        text, lambda sections: sections.insert(rng.randint(0, len(sections)), section(rng) + "\n")
+    )
 
 
 def swap_sections(text: str, rng: Random) -> str:

@@ -14,8 +14,29 @@ MOST_FILES = 30
 _KEPT = 12
 _LARGE = 300_000
 
-NAMES = ("a.md", "b.md", "c.md", "note.md", "list.txt", "tool.py", "book.ipynb", "README", "data.json", "odd.bin", ".hidden.md")
-FOLDERS = ("docs", "src", "notes", "docs/deep", "docs/deep/er", "x.md", "node_modules", "notes/archive")
+NAMES = (
+    "a.md",
+    "b.md",
+    "c.md",
+    "note.md",
+    "list.txt",
+    "tool.py",
+    "book.ipynb",
+    "README",
+    "data.json",
+    "odd.bin",
+    ".hidden.md",
+)
+FOLDERS = (
+    "docs",
+    "src",
+    "notes",
+    "docs/deep",
+    "docs/deep/er",
+    "x.md",
+    "node_modules",
+    "notes/archive",
+)
 
 
 class NotNow(Exception):  # noqa: N818 - no error: the tree has nothing that the operation could be done to

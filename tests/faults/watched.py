@@ -21,13 +21,13 @@ from faults.runs import DivergenceError, Figures
 from faults.service import Service
 from faults.tree import Tree
 
-from anchord.adapters.config_file import load_config
-from anchord.adapters.vanished import VanishedVectors
-from anchord.model import Origin
-from anchord.places import Places
-from anchord.survey import Survey
-from anchord.verification import rebuild
-from anchord.workspace import open_reader
+from anchord.config.file import load_config
+from anchord.config.paths import Paths
+from anchord.core.types import RootedPath
+from anchord.daemon.writer.work_queue import WorkQueue
+from anchord.index.integrity.verify import expected_rows_of_roots
+from anchord.index.session import open_reader
+from anchord.store.vector_cache import SqliteVectorCache
 
 WAYS = ("followed", "followed", "paused", "stopped", "deaf")
 _PLANTED = 6
@@ -36,15 +36,22 @@ _LONGEST_PAUSE_S = 0.06
 _PATIENCE_S = 60.0
 
 
-def missing_from(places: Places) -> set[str]:
+def missing_from(places: Paths) -> set[str]:
     """Return the keys of the vectors that the trees of a home need and that neither its table nor its vanished vectors have."""
-    reader = open_reader(places, load_config(places.config))
-    vanished = VanishedVectors(places.vanished)
+    reader = open_reader(places, load_config(places.config_file))
+    vanished = SqliteVectorCache(places.vector_cache_file)
     try:
         roots = [root.name for root in reader.roots]
-        parts = rebuild(roots, (reader.files, reader.catalogue), reader.means.recipe, reader.means.count)
-        wanted = sorted({each.row.vector_key for part in parts for _, each in part.made.values()})
-        return set(wanted) - {*reader.store.vectors(wanted), *vanished.get(wanted)}
+        parts = expected_rows_of_roots(
+            roots,
+            (reader.files, reader.catalog),
+            reader.profile.recipe,
+            reader.profile.token_counter,
+        )
+        wanted = sorted(
+            {each.row.vector_key for part in parts for _, each in part.rows_by_id.values()}
+        )
+        return set(wanted) - {*reader.store.vectors_by_key(wanted), *vanished.get(wanted)}
     finally:
         vanished.close()
         reader.close()
@@ -62,7 +69,7 @@ class Watched:
         self._rng = Random(seed)  # noqa: S311 - a test's dice
         self._deaf = 0.0
         """The share of all hints that are dropped."""
-        self._patch = patch.object(Survey, "hint", self._partly_deaf())
+        self._patch = patch.object(WorkQueue, "add_hint", self._partly_deaf())
         self._patch.start()
         self._change(_PLANTED, name="create")
         self.service.start()
@@ -89,10 +96,10 @@ class Watched:
             self._check(0, missing)
         elif way == "paused":
             before = self.service.embedded()
-            self.service.pipeline.pause(paused=True)
+            self.service.pipeline.set_paused(paused=True)
             self._change(times)
             missing = missing_from(self.service.places)
-            self.service.pipeline.pause(paused=False)
+            self.service.pipeline.set_paused(paused=False)
             self._check(before, missing)
         elif way == "deaf":
             self._deaf = self._rng.choice((0.3, 0.7, 1.0))
@@ -104,10 +111,10 @@ class Watched:
             self._change(times, self._pause())
             self._check()
 
-    def _partly_deaf(self) -> Callable[[Survey, Origin], None]:
-        real, rng = Survey.hint, Random(0)  # noqa: S311 - likewise
+    def _partly_deaf(self) -> Callable[[WorkQueue, RootedPath], None]:
+        real, rng = WorkQueue.add_hint, Random(0)  # noqa: S311 - likewise
 
-        def hint(survey: Survey, origin: Origin) -> None:
+        def hint(survey: WorkQueue, origin: RootedPath) -> None:
             if rng.random() < self._deaf:
                 self.figures.dropped += 1
             else:
@@ -128,16 +135,27 @@ class Watched:
 
     def _check(self, before: int = 0, missing: set[str] | None = None) -> None:
         self.figures.syncs += 1
-        found = [] if self.service.pipeline.sync(_PATIENCE_S) else [f"CONV: never in sync: {self.service.pipeline.trouble}"]
-        found += [f"CONV: {d.kind} {d.origin.path!r} {d.chunk_id}" for d in self.service.verify().differences]
+        found = (
+            []
+            if self.service.pipeline.wait_for_sync(_PATIENCE_S)
+            else [f"CONV: never in sync: {self.service.pipeline.blocked_reason}"]
+        )
+        found += [
+            f"CONV: {d.kind} {d.origin.path!r} {d.chunk_id}"
+            for d in self.service.verify().differences
+        ]
         if missing is not None:
             embedded = self.service.embedded() - before
             self.figures.embedded += embedded
             self.figures.needed += len(missing)
             if embedded != len(missing):
-                found.append(f"MIN: {embedded} texts were embedded, where {len(missing)} were in no row")
+                found.append(
+                    f"MIN: {embedded} texts were embedded, where {len(missing)} were in no row"
+                )
         if found:
-            raise DivergenceError("\n".join([*found, "after", *(f"  {done}" for done in self.done)]))
+            raise DivergenceError(
+                "\n".join([*found, "after", *(f"  {done}" for done in self.done)])
+            )
 
 
 def run_watched(seed: int, steps: int) -> Figures:

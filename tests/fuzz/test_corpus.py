@@ -1,6 +1,6 @@
 """Every target over its seeds, over what was ever found, and over some hundred changed seeds: the same each time.
 
-`fuzz.py` beside this file searches for more, with atheris; nothing here needs it.
+`tests/tools/fuzz/fuzz.py` searches for more, with atheris; nothing here needs it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from fuzz.laws import hold, signature
-from fuzz.mutations import mutate
-from fuzz.registry import TARGETS, found, known
-from fuzz.shrinking import defect, shrink
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tools.fuzz.laws import hold, signature
+from tools.fuzz.mutations import mutate
+from tools.fuzz.registry import TARGETS, found, known
+from tools.fuzz.shrinking import defect, shrink
 
 _PATIENCE_S = 30
 """No input takes more than a second or two on a machine at work; one that once took for ever fails by it."""
@@ -32,7 +32,9 @@ FOUND = [
         name,
         file,
         id=f"{name}-{file.name}",
-        marks=[pytest.mark.xfail(strict=True, reason=known()[key])] if (key := f"{name}/{file.name}") in known() else [],
+        marks=[pytest.mark.xfail(strict=True, reason=known()[key])]
+        if (key := f"{name}/{file.name}") in known()
+        else [],
     )
     for name in UNTIMED
     for file in found(name)
@@ -55,7 +57,11 @@ def test_changed_seeds_keep_the_laws(name: str) -> None:
     target = TARGETS[name]
 
     @settings(
-        max_examples=target.examples, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=target.examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(seed=st.sampled_from(target.seeds), choose=st.randoms(use_true_random=True))
     def law(seed: bytes, choose: Random) -> None:

@@ -18,7 +18,7 @@ from typing import Any, Self
 import pytest
 
 from anchord.errors import AnchordError, StoreError
-from anchord.ipc.protocol import NameParams, read_params
+from anchord.ipc.protocol import RootNameParams, parse_params
 from anchord.ipc.server import Server
 
 PATIENCE_S = 20.0
@@ -37,7 +37,9 @@ class Running:
         self.seen: list[dict[str, Any]] = []
         self.unhandled: list[dict[str, Any]] = []
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._main()), name="the server's loop")
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._main()), name="the server's loop"
+        )
         self._thread.start()
         assert self._ready.wait(PATIENCE_S)
 
@@ -98,7 +100,7 @@ class Running:
         raise StoreError("no room", "make some")
 
     async def _misused(self, params: dict[str, Any]) -> object:
-        return read_params(NameParams, params)
+        return parse_params(RootNameParams, params)
 
     async def _broken(self, _: dict[str, Any]) -> object:
         raise ValueError("the words of a document")
@@ -183,6 +185,13 @@ def in_loop(story: Callable[[], Coroutine[None, None, None]]) -> None:
     """Run a story in which server and client share one loop; what it leaves open is held against this test."""
     asyncio.run(story())
     gc.collect()
+
+
+@pytest.fixture(autouse=True)
+def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limit a server to 32 clients, so that a test can bring as many."""
+    monkeypatch.setattr("anchord.ipc.connections.MAX_CONNECTIONS", 32)
+    monkeypatch.setattr("anchord.ipc.server.MAX_CONNECTIONS", 32)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ipc.conftest import PATIENCE_S, Running, wait_for_hang_up
 from anchord.errors import AnchordError, NotRunningError, StoreError, UsageError
 from anchord.ipc import client as under_test
 from anchord.ipc.client import Client
-from anchord.ipc.protocol import MAX_LINE
+from anchord.ipc.protocol import MAX_REQUEST_BYTES
 
 
 @pytest.fixture
@@ -62,13 +62,19 @@ def test_a_method_can_be_called_by_its_name(client: Client) -> None:
     assert client.echo(query="words") == {"query": "words"}
 
 
-def test_the_words_of_a_search_need_no_name(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_words_of_a_search_need_no_name(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Client, "call", lambda _, method, **params: (method, params))
-    assert client.search("words", k=3) == client.search(query="words", k=3) == ("search", {"query": "words", "k": 3})
+    assert (
+        client.search("words", k=3)
+        == client.search(query="words", k=3)
+        == ("search", {"query": "words", "k": 3})
+    )
 
 
 def test_a_parameter_without_a_name_is_refused_with_what_to_write(client: Client) -> None:
-    with pytest.raises(UsageError, match="the parameters of `show` have names"):
+    with pytest.raises(UsageError, match="`show` takes keyword arguments only"):
         client.show("1f59d46d")
 
 
@@ -84,7 +90,7 @@ def test_private_names_are_no_methods(client: Client) -> None:
 
 
 def test_an_answer_of_many_megabytes_arrives(client: Client) -> None:
-    assert client.call("big", size=5 * MAX_LINE) == "x" * (5 * MAX_LINE)
+    assert client.call("big", size=5 * MAX_REQUEST_BYTES) == "x" * (5 * MAX_REQUEST_BYTES)
 
 
 def test_an_error_is_raised_as_what_it_was_and_the_client_goes_on(client: Client) -> None:
@@ -99,7 +105,9 @@ def test_an_error_is_raised_as_what_it_was_and_the_client_goes_on(client: Client
 
 
 @pytest.mark.parametrize("text", ["caf\udce9", "\ud800"])
-def test_a_parameter_that_json_cannot_hold_is_one_error_and_the_client_goes_on(client: Client, text: str) -> None:
+def test_a_parameter_that_json_cannot_hold_is_one_error_and_the_client_goes_on(
+    client: Client, text: str
+) -> None:
     assert client.ping() == "pong"
     with pytest.raises(AnchordError) as refused:
         client.call("echo", path=text)
@@ -108,8 +116,8 @@ def test_a_parameter_that_json_cannot_hold_is_one_error_and_the_client_goes_on(c
 
 
 def test_a_call_too_long_is_told_so(client: Client) -> None:
-    with pytest.raises(UsageError, match=str(MAX_LINE)):
-        client.call("echo", text="x" * (8 * MAX_LINE))
+    with pytest.raises(UsageError, match=str(MAX_REQUEST_BYTES)):
+        client.call("echo", text="x" * (8 * MAX_REQUEST_BYTES))
 
 
 def test_a_client_over_the_limit_is_told_so(server: Running) -> None:
@@ -132,7 +140,9 @@ def test_a_call_broken_off_leaves_its_answer_to_no_other(server: Running, client
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # Run in the background, a shell has it ignored.
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # Run in the background, a shell has it ignored.
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -177,7 +187,9 @@ def test_a_path_that_no_socket_can_have_is_one_error(path: Path, name: str) -> N
     assert_not_running(path.parent / name)
 
 
-def test_without_a_path_the_users_own_socket_is_meant(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_path_the_users_own_socket_is_meant(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANCHORD_HOME", str(path.parent))
     (path.parent / "run").mkdir()
     running = Running(path.parent / "run" / "anchord.sock")
@@ -206,7 +218,9 @@ def test_a_daemon_whose_queue_is_full_for_a_moment_is_waited_for(path: Path) -> 
 # It ends
 
 
-def test_a_server_that_closes_under_a_call_is_one_error_with_what_to_do(server: Running, client: Client) -> None:
+def test_a_server_that_closes_under_a_call_is_one_error_with_what_to_do(
+    server: Running, client: Client
+) -> None:
     def end() -> None:
         server.holding.acquire()
         server.stop()
@@ -219,7 +233,9 @@ def test_a_server_that_closes_under_a_call_is_one_error_with_what_to_do(server: 
     assert "anchord start" in failed.value.hint
 
 
-def test_a_call_after_the_servers_end_is_one_error_each_time(server: Running, client: Client) -> None:
+def test_a_call_after_the_servers_end_is_one_error_each_time(
+    server: Running, client: Client
+) -> None:
     assert client.ping() == "pong"
     server.stop()
     for _ in range(3):
@@ -245,14 +261,21 @@ def test_half_an_answer_or_none_of_ours_is_one_error_with_a_hint(path: Path, sai
 
 
 def test_an_answer_to_another_question_is_not_taken_for_ours(path: Path) -> None:
-    stale, mine = b'{"jsonrpc":"2.0","id":99,"result":"stale"}\n', b'{"jsonrpc":"2.0","id":1,"result":"mine"}\n'
+    stale, mine = (
+        b'{"jsonrpc":"2.0","id":99,"result":"stale"}\n',
+        b'{"jsonrpc":"2.0","id":1,"result":"mine"}\n',
+    )
     with peer(path, stale, mine), Client(path) as client, contextlib.suppress(AnchordError):
         assert client.ping() == "mine"
 
 
 def test_a_peer_that_answers_and_hangs_up_unheard_is_still_understood(path: Path) -> None:
     refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"full","data":{"code":"store","hint":"wait"}}}\n'
-    with peer(path, refusal, hears=False), Client(path) as client, pytest.raises(StoreError, match="full"):
+    with (
+        peer(path, refusal, hears=False),
+        Client(path) as client,
+        pytest.raises(StoreError, match="full"),
+    ):
         client.ping()
 
 
@@ -292,14 +315,21 @@ def test_a_call_in_the_middle_of_progress_is_answered_or_one_error(client: Clien
 
 
 @pytest.mark.parametrize("hears", [True, False], ids=["closed", "reset"])
-@pytest.mark.parametrize("half", [b"", b'{"jsonrpc":"2.0","method":"progress","par'], ids=["after a line", "in a line"])
+@pytest.mark.parametrize(
+    "half", [b"", b'{"jsonrpc":"2.0","method":"progress","par'], ids=["after a line", "in a line"]
+)
 def test_progress_ends_where_the_daemon_does(path: Path, half: bytes, hears: bool) -> None:  # noqa: FBT001
-    subscribed, line = b'{"jsonrpc":"2.0","id":1,"result":{}}\n', b'{"jsonrpc":"2.0","method":"progress","params":{"n":1}}\n'
+    subscribed, line = (
+        b'{"jsonrpc":"2.0","id":1,"result":{}}\n',
+        b'{"jsonrpc":"2.0","method":"progress","params":{"n":1}}\n',
+    )
     with peer(path, subscribed, line, half, hears=hears), Client(path) as client:
         assert list(client.progress()) == [{"n": 1}]
 
 
-def test_the_time_to_connect_does_not_limit_a_call(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_to_connect_does_not_limit_a_call(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(under_test, "_CONNECT_TIMEOUT_S", 0.05)
     with Client(server.path) as client:
         threading.Timer(0.15, server.release).start()

@@ -20,12 +20,16 @@ async def pong(_: dict[str, Any]) -> object:
     return "pong"
 
 
-def test_a_client_that_comes_while_all_others_are_being_lost_is_answered_or_refused(path: Path) -> None:
+def test_a_client_that_comes_while_all_others_are_being_lost_is_answered_or_refused(
+    path: Path,
+) -> None:
     forgotten: list[int] = []
     unhandled: list[dict[str, Any]] = []
 
     async def story() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: unhandled.append(context)
+        )
         for waited in range(8):
             server = Server(path, {"ping": pong}, dict)
             await server.start()
@@ -33,7 +37,7 @@ def test_a_client_that_comes_while_all_others_are_being_lost_is_answered_or_refu
             for reader, writer in others:
                 writer.write(PING)
                 assert json.loads(await reader.readline())["result"] == "pong"
-            before = list(server._clients.values())
+            before = list(server._connections._writers.values())
             with Talk(path) as talk:
                 talk.socket.sendall(PING)
                 talk.socket.setblocking(False)

@@ -13,28 +13,32 @@ from hypothesis import strategies as st
 from anchord import errors
 from anchord.errors import AnchordError, StoreError, UsageError
 from anchord.ipc.protocol import (
-    FAILED,
     INVALID_PARAMS,
+    SERVER_ERROR,
+    AddRootParams,
+    ExplainParams,
     IndexParams,
-    NameParams,
     Params,
-    PathParams,
     Request,
-    RootParams,
+    RootNameParams,
     SearchParams,
     ShowParams,
     SyncParams,
     VerifyParams,
-    answer,
-    encode,
-    failure,
-    raised,
-    read_params,
+    encode_error,
+    encode_line,
+    encode_result,
+    exception_from_error,
+    parse_params,
 )
 
-KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AnchordError)]
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, AnchordError)
+]
 ALL_PARAMS = (
-    Params, SearchParams, ShowParams, PathParams, IndexParams, SyncParams, VerifyParams, RootParams, NameParams,
+    Params, SearchParams, ShowParams, ExplainParams, IndexParams, SyncParams, VerifyParams, AddRootParams, RootNameParams,
 )  # fmt: skip
 
 texts = st.text(st.characters(codec="utf-8"))
@@ -48,21 +52,23 @@ values = st.recursive(
 
 @given(values)
 def test_a_value_comes_back_from_its_line(value: object) -> None:
-    assert msgspec.json.decode(encode(value)) == value
+    assert msgspec.json.decode(encode_line(value)) == value
 
 
 @given(values)
 def test_a_value_is_one_line_whatever_line_ends_are_in_it(value: object) -> None:
-    line = encode(value)
+    line = encode_line(value)
     assert line.endswith(b"\n")
     assert len(line.splitlines()) == 1
 
 
 @settings(max_examples=60)
 @given(method=texts, params=st.dictionaries(texts, values), request_id=st.integers() | texts)
-def test_a_request_comes_back_from_its_line(method: str, params: dict[str, Any], request_id: int | str) -> None:
+def test_a_request_comes_back_from_its_line(
+    method: str, params: dict[str, Any], request_id: int | str
+) -> None:
     request = Request(method, params, request_id)
-    assert msgspec.json.decode(encode(request), type=Request) == request
+    assert msgspec.json.decode(encode_line(request), type=Request) == request
 
 
 ASKED = Request("search", id=1)
@@ -70,61 +76,82 @@ ASKED = Request("search", id=1)
 
 def test_a_notification_is_answered_by_nothing() -> None:
     heard = Request("search")
-    assert answer(heard, {}) == failure(heard, UsageError("no such root")) == b""
+    assert encode_result(heard, {}) == encode_error(heard, UsageError("no such root")) == b""
 
 
 def test_a_request_with_the_id_null_is_no_notification() -> None:
     asked = msgspec.json.decode(b'{"jsonrpc":"2.0","id":null,"method":"status"}', type=Request)
-    assert msgspec.json.decode(answer(asked, 1)) == {"jsonrpc": "2.0", "id": None, "result": 1}
+    assert msgspec.json.decode(encode_result(asked, 1)) == {
+        "jsonrpc": "2.0",
+        "id": None,
+        "result": 1,
+    }
 
 
 def test_an_error_has_the_protocols_code_and_our_own() -> None:
-    assert msgspec.json.decode(failure(Request("search", id=3), UsageError("no such root", "name one"), INVALID_PARAMS)) == {
+    assert msgspec.json.decode(
+        encode_error(
+            Request("search", id=3), UsageError("no such root", "name one"), INVALID_PARAMS
+        )
+    ) == {
         "jsonrpc": "2.0",
         "id": 3,
-        "error": {"code": INVALID_PARAMS, "message": "no such root", "data": {"code": "usage", "hint": "name one"}},
+        "error": {
+            "code": INVALID_PARAMS,
+            "message": "no such root",
+            "data": {"code": "usage", "hint": "name one"},
+        },
     }
 
 
 @given(kind=st.sampled_from(KINDS), message=texts, hint=texts)
-def test_every_error_arrives_as_what_it_was(kind: type[AnchordError], message: str, hint: str) -> None:
-    arrived = raised(msgspec.json.decode(failure(ASKED, kind(message, hint)))["error"])
+def test_every_error_arrives_as_what_it_was(
+    kind: type[AnchordError], message: str, hint: str
+) -> None:
+    arrived = exception_from_error(
+        msgspec.json.decode(encode_error(ASKED, kind(message, hint)))["error"]
+    )
     assert type(arrived) is kind
     assert (arrived.message, arrived.hint, arrived.exit_code) == (message, hint, kind.exit_code)
 
 
-@pytest.mark.parametrize("data", [{}, {"data": None}, {"data": {}}, {"data": {"code": "of a later version", "hint": "h"}}])
+@pytest.mark.parametrize(
+    "data",
+    [{}, {"data": None}, {"data": {}}, {"data": {"code": "of a later version", "hint": "h"}}],
+)
 def test_an_error_of_another_version_is_an_error_all_the_same(data: dict[str, Any]) -> None:
-    arrived = raised({"code": FAILED, "message": "away", **data})
+    arrived = exception_from_error({"code": SERVER_ERROR, "message": "away", **data})
     assert type(arrived) is AnchordError
     assert arrived.message == "away"
 
 
 def test_an_error_whose_words_no_json_can_hold_is_sent_all_the_same() -> None:
-    line = failure(ASKED, StoreError("caf\udce9 is away", "mount caf\udce9"))
+    line = encode_error(ASKED, StoreError("caf\udce9 is away", "mount caf\udce9"))
     assert "is away" in msgspec.json.decode(line)["error"]["message"]
 
 
 @pytest.mark.parametrize("kind", ALL_PARAMS)
 def test_an_unknown_parameter_is_refused_by_its_name(kind: type[Params]) -> None:
     needed = {"query": "q"} if kind is SearchParams else {"id": "i"} if kind is ShowParams else {}
-    needed |= {"path": "p"} if kind in (PathParams, RootParams) else {}
+    needed |= {"path": "p"} if kind in (ExplainParams, AddRootParams) else {}
     with pytest.raises(UsageError, match="unknown parameter 'qurey'") as refused:
-        read_params(kind, {**needed, "qurey": "words"})
+        parse_params(kind, {**needed, "qurey": "words"})
     assert refused.value.hint
 
 
 @pytest.mark.parametrize("name", ["", "self", "ObjectId", "a`b"])
 def test_an_unknown_parameter_is_named_as_it_was_written(name: str) -> None:
     with pytest.raises(UsageError) as refused:
-        read_params(Params, {name: 1})
+        parse_params(Params, {name: 1})
     assert f"unknown parameter '{name}'" in refused.value.message
 
 
-@pytest.mark.parametrize(("kind", "name"), [(SearchParams, "query"), (PathParams, "path"), (RootParams, "path")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(SearchParams, "query"), (ExplainParams, "path"), (AddRootParams, "path")]
+)
 def test_a_missing_parameter_is_named(kind: type[Params], name: str) -> None:
     with pytest.raises(UsageError, match=f"'{name}'"):
-        read_params(kind, {})
+        parse_params(kind, {})
 
 
 @pytest.mark.parametrize(
@@ -140,12 +167,14 @@ def test_a_missing_parameter_is_named(kind: type[Params], name: str) -> None:
         (SyncParams, {"timeout": "1"}, "timeout"),
         (SyncParams, {"timeout": 10**400}, "timeout"),
         (VerifyParams, {"vectors": "all"}, "vectors"),
-        (NameParams, {"name": []}, "name"),
+        (RootNameParams, {"name": []}, "name"),
     ],
 )
-def test_a_parameter_of_the_wrong_kind_is_refused_and_named(kind: type[Params], params: dict[str, Any], where: str) -> None:
+def test_a_parameter_of_the_wrong_kind_is_refused_and_named(
+    kind: type[Params], params: dict[str, Any], where: str
+) -> None:
     with pytest.raises(UsageError) as refused:
-        read_params(kind, params)
+        parse_params(kind, params)
     assert f"$.{where}" in refused.value.message
     assert "`" not in refused.value.message
 
@@ -153,16 +182,22 @@ def test_a_parameter_of_the_wrong_kind_is_refused_and_named(kind: type[Params], 
 @settings(max_examples=60)
 @given(
     kind=st.sampled_from(ALL_PARAMS),
-    params=st.dictionaries(st.sampled_from(["query", "id", "path", "k", "timeout", "x"]) | texts, values, max_size=4),
+    params=st.dictionaries(
+        st.sampled_from(["query", "id", "path", "k", "timeout", "x"]) | texts, values, max_size=4
+    ),
 )
-def test_any_parameters_are_taken_or_refused_in_one_way(kind: type[Params], params: dict[str, Any]) -> None:
+def test_any_parameters_are_taken_or_refused_in_one_way(
+    kind: type[Params], params: dict[str, Any]
+) -> None:
     with contextlib.suppress(UsageError):
-        assert isinstance(read_params(kind, params), kind)
+        assert isinstance(parse_params(kind, params), kind)
 
 
 def test_what_the_interface_leaves_out_has_its_default() -> None:
-    assert read_params(SearchParams, {"query": "q"}) == SearchParams(query="q", k=10, mode="hybrid")
-    assert read_params(SyncParams, {}).timeout is None
-    assert read_params(SyncParams, {"timeout": 2}).timeout == 2
-    assert read_params(VerifyParams, {"vectors": None}).vectors is None
-    assert read_params(IndexParams, {"paths": ["a", "b"]}).paths == ("a", "b")
+    assert parse_params(SearchParams, {"query": "q"}) == SearchParams(
+        query="q", k=10, mode="hybrid"
+    )
+    assert parse_params(SyncParams, {}).timeout is None
+    assert parse_params(SyncParams, {"timeout": 2}).timeout == 2
+    assert parse_params(VerifyParams, {"vectors": None}).vectors is None
+    assert parse_params(IndexParams, {"paths": ["a", "b"]}).paths == ("a", "b")

@@ -24,12 +24,12 @@ from ipc.conftest import Running, Talk, in_loop, turns, until, wait_for_hang_up
 from anchord.errors import AlreadyRunningError
 from anchord.ipc import server as under_test
 from anchord.ipc.protocol import (
-    FAILED,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    MAX_LINE,
+    MAX_REQUEST_BYTES,
+    METHOD_NOT_FOUND,
     PARSE_ERROR,
-    UNKNOWN_METHOD,
+    SERVER_ERROR,
 )
 from anchord.ipc.server import Server
 
@@ -38,7 +38,10 @@ PONG = {"jsonrpc": "2.0", "id": "last", "result": "pong"}
 CLIENTS = 32
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(st.characters(codec="utf-8")),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.text(st.characters(codec="utf-8")),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(codec="utf-8")), inner),
     max_leaves=10,
 )
@@ -69,7 +72,11 @@ def padded(size: int) -> bytes:
 @pytest.mark.parametrize("request_id", [0, -1, 10**40, "", "ü\n\0"])
 def test_an_answer_has_the_id_of_its_request(server: Running, request_id: int | str) -> None:
     with server.talk() as talk:
-        assert talk.ask("ping", id=request_id) == {"jsonrpc": "2.0", "id": request_id, "result": "pong"}
+        assert talk.ask("ping", id=request_id) == {
+            "jsonrpc": "2.0",
+            "id": request_id,
+            "result": "pong",
+        }
 
 
 def test_requests_sent_at_once_are_answered_in_their_order(server: Running) -> None:
@@ -117,7 +124,7 @@ def test_a_subscription_by_notification_gets_progress_but_no_answer(server: Runn
 def test_an_unknown_method_is_refused_with_those_there_are(server: Running) -> None:
     with server.talk() as talk:
         error = talk.ask("pign")["error"]
-    assert error["code"] == UNKNOWN_METHOD
+    assert error["code"] == METHOD_NOT_FOUND
     assert error["data"]["code"] == "usage"
     assert "ping" in error["data"]["hint"]
 
@@ -131,28 +138,34 @@ def test_a_wrong_parameter_is_refused_by_name(server: Running) -> None:
 
 def test_a_wrong_parameter_of_a_subscription_is_refused_by_name(server: Running) -> None:
     with server.talk() as talk:
-        assert "evry" in talk.ask("subscribe", params={"evry": 1}).get("error", {}).get("message", "")
+        assert "evry" in talk.ask("subscribe", params={"evry": 1}).get("error", {}).get(
+            "message", ""
+        )
 
 
 def test_an_error_of_ours_arrives_with_its_code_and_hint(server: Running) -> None:
     with server.talk() as talk:
         assert talk.ask("full")["error"] == {
-            "code": FAILED, "message": "no room", "data": {"code": "store", "hint": "make some"},
+            "code": SERVER_ERROR, "message": "no room", "data": {"code": "store", "hint": "make some"},
         }  # fmt: skip
 
 
-def test_a_method_that_breaks_is_an_error_without_content_and_the_connection_lives_on(server: Running) -> None:
+def test_a_method_that_breaks_is_an_error_without_content_and_the_connection_lives_on(
+    server: Running,
+) -> None:
     with server.talk() as talk:
         error = talk.ask("broken")["error"]
         assert talk.ask("ping")["result"] == "pong"
-    assert error["code"] == FAILED
+    assert error["code"] == SERVER_ERROR
     assert "ValueError" in error["message"]
     assert "words of a document" not in json.dumps(error)
     assert error["data"]["hint"]
 
 
 @pytest.mark.parametrize("method", ["odd", "undecodable"])
-def test_a_result_or_error_that_json_cannot_hold_is_still_answered(server: Running, method: str) -> None:
+def test_a_result_or_error_that_json_cannot_hold_is_still_answered(
+    server: Running, method: str
+) -> None:
     with server.talk() as talk:
         answer = talk.ask(method)
         assert answer is not None, "the connection was closed without an answer"
@@ -187,7 +200,9 @@ def test_a_result_or_error_that_json_cannot_hold_is_still_answered(server: Runni
     ],
     ids=lambda value: repr(value[:48]) if isinstance(value, bytes) else str(value),
 )
-def test_a_line_that_is_no_request_gets_one_error_and_the_next_is_answered(server: Running, line: bytes, code: int) -> None:
+def test_a_line_that_is_no_request_gets_one_error_and_the_next_is_answered(
+    server: Running, line: bytes, code: int
+) -> None:
     with server.talk() as talk:
         talk.say(line, PING)
         refused = talk.hear()
@@ -202,9 +217,13 @@ def test_a_line_that_is_no_request_gets_one_error_and_the_next_is_answered(serve
 @settings(deadline=None, max_examples=100)
 @given(
     noise=st.binary(max_size=300)
-    | st.lists(st.sampled_from([b"{", b"}", b'"', b"\n", b"id", b":1", b"\xff", b"\0"])).map(b"".join)
+    | st.lists(st.sampled_from([b"{", b"}", b'"', b"\n", b"id", b":1", b"\xff", b"\0"])).map(
+        b"".join
+    )
 )
-def test_any_bytes_get_answers_and_the_line_after_them_its_own(shared: Running, noise: bytes) -> None:
+def test_any_bytes_get_answers_and_the_line_after_them_its_own(
+    shared: Running, noise: bytes
+) -> None:
     with shared.talk() as talk:
         talk.say(noise, PING)
         talk.end()
@@ -216,7 +235,10 @@ def test_any_bytes_get_answers_and_the_line_after_them_its_own(shared: Running, 
 
 
 @settings(deadline=None, max_examples=60)
-@given(value=json_values | st.fixed_dictionaries({}, optional=dict.fromkeys(("id", "method", "params"), json_values)))
+@given(
+    value=json_values
+    | st.fixed_dictionaries({}, optional=dict.fromkeys(("id", "method", "params"), json_values))
+)
 def test_any_json_gets_at_most_one_answer(shared: Running, value: object) -> None:
     with shared.talk() as talk:
         talk.say(json.dumps(value).encode(), PING)
@@ -229,7 +251,9 @@ def test_any_json_gets_at_most_one_answer(shared: Running, value: object) -> Non
 
 @settings(deadline=None, max_examples=40)
 @given(params=st.dictionaries(st.text(st.characters(codec="utf-8")), json_values))
-def test_parameters_reach_the_method_as_they_were_sent(shared: Running, params: dict[str, Any]) -> None:
+def test_parameters_reach_the_method_as_they_were_sent(
+    shared: Running, params: dict[str, Any]
+) -> None:
     with shared.talk() as talk:
         assert talk.ask("echo", params=params)["result"] == params
 
@@ -239,17 +263,20 @@ def test_parameters_reach_the_method_as_they_were_sent(shared: Running, params: 
 
 def test_a_line_of_the_longest_length_is_answered(server: Running) -> None:
     with server.talk() as talk:
-        talk.say(padded(MAX_LINE))
+        talk.say(padded(MAX_REQUEST_BYTES))
         assert talk.hear()["result"] == "pong"
 
 
 @pytest.mark.parametrize("ended", [True, False], ids=["with an end", "without an end"])
-def test_a_longer_line_is_refused_and_its_sender_dropped_alone(server: Running, ended: bool) -> None:  # noqa: FBT001
+def test_a_longer_line_is_refused_and_its_sender_dropped_alone(
+    server: Running,
+    ended: bool,  # noqa: FBT001
+) -> None:
     with server.talk() as talk, server.talk() as other:
-        talk.socket.sendall(padded(MAX_LINE + 2) + (b"\n" if ended else b""))
+        talk.socket.sendall(padded(MAX_REQUEST_BYTES + 2) + (b"\n" if ended else b""))
         refused = talk.hear()
         assert refused["error"]["code"] == INVALID_REQUEST
-        assert str(MAX_LINE) in refused["error"]["message"]
+        assert str(MAX_REQUEST_BYTES) in refused["error"]["message"]
         assert talk.hear() is None
         assert other.ask("ping")["result"] == "pong"
     assert server.unhandled == []
@@ -257,7 +284,10 @@ def test_a_longer_line_is_refused_and_its_sender_dropped_alone(server: Running, 
 
 def test_an_answer_may_be_longer_than_a_request(server: Running) -> None:
     with server.talk() as talk:
-        assert len(talk.ask("big", params={"size": 4 * MAX_LINE})["result"]) == 4 * MAX_LINE
+        assert (
+            len(talk.ask("big", params={"size": 4 * MAX_REQUEST_BYTES})["result"])
+            == 4 * MAX_REQUEST_BYTES
+        )
 
 
 def test_half_a_line_and_then_the_end_is_nothing(server: Running) -> None:
@@ -269,7 +299,9 @@ def test_half_a_line_and_then_the_end_is_nothing(server: Running) -> None:
     assert server.unhandled == []
 
 
-def test_half_a_line_and_then_silence_is_dropped(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_a_line_and_then_silence_is_dropped(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(under_test, "_HALF_LINE_S", 0.05)
     with server.talk() as talk:
         talk.socket.sendall(PING[:20])
@@ -287,14 +319,16 @@ def test_half_a_line_holds_up_nobody_else(server: Running) -> None:
 
 def test_a_client_that_reads_nothing_holds_up_nobody_else(server: Running) -> None:
     with server.talk() as deaf, server.talk() as other:
-        deaf.request("big", id=1, params={"size": 8 * MAX_LINE})
+        deaf.request("big", id=1, params={"size": 8 * MAX_REQUEST_BYTES})
         deaf.say(*[PING] * 1000)
         assert other.ask("ping")["result"] == "pong"
 
 
-def test_a_subscriber_that_reads_nothing_holds_up_nobody_else(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subscriber_that_reads_nothing_holds_up_nobody_else(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(under_test, "_PROGRESS_S", 0.001)
-    server.figures = {"much": "x" * MAX_LINE}
+    server.figures = {"much": "x" * MAX_REQUEST_BYTES}
     with server.talk() as deaf, server.talk() as other:
         deaf.request("subscribe", id=1)
         assert all(other.ask("ping")["result"] == "pong" for _ in range(50))
@@ -338,13 +372,15 @@ def test_clients_that_left_in_the_middle_of_a_call_take_no_places(server: Runnin
         server.holding.acquire()
     for talk in talks:
         talk.close()
-    assert until(lambda: serves(server)), "32 calls whose clients are gone lock everybody out until they end"
+    assert until(lambda: serves(server)), (
+        "32 calls whose clients are gone lock everybody out until they end"
+    )
 
 
 def test_a_client_that_leaves_before_its_answer_disturbs_nobody(server: Running) -> None:
     with server.talk() as talk:
         talk.request("hold", id=1)
-        talk.request("big", id=2, params={"size": MAX_LINE})
+        talk.request("big", id=2, params={"size": MAX_REQUEST_BYTES})
         server.holding.acquire()
     server.release()
     assert serves(server)
@@ -354,7 +390,10 @@ def test_a_client_that_leaves_before_its_answer_disturbs_nobody(server: Running)
 def test_many_clients_at_once_get_each_their_own_answers(server: Running) -> None:
     def one(number: int) -> bool:
         with server.talk() as talk:
-            return all(talk.ask("echo", id=n, params={"me": number})["result"] == {"me": number} for n in range(30))
+            return all(
+                talk.ask("echo", id=n, params={"me": number})["result"] == {"me": number}
+                for n in range(30)
+            )
 
     with ThreadPoolExecutor(CLIENTS) as pool:
         assert all(pool.map(one, range(CLIENTS)))
@@ -364,25 +403,33 @@ def test_many_clients_at_once_get_each_their_own_answers(server: Running) -> Non
 # Progress
 
 
-def test_progress_comes_until_the_client_leaves(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_comes_until_the_client_leaves(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(under_test, "_PROGRESS_S", 0.001)
     with server.talk() as talk:
         assert "result" in talk.ask("subscribe", id="s")
-        assert [talk.hear() for _ in range(3)] == [{"jsonrpc": "2.0", "method": "progress", "params": {"pending": 3}}] * 3
+        assert [talk.hear() for _ in range(3)] == [
+            {"jsonrpc": "2.0", "method": "progress", "params": {"pending": 3}}
+        ] * 3
         server.figures = {"pending": 0}
         assert until(lambda: bool(talk.hear()["params"] == {"pending": 0}))
     assert serves(server)
     assert server.unhandled == []
 
 
-def test_progress_that_breaks_is_an_error_as_for_any_method_and_disturbs_nobody(server: Running) -> None:
+def test_progress_that_breaks_is_an_error_as_for_any_method_and_disturbs_nobody(
+    server: Running,
+) -> None:
     server.figures_fail = True
     with server.talk() as talk, server.talk() as other:
         talk.request("subscribe", id=1)
         talk.end()
         heard = talk.rest()
         assert other.ask("ping")["result"] == "pong"
-        assert any("error" in line for line in heard), "the stream ends without a word, as if the daemon had"
+        assert any("error" in line for line in heard), (
+            "the stream ends without a word, as if the daemon had"
+        )
     assert server.unhandled == []
 
 
@@ -395,7 +442,9 @@ def test_the_socket_is_for_its_owner_alone(server: Running) -> None:
     assert seen.st_mode & 0o777 == 0o600
 
 
-def test_a_peer_of_another_uid_is_dropped_unheard(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_of_another_uid_is_dropped_unheard(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     me = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: me + 1)
     with server.talk() as talk:
@@ -447,7 +496,9 @@ def test_a_link_in_the_sockets_place_is_replaced_and_not_followed(path: Path) ->
     assert precious.read_text("utf-8") == "words"
 
 
-def test_a_path_too_long_for_a_socket_fails_at_the_start_and_leaves_nothing_open(path: Path) -> None:
+def test_a_path_too_long_for_a_socket_fails_at_the_start_and_leaves_nothing_open(
+    path: Path,
+) -> None:
     long = path.parent / ("x" * 120)
 
     async def story() -> None:
@@ -464,7 +515,9 @@ def test_a_path_too_long_for_a_socket_fails_at_the_start_and_leaves_nothing_open
     assert [str(each.message) for each in warned if each.category is ResourceWarning] == []
 
 
-def test_starting_leaves_folders_of_other_threads_usable(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starting_leaves_folders_of_other_threads_usable(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The umask is the process's: the writer's thread makes folders of the table at any moment, also at this one."""
     made = path.parent / "made meanwhile"
     bind = socket.socket.bind
@@ -481,7 +534,12 @@ def test_starting_leaves_folders_of_other_threads_usable(path: Path, monkeypatch
 
 
 def test_closing_removes_the_socket_and_drops_the_clients(server: Running) -> None:
-    with server.talk() as quiet, server.talk() as half, server.talk() as busy, server.talk() as listening:
+    with (
+        server.talk() as quiet,
+        server.talk() as half,
+        server.talk() as busy,
+        server.talk() as listening,
+    ):
         assert quiet.ask("ping")["result"] == "pong"
         half.socket.sendall(PING[:10])
         listening.ask("subscribe")
@@ -497,11 +555,11 @@ def test_closing_removes_the_socket_and_drops_the_clients(server: Running) -> No
 
 def test_closing_drops_a_client_that_does_not_read(server: Running) -> None:
     with server.talk() as deaf:
-        deaf.request("big", id=1, params={"size": 8 * MAX_LINE})
+        deaf.request("big", id=1, params={"size": 8 * MAX_REQUEST_BYTES})
         assert len(deaf.socket.recv(10)) == 10
         server.stop()
         deaf.socket.settimeout(0.1)
-        while deaf.socket.recv(MAX_LINE):
+        while deaf.socket.recv(MAX_REQUEST_BYTES):
             pass
     assert server.unhandled == []
 
@@ -534,7 +592,9 @@ def test_closing_drops_a_client_whose_request_arrives_just_then(path: Path) -> N
             writer.close()
 
     in_loop(story)
-    assert outlived == [], "the client's task outlived its end: closing waits for the client's next word, up to an hour"
+    assert outlived == [], (
+        "the client's task outlived its end: closing waits for the client's next word, up to an hour"
+    )
 
 
 def test_closing_drops_a_client_that_connected_just_then(path: Path) -> None:
@@ -556,7 +616,9 @@ def test_closing_drops_a_client_that_connected_just_then(path: Path) -> None:
                     pass
 
     in_loop(story)
-    assert kept == [], "the client was neither served nor dropped: it waits for as long as the process lives"
+    assert kept == [], (
+        "the client was neither served nor dropped: it waits for as long as the process lives"
+    )
 
 
 def test_a_server_that_never_started_closes_and_touches_nothing(path: Path) -> None:

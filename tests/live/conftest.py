@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.conftest import Printed, call_here
 
 from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
@@ -35,11 +36,15 @@ class Home:
         self.process: subprocess.Popen[bytes] | None = None
 
     def anchord(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command in a process of its own, to its end."""
         return subprocess.run(
             [sys.executable, "-m", "anchord", *arguments],
             env=self.environment, capture_output=True, text=True, check=False, timeout=_PATIENCE_S, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def command(self, *arguments: str) -> Printed:
+        """Run a command in this process, which has loaded the libraries; not for two threads."""
+        return call_here(arguments, self.environment, self.folder.parent)
 
     def run(self, *arguments: str, **environment: str) -> None:
         """Start `anchord run` and wait until it answers."""
@@ -74,9 +79,9 @@ class Home:
 
     def dump(self) -> list[dict[str, Any]]:
         """Return every row."""
-        printed = self.anchord("dump")
-        assert printed.returncode == 0, printed.stderr
-        return [json.loads(line) for line in printed.stdout.splitlines()]
+        printed = self.command("dump")
+        assert printed.code == 0, printed.err
+        return [json.loads(line) for line in printed.out.splitlines()]
 
     def kill(self) -> None:
         """End the daemon without warning."""

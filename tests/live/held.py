@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from adapters.test_served import SIZE, Ask, Host, Way, answer
+from embedding.test_openai_api import SIZE, Ask, Host, Way, answer
 
 _LONGEST_S = 100.0
 

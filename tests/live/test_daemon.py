@@ -20,7 +20,9 @@ _FACTS = {
 
 
 def _section(n: int) -> str:
-    words = " ".join(f"Sentence {m} of section {n} tells something about matter {n * 31 + m}." for m in range(12))
+    words = " ".join(
+        f"Sentence {m} of section {n} tells something about matter {n * 31 + m}." for m in range(12)
+    )
     return f"## Section {n}\n\n{words}\n"
 
 
@@ -56,7 +58,7 @@ def test_the_main_job_with_the_real_model(real_home: Home) -> None:
     (home.folder / "cats.md").unlink()
     assert embedded() == 0
     assert "cats.md" not in home.found("a pet animal dozing on furniture", "vector")
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
     assert home.terminate() == 0
     home.run()
@@ -97,7 +99,10 @@ def test_a_save_is_found_without_asking_for_it(home: Home) -> None:
 
 def test_f1_a_kill_in_the_middle_of_an_index_converges_and_embeds_nothing_twice(home: Home) -> None:
     for n in range(300):
-        home.write(f"d{n % 7}/{n:03}.md", f"# Note {n}\n\n" + "\n".join(_section(100 * n + m) for m in range(3)))
+        home.write(
+            f"d{n % 7}/{n:03}.md",
+            f"# Note {n}\n\n" + "\n".join(_section(100 * n + m) for m in range(3)),
+        )
     home.run()
     until(lambda: home.status()["chunks"] > 0)
     home.kill()
@@ -108,7 +113,7 @@ def test_f1_a_kill_in_the_middle_of_an_index_converges_and_embeds_nothing_twice(
     status = home.status()
     assert status["chunks"] > committed > 0
     assert status["embedded_total"] == status["chunks"] - committed
-    assert home.anchord("verify", "--vectors", "all").returncode == 0
+    assert home.command("verify", "--vectors", "all").code == 0
 
 
 def test_sync_holds_while_other_files_are_written_all_the_time(home: Home) -> None:
@@ -123,6 +128,9 @@ def test_sync_holds_while_other_files_are_written_all_the_time(home: Home) -> No
             with (home.folder / "log.md").open("a") as log:
                 log.write(f"\nEntry {n} with some words.\n")
             home.write(f"noise/{n % 50}.md", f"# Noise {n}\n\nWords {n}.\n")
+            ending.wait(
+                0.002
+            )  # Hundreds of writes a second, and the daemon gets the processor too.
 
     writer = threading.Thread(target=write_on)
     writer.start()
@@ -135,7 +143,7 @@ def test_sync_holds_while_other_files_are_written_all_the_time(home: Home) -> No
         ending.set()
         writer.join()
     home.call("sync")
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 def test_g1_a_second_instance_is_refused_with_one_line(home: Home) -> None:
@@ -170,7 +178,10 @@ def test_start_and_stop_in_the_background(home: Home) -> None:
     finally:
         assert home.anchord("stop").returncode == 0
     assert home.anchord("status").returncode == 3
-    events = [json.loads(line)["event"] for line in (home.path / "log" / "anchord.log").read_text().splitlines()]
+    events = [
+        json.loads(line)["event"]
+        for line in (home.path / "log" / "anchord.log").read_text().splitlines()
+    ]
     assert events[0] == "daemon.ready"
     assert events[-1] == "daemon.stopped"
 
@@ -190,11 +201,11 @@ def test_g11_added_and_removed_roots_are_followed_at_once(home: Home, tmp_path: 
     home.run()
     home.call("sync")
     before = home.status()["embedded_total"]
-    assert home.anchord("add", str(other)).returncode == 0
+    assert home.command("add", str(other)).code == 0
     home.call("sync")
     assert home.found("capybaras") == ["b.md"]
     assert home.status()["embedded_total"] == before + 1
-    assert home.anchord("remove", "other").returncode == 0
+    assert home.command("remove", "other").code == 0
     assert home.found("capybaras") == []
     assert {root["name"] for root in home.call("roots")} == {"docs"}
     with (home.path / "config.toml").open("a") as config:
@@ -202,7 +213,7 @@ def test_g11_added_and_removed_roots_are_followed_at_once(home: Home, tmp_path: 
     assert home.process is not None
     home.process.send_signal(signal.SIGHUP)
     until(lambda: home.found("capybaras") == ["b.md"])
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
 
 
 def test_d1_the_rows_of_a_root_that_went_away_are_kept_and_status_is_degraded(home: Home) -> None:
@@ -212,8 +223,8 @@ def test_d1_the_rows_of_a_root_that_went_away_are_kept_and_status_is_degraded(ho
     away = home.folder.with_name("away")
     home.folder.rename(away)
     until(lambda: home.status()["state"] == "degraded")
-    assert "the folder is gone" in home.status()["degraded"][0]
-    assert home.anchord("status").returncode == 1
+    assert "the folder does not exist" in home.status()["degraded"][0]
+    assert home.command("status").code == 1
     assert home.call("sync")["away"] == ["docs"]
     assert home.found("wombat") == ["a.md"]
     away.rename(home.folder)
@@ -224,8 +235,12 @@ def test_d1_the_rows_of_a_root_that_went_away_are_kept_and_status_is_degraded(ho
 
 def test_bad_files_are_named_and_the_others_indexed(home: Home) -> None:
     home.write("good.md", "# Good\n\nAn axolotl.\n")
-    (home.folder / "latin.md").write_bytes(b"# Caf\xe9\n\nSome words that are long enough to be text.\n")
-    (home.folder / "nul.md").write_bytes(b"# Nul\n\nSome words\0 that are long enough to be text.\n")
+    (home.folder / "latin.md").write_bytes(
+        b"# Caf\xe9\n\nSome words that are long enough to be text.\n"
+    )
+    (home.folder / "nul.md").write_bytes(
+        b"# Nul\n\nSome words\0 that are long enough to be text.\n"
+    )
     (home.folder / "huge.md").write_bytes(b"x" * 50_000_000)
     os.mkfifo(home.folder / "pipe.md")
     (home.folder / "dangling.md").symlink_to("nothing")
@@ -244,11 +259,14 @@ def test_bad_files_are_named_and_the_others_indexed(home: Home) -> None:
         "up": "symbolic link to a folder above it",
     }
     assert {row["path"] for row in home.dump()} == {"good.md", "latin.md", "nul.md"}
-    assert home.anchord("verify").returncode == 0
+    assert home.command("verify").code == 0
     for name in ("pipe.md", "dangling.md", "loop.md", "up", "huge.md"):
         (home.folder / name).unlink()
     home.call("sync")
-    assert {Path(failure["path"]).name for failure in home.status()["failed"]} == {"latin.md", "nul.md"}
+    assert {Path(failure["path"]).name for failure in home.status()["failed"]} == {
+        "latin.md",
+        "nul.md",
+    }
 
 
 def test_h7_neither_log_nor_status_carries_content(home: Home) -> None:

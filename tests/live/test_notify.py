@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from live.conftest import Home, until
 
-from anchord.adapters.supervisor import templates
-from anchord.service import UNIT, Installation, systemd_files
+from anchord.daemon.service.supervisor import read_templates
+from anchord.daemon.service.unit_files import SERVICE_UNIT, ServiceSettings, render_systemd_files
 
 _WATCHDOG_S = 2.0
 
@@ -61,8 +61,16 @@ def systemd(home: Home) -> Iterator[Systemd]:
 
 def command_of_the_unit(home: Home) -> list[str]:
     """Return the command line that the installed unit has, read as systemd reads it."""
-    made = Installation((sys.executable, "-m", "anchord"), {}, str(home.path), (str(home.path),), "")
-    unit = systemd_files(made, {name: text.decode() for name, text in templates("systemd").items()})[UNIT]
+    made = ServiceSettings(
+        command=(sys.executable, "-m", "anchord"),
+        environment={},
+        home=str(home.path),
+        writable_folders=(str(home.path),),
+        socket_path="",
+    )
+    unit = render_systemd_files(
+        made, {name: text.decode() for name, text in read_templates("systemd").items()}
+    )[SERVICE_UNIT]
     found = re.search(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     assert found
     return [word.replace("$$", "$").replace("%%", "%") for word in shlex.split(found[1])]
@@ -83,7 +91,9 @@ def add_root(home: Home) -> None:
         config.write(f'[[root]]\npath = "{home.folder}"\n')
 
 
-def test_ready_comes_with_the_socket_then_states_and_pings_then_stopping(home: Home, systemd: Systemd) -> None:
+def test_ready_comes_with_the_socket_then_states_and_pings_then_stopping(
+    home: Home, systemd: Systemd
+) -> None:
     home.write("a.md", "# One\n\nwords\n")
     add_root(home)
     process = start(home, systemd)
@@ -106,8 +116,12 @@ def test_the_pings_stop_while_the_writer_is_stuck_though_the_socket_answers(
     """The writer reads a folder whose listing does not come: the socket's loop goes on, systemd hears no ping."""
     stuck = home.path / "stuck.py"
     stuck.write_text(_STUCK, "utf-8")
-    monkeypatch.setitem(home.environment, "PYTHONPATH", f"{home.path}:{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.setattr(sys.modules[__name__], "command_of_the_unit", lambda _: [sys.executable, str(stuck), "run"])
+    monkeypatch.setitem(
+        home.environment, "PYTHONPATH", f"{home.path}:{os.environ.get('PYTHONPATH', '')}"
+    )
+    monkeypatch.setattr(
+        sys.modules[__name__], "command_of_the_unit", lambda _: [sys.executable, str(stuck), "run"]
+    )
     (home.path / "go").touch()
     home.write("a.md", "# One\n")
     add_root(home)
@@ -119,8 +133,12 @@ def test_the_pings_stop_while_the_writer_is_stuck_though_the_socket_answers(
     until((home.path / "reached").exists)
     until(lambda: any("stuck" in reason for reason in home.status()["degraded"]))
     quiet_since = time.monotonic()
-    until(lambda: systemd.heard("STATUS=degraded", quiet_since + 2 * _WATCHDOG_S))  # The loop lives and tells ...
-    assert not systemd.heard("WATCHDOG=1", quiet_since)  # ... and that the writer does not is what systemd hears.
+    until(
+        lambda: systemd.heard("STATUS=degraded", quiet_since + 2 * _WATCHDOG_S)
+    )  # The loop lives and tells ...
+    assert not systemd.heard(
+        "WATCHDOG=1", quiet_since
+    )  # ... and that the writer does not is what systemd hears.
     (home.path / "go").touch()
     until(lambda: systemd.heard("WATCHDOG=1", quiet_since))
     until(lambda: not home.status()["degraded"])
@@ -132,7 +150,7 @@ def test_the_pings_stop_while_the_writer_is_stuck_though_the_socket_answers(
 _STUCK = '''
 """anchord with files that cannot be read while the file `go` is not there."""
 import os, sys, time
-from anchord.adapters.files import FolderFiles
+from anchord.sources.files.folder_files import FolderFiles
 read = FolderFiles.read
 home = os.environ["ANCHORD_HOME"]
 
@@ -148,7 +166,9 @@ main()
 '''
 
 
-def test_a_daemon_that_begins_anew_by_itself_says_reloading_and_is_ready_again(home: Home, systemd: Systemd) -> None:
+def test_a_daemon_that_begins_anew_by_itself_says_reloading_and_is_ready_again(
+    home: Home, systemd: Systemd
+) -> None:
     with (home.path / "config.toml").open("a") as config:
         config.write("[store]\nmax_memory_mb = 1\n")
     add_root(home)
@@ -184,7 +204,9 @@ def _ask_status(home: Home) -> None:
     assert home.status()["pid"]
 
 
-def _with_listener(listener: socket.socket, command: Callable[[], list[str]], home: Home) -> subprocess.Popen[bytes]:
+def _with_listener(
+    listener: socket.socket, command: Callable[[], list[str]], home: Home
+) -> subprocess.Popen[bytes]:
     """Start a command as systemd does: the socket is file 3, and LISTEN_PID is its own process."""
     shell = 'exec 3<&"$0"; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"'
     home.process = subprocess.Popen(

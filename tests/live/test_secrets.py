@@ -18,18 +18,18 @@ from typing import Any
 
 import pytest
 import structlog
-from adapters.test_served import Ask, answer, echoing
 from conversations.conftest import claude
+from embedding.test_openai_api import Ask, answer, echoing
 from faults.service import Service
 from ipc.conftest import Running
 from live.conftest import Home, until
 from live.held import Held
 from live.weak import needs_weakness, run_weak
 
-from anchord.adapters.hashing import HashEmbedder
-from anchord.adapters.lance import LanceStore
-from anchord.cli.lifecycle import log_to_stderr
+from anchord.cli.commands.daemon import configure_stderr_logging
+from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError
+from anchord.store.table.table import LanceStore
 
 MARK = "zyqrdv"
 """No word but those that must not be told has these letters."""
@@ -91,11 +91,13 @@ def plant(home: Home, talks: Path) -> None:
     lines = session.splitlines(keepends=True)
     for name, data in {
         "s1.jsonl": session,
-        "broken.jsonl": b"".join([*lines[:2], f'{{"type": "user", "{MARK}": "{MARK}\n'.encode(), *lines[2:]]),
+        "broken.jsonl": b"".join(
+            [*lines[:2], f'{{"type": "user", "{MARK}": "{MARK}\n'.encode(), *lines[2:]]
+        ),
         "odd.json": json.dumps({MARK: WORDS}).encode(),
-        "export.json": json.dumps([{"uuid": "c", "name": MARK, "chat_messages": [{"sender": "human", "text": WORDS}]}])[
-            :-9
-        ].encode(),
+        "export.json": json.dumps(
+            [{"uuid": "c", "name": MARK, "chat_messages": [{"sender": "human", "text": WORDS}]}]
+        )[:-9].encode(),
         "torn.zip": b"PK\x03\x04" + WORDS.encode(),
         "state.vscdb": b"SQLite format 3\0" + WORDS.encode() * 20,
         "note.md": f"# Note\n\n{WORDS}\n".encode(),
@@ -105,15 +107,24 @@ def plant(home: Home, talks: Path) -> None:
 
 def told(home: Home) -> str:
     """Return all that is told of the daemon and its files, but what was asked for by its words."""
-    logs = [file.read_text("utf-8", "replace") for file in (home.path / "run.log", *(home.path / "log").glob("*"))]
-    said = [json.dumps(home.call(method), ensure_ascii=False) for method in ("status", "errors", "roots")]
+    logs = [
+        file.read_text("utf-8", "replace")
+        for file in (home.path / "run.log", *(home.path / "log").glob("*"))
+    ]
+    said = [
+        json.dumps(home.call(method), ensure_ascii=False)
+        for method in ("status", "errors", "roots")
+    ]
     return "\n".join([*logs, *said])
 
 
 def printed(home: Home) -> str:
     """Return what commands print of the same."""
-    ran = [home.anchord(*command) for command in (["status"], ["errors"], ["explain", str(home.folder / "latin.md")])]
-    return "\n".join(each.stdout + each.stderr for each in ran)
+    ran = [
+        home.command(*command)
+        for command in (["status"], ["errors"], ["explain", str(home.folder / "latin.md")])
+    ]
+    return "\n".join(each.out + each.err for each in ran)
 
 
 def where(text: str) -> list[str]:
@@ -129,7 +140,12 @@ def ask_everything(home: Home, queries: Sequence[str] = QUERIES) -> None:
     for filters in FILTERS:
         with suppress(AnchordError):
             home.call("search", query=f"{MARK}swordfish", **filters)
-    for method, params in {"show": {"id": MARK}, MARK: {}, "sync": {"timeout": MARK}, "rescan": {"name": MARK}}.items():
+    for method, params in {
+        "show": {"id": MARK},
+        MARK: {},
+        "sync": {"timeout": MARK},
+        "rescan": {"name": MARK},
+    }.items():
         with suppress(AnchordError):
             home.call(method, **params)
 
@@ -140,32 +156,51 @@ def garbled(ask: Ask) -> None:
 
 
 @needs_weakness
-def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(home: Home, held: Held, tmp_path: Path) -> None:
+def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
+    home: Home, held: Held, tmp_path: Path
+) -> None:
     talks = tmp_path / "talks"
     talks.mkdir()
     plant(home, talks)
-    (home.path / "config.toml").write_text(f'{held.settings}[[root]]\npath = "{talks}"\nkind = "conversations"\n')
+    (home.path / "config.toml").write_text(
+        f'{held.settings}[[root]]\npath = "{talks}"\nkind = "conversations"\n'
+    )
     held.way = echoing(500)
     run_weak(home)
-    until(lambda: "held up" in " ".join(home.status()["degraded"]))
+    until(lambda: "indexing is blocked" in " ".join(home.status()["degraded"]))
     ask_everything(home, QUERIES[:2])
     assert where(told(home)) == []
     held.way = garbled
     home.write("good.md", f"# {MARK}title\n\n{WORDS} And {MARK}more.\n")
     ask_everything(home, QUERIES[:2])
     assert where(told(home)) == []
-    held.way = lambda ask: (echoing(400) if any(f"{MARK}second" in text for text in ask.texts) else answer)(ask)
+    held.way = lambda ask: (
+        echoing(400) if any(f"{MARK}second" in text for text in ask.texts) else answer
+    )(ask)
     home.call("sync")
-    for name in ("broken.jsonl", "export.json"):  # They were read while the model failed, and must be to be named.
+    for name in (
+        "broken.jsonl",
+        "export.json",
+    ):  # They were read while the model failed, and must be to be named.
         (talks / name).touch()
     home.call("sync")
     named = {Path(failure["path"]).name for failure in home.status()["failed"]}
-    assert {"latin.md", "nul.md", "binary.md", "broken.ipynb", "huge.md", "closed.md", "dangling.md"} <= named
+    assert {
+        "latin.md",
+        "nul.md",
+        "binary.md",
+        "broken.ipynb",
+        "huge.md",
+        "closed.md",
+        "dangling.md",
+    } <= named
     assert {"broken.jsonl", "odd.json", "export.json", "torn.zip", "state.vscdb"} <= named
     assert "good.md" in home.found(f"{MARK}swordfish")
-    assert any("[REDACTED:" in row["text"] for row in home.dump()), "the secrets of what was said are gone, so they were seen"
+    assert any("[REDACTED:" in row["text"] for row in home.dump()), (
+        "the secrets of what was said are gone, so they were seen"
+    )
     ask_everything(home)
-    home.anchord("search", f"{MARK}swordfish")
+    home.command("search", f"{MARK}swordfish")
     assert where(printed(home)) == []
     home.call("forget", path=str(home.folder / "latin.md"))
     home.call("verify")
@@ -183,7 +218,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     written = io.StringIO()
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stderr", written)
-        log_to_stderr()
+        configure_stderr_logging()
     yield written
     structlog.reset_defaults()
 
@@ -209,7 +244,7 @@ def test_h7_an_exception_of_a_library_that_quotes_what_it_was_given_is_logged_wi
     until(lambda: "TypeError" in service.reasons())
     assert where(service.reasons()) == []
     service.stop()
-    assert "writer.held" in log.getvalue()
+    assert "writer.step_failed" in log.getvalue()
     assert where(log.getvalue()) == []
 
 
@@ -225,14 +260,18 @@ def test_h7_a_method_that_breaks_over_a_query_is_logged_without_it(log: io.Strin
     assert "the words of a document" not in log.getvalue()
 
 
-def test_h7_a_daemon_in_the_background_writes_its_log_for_its_owner_alone_and_without_content(home: Home) -> None:
+def test_h7_a_daemon_in_the_background_writes_its_log_for_its_owner_alone_and_without_content(
+    home: Home,
+) -> None:
     home.write("a.md", f"# A\n\n{WORDS}\n")
     assert home.anchord("start", str(home.folder)).returncode == 0
     try:
         home.call("sync")
         ask_everything(home)
         limits = Path(f"/proc/{home.call('status')['pid']}/limits")
-        if limits.exists():  # A dump of its memory would hold everything; processes below it inherit this.
+        if (
+            limits.exists()
+        ):  # A dump of its memory would hold everything; processes below it inherit this.
             assert re.search(r"Max core file size +0 ", limits.read_text())
     finally:
         assert home.anchord("stop").returncode == 0

@@ -23,7 +23,11 @@ def _before() -> tuple[str, ...] | None:
     if found is None:
         return None
     words = (found, f"--bounding-set={_POWERS}", f"--inh-caps={_POWERS}")
-    return words if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0 else None
+    return (
+        words
+        if subprocess.run([*words, "true"], check=False, capture_output=True).returncode == 0
+        else None
+    )
 
 
 needs_weakness = pytest.mark.skipif(

@@ -10,19 +10,18 @@ from pathlib import Path
 import pytest
 from fakes import plans
 
-from anchord.adapters.catalogue import SqliteCatalogue
-from anchord.adapters.files import FolderFiles
-from anchord.adapters.hashing import HashEmbedder
-from anchord.adapters.lance import LanceStore
-from anchord.adapters.models import find_model
-from anchord.adapters.tokenizer import TokenCounter
-from anchord.adapters.vanished import VanishedVectors
-from anchord.core.recipe import Recipe
-from anchord.indexer import Indexer
-from anchord.model import Outcome, Root
-from anchord.ports import World
-from anchord.rows import MAX_BYTES
-from anchord.verification import Verification, rebuild, verify
+from anchord.core.ports import IndexerDependencies
+from anchord.core.types import FileOutcome, Root
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.embedding.model_files import find_model
+from anchord.embedding.tokenizer import TokenCounter
+from anchord.index.indexer import Indexer
+from anchord.index.integrity.verify import VerifyResult, expected_rows_of_roots, verify
+from anchord.index.recipe import Recipe
+from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table.table import LanceStore
+from anchord.store.vector_cache import SqliteVectorCache
 
 MODEL = find_model("all-MiniLM-L6-v2")
 COUNT = TokenCounter(MODEL.tokenizer)
@@ -44,12 +43,27 @@ class Index:
 
     def open(self) -> None:
         """Open the stores, as a start of the daemon does."""
-        self.files = FolderFiles({"tree": Root("tree", str(self.folder))}, (), MAX_BYTES)
-        self.catalogue = SqliteCatalogue(self.base / "state.sqlite")
-        self.store = LanceStore(str(self.base / "lance"), self.embedder.dimension, self.embedder.model)
-        self.vanished = VanishedVectors(self.base / "vectors.sqlite")
-        self.recipe = Recipe(plans(MODEL.window), lambda: self.embedder.model, "tokenizer")
-        world = World(self.files, self.catalogue, self.store, self.embedder, self.vanished, time.time_ns)
+        self.files = FolderFiles(
+            {"tree": Root(name="tree", path=str(self.folder))}, (), MAX_FILE_BYTES
+        )
+        self.catalogue = SqliteCatalog(self.base / "state.sqlite")
+        self.store = LanceStore(
+            str(self.base / "lance"), self.embedder.dimension, self.embedder.model_id
+        )
+        self.vanished = SqliteVectorCache(self.base / "vectors.sqlite")
+        self.recipe = Recipe(
+            plans=plans(MODEL.window),
+            model_identity=lambda: self.embedder.model_id,
+            chunking_tools_identity="tokenizer",
+        )
+        world = IndexerDependencies(
+            files=self.files,
+            catalog=self.catalogue,
+            store=self.store,
+            embedder=self.embedder,
+            vector_cache=self.vanished,
+            clock=time.time_ns,
+        )
         self.indexer = Indexer(world, COUNT, self.recipe)
 
     def close(self) -> None:
@@ -63,14 +77,18 @@ class Index:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    def sync(self) -> list[Outcome]:
+    def sync(self) -> list[FileOutcome]:
         """Walk and index; return what happened, without the files that were only read again."""
-        due = self.indexer.reconcile("tree").due
-        return [outcome for outcome in self.indexer.index(due) if outcome.action not in ("unchanged", "skipped")]
+        due = self.indexer.reconcile("tree").paths_due
+        return [
+            outcome
+            for outcome in self.indexer.index(due)
+            if outcome.action not in ("unchanged", "skipped")
+        ]
 
-    def verify(self) -> Verification:
+    def verify(self) -> VerifyResult:
         """Compare with a clean rebuild, every vector included."""
-        made = rebuild(["tree"], (self.files, self.catalogue), self.recipe, COUNT)
+        made = expected_rows_of_roots(["tree"], (self.files, self.catalogue), self.recipe, COUNT)
         return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
 
 

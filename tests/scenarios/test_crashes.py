@@ -10,18 +10,18 @@ import pytest
 from scenarios.conftest import Index
 from scenarios.test_edits import guide
 
-from anchord.model import Origin
+from anchord.core.types import RootedPath
 
 STEPS = (
-    ("catalogue", "intend", "before"),
-    ("catalogue", "intend", "after"),
+    ("catalogue", "save_intents", "before"),
+    ("catalogue", "save_intents", "after"),
     ("store", "upsert", "before"),
     ("store", "upsert", "after"),
     ("vanished", "put", "before"),
-    ("store", "delete", "before"),
-    ("store", "delete", "after"),
-    ("catalogue", "apply", "before"),
-    ("catalogue", "apply", "after"),
+    ("store", "delete_rows", "before"),
+    ("store", "delete_rows", "after"),
+    ("catalogue", "confirm_updates", "before"),
+    ("catalogue", "confirm_updates", "after"),
 )
 
 
@@ -46,13 +46,15 @@ def restarted(index: Index) -> Index:
     index.close()
     again = Index(index.base, embedder=index.embedder)
     again.sync()
-    doubtful = again.indexer.audit()
+    doubtful = again.indexer.delete_stray_rows()
     list(again.indexer.index(doubtful))
     return again
 
 
 @pytest.mark.parametrize(("target", "method", "moment"), STEPS)
-def test_f1_a_kill_at_any_step_of_a_commit_converges(tmp_path: Path, target: str, method: str, moment: str) -> None:
+def test_f1_a_kill_at_any_step_of_a_commit_converges(
+    tmp_path: Path, target: str, method: str, moment: str
+) -> None:
     index = Index(tmp_path)
     index.write("guide.md", guide())
     index.write("gone.md", "# Gone\n\nSoon.\n")
@@ -72,7 +74,10 @@ def test_f1_a_kill_at_any_step_of_a_commit_converges(tmp_path: Path, target: str
 def test_f1_what_was_committed_before_a_kill_is_not_embedded_again(tmp_path: Path) -> None:
     index = Index(tmp_path)
     for n in range(60):
-        index.write(f"{n:02}.md", guide().replace("word", f"word{n}x") if n % 20 == 0 else f"# Note {n}\n\nText {n}.\n")
+        index.write(
+            f"{n:02}.md",
+            guide().replace("word", f"word{n}x") if n % 20 == 0 else f"# Note {n}\n\nText {n}.\n",
+        )
     real, calls = index.store.upsert, 0
 
     def second_upsert_kills(*args: Any) -> None:  # noqa: ANN401 - stands in for the method
@@ -85,11 +90,11 @@ def test_f1_what_was_committed_before_a_kill_is_not_embedded_again(tmp_path: Pat
     index.store.upsert = second_upsert_kills  # type: ignore[assignment, method-assign] # the fault
     with pytest.raises(Killed):
         index.sync()
-    committed = index.store.count()
+    committed = index.store.count_rows()
     assert committed > 0
     before = index.embedder.embedded
     again = restarted(index)
-    assert again.embedder.embedded - before == again.store.count() - committed
+    assert again.embedder.embedded - before == again.store.count_rows() - committed
     assert not again.verify().differences
     again.close()
 
@@ -114,10 +119,10 @@ def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: P
     index = Index(tmp_path)
     index.write("guide.md", guide())
     index.sync()
-    ids = sorted(index.store.ids())
-    stranger = index.store.rows(ids[:1])[0]
-    vectors = index.store.vectors_of(ids[:1])
-    index.store.delete(ids[3:6])
+    ids = sorted(index.store.all_ids())
+    stranger = index.store.get_rows(ids[:1])[0]
+    vectors = index.store.vectors_by_key_of_rows(ids[:1])
+    index.store.delete_rows(ids[3:6])
     index.store.upsert([type(stranger)(**{**_fields(stranger), "id": "f" * 32})], vectors)
     assert {str(d.kind) for d in index.verify().differences} == {"missing", "extra"}
     again = restarted(index)
@@ -125,14 +130,16 @@ def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: P
     again.close()
 
 
-def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_mended_by_the_audit(tmp_path: Path) -> None:
+def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_mended_by_the_audit(
+    tmp_path: Path,
+) -> None:
     index = Index(tmp_path)
     index.write("note.md", "# Note\n\nRemember the milk.\n")
     index.sync()
-    (older,) = index.store.rows(index.store.ids())
+    (older,) = index.store.get_rows(index.store.all_ids())
     index.write("note.md", "# Note  \n\nRemember the milk.\n")
     index.sync()
-    index.store.upsert([older], index.store.vectors_of([older.id]))
+    index.store.upsert([older], index.store.vectors_by_key_of_rows([older.id]))
     assert {str(d.kind) for d in index.verify().differences} == {"text"}
     again = restarted(index)
     assert not again.verify().differences
@@ -147,9 +154,9 @@ def test_an_embedder_that_fails_leaves_nothing_half_done(tmp_path: Path) -> None
     kill_at(index, "embedder", "embed", "before")
     with pytest.raises(Killed):
         index.sync()
-    known = index.catalogue.known(Origin("tree", "guide.md"))
+    known = index.catalogue.get_record(RootedPath("tree", "guide.md"))
     assert known is not None
-    assert known.settled
+    assert known.is_confirmed
     index.close()
 
 

@@ -10,23 +10,36 @@ from dataclasses import dataclass
 import pytest
 from scenarios.conftest import Index
 
-from anchord.model import Outcome
+from anchord.core.types import FileOutcome
 
-_SUBJECTS = ("Anchors", "Boundaries", "Chunks", "Digests", "Edits", "Fences", "Generations", "Hashes")
+_SUBJECTS = (
+    "Anchors",
+    "Boundaries",
+    "Chunks",
+    "Digests",
+    "Edits",
+    "Fences",
+    "Generations",
+    "Hashes",
+)
 
 
 def section(subject: str, paragraphs: int = 6) -> str:
     """A section of some chunks; each paragraph has words of its own."""
     lines = [f"## {subject}", ""]
     for n in range(paragraphs):
-        words = " ".join(f"{subject.lower()}{n}word{m} says that the {m}th thing holds;" for m in range(9))
+        words = " ".join(
+            f"{subject.lower()}{n}word{m} says that the {m}th thing holds;" for m in range(9)
+        )
         lines += [f"Paragraph {n} of {subject.lower()}. {words}", ""]
     return "\n".join(lines)
 
 
 def guide() -> str:
     """A document of 8 sections, about 30 KB."""
-    return "# Guide\n\nWhat this is about.\n\n" + "\n".join(section(subject) for subject in _SUBJECTS)
+    return "# Guide\n\nWhat this is about.\n\n" + "\n".join(
+        section(subject) for subject in _SUBJECTS
+    )
 
 
 @dataclass(frozen=True)
@@ -38,7 +51,7 @@ class Cost:
     deleted: int
 
 
-def cost(outcomes: list[Outcome]) -> Cost:
+def cost(outcomes: list[FileOutcome]) -> Cost:
     return Cost(
         sum(outcome.embedded for outcome in outcomes),
         sum(outcome.upserted for outcome in outcomes),
@@ -73,20 +86,35 @@ EDITS: dict[str, tuple[Edit, Cost]] = {
     "nothing": (lambda _: None, Cost(0, 0, 0)),
     "A9 touch": (lambda i: os.utime(i.folder / "guide.md"), Cost(0, 0, 0)),
     "A10 save without change": (lambda i: i.write("guide.md", guide()), Cost(0, 0, 0)),
-    "A1 a word in a paragraph": (lambda i: change(i, "guide.md", "chunks3word4", "chunks3word4 indeed"), Cost(1, 1, 1)),
-    "a line at the top": (lambda i: i.write("guide.md", "A new first line.\n\n" + guide()), Cost(1, 1, 1)),
+    "A1 a word in a paragraph": (
+        lambda i: change(i, "guide.md", "chunks3word4", "chunks3word4 indeed"),
+        Cost(1, 1, 1),
+    ),
+    "a line at the top": (
+        lambda i: i.write("guide.md", "A new first line.\n\n" + guide()),
+        Cost(1, 1, 1),
+    ),
     "blank lines and blanks at line ends": (
         lambda i: change(i, "guide.md", "\n## Edits\n", "  \n\n\n## Edits\n"),
         Cost(0, 0, 0),
     ),
     "a new file": (lambda i: i.write("new.md", "# New\n\nA fresh thought.\n"), Cost(1, 1, 0)),
     "a copy": (lambda i: i.write("copy.md", "# Note\n\nRemember the milk.\n"), Cost(0, 1, 0)),
-    "rename": (lambda i: os.rename(i.folder / "notes/note.md", i.folder / "memo.md"), Cost(0, 1, 1)),
-    "B6 rename of a folder": (lambda i: os.rename(i.folder / "notes", i.folder / "memos"), Cost(0, 1, 1)),
+    "rename": (
+        lambda i: os.rename(i.folder / "notes/note.md", i.folder / "memo.md"),
+        Cost(0, 1, 1),
+    ),
+    "B6 rename of a folder": (
+        lambda i: os.rename(i.folder / "notes", i.folder / "memos"),
+        Cost(0, 1, 1),
+    ),
     "delete": (lambda i: (i.folder / "notes/note.md").unlink(), Cost(0, 0, 1)),
     "delete of a folder": (lambda i: shutil.rmtree(i.folder / "notes"), Cost(0, 0, 1)),
     "emptied file": (lambda i: i.write("notes/note.md", ""), Cost(0, 0, 1)),
-    "A13 grown past the limit": (lambda i: i.write("notes/note.md", "x" * 2_000_001), Cost(0, 0, 1)),
+    "A13 grown past the limit": (
+        lambda i: i.write("notes/note.md", "x" * 2_000_001),
+        Cost(0, 0, 1),
+    ),
     "newly ignored": (lambda i: i.write(".gitignore", "notes/\n"), Cost(0, 0, 1)),
     "A18 file becomes a folder": (lambda i: to_folder(i, "notes/note.md"), Cost(0, 0, 1)),
 }
@@ -100,12 +128,16 @@ def test_an_edit_costs_what_it_changed(guided: Index, name: str) -> None:
     assert not guided.verify().differences
 
 
-def test_a_heading_at_the_top_renamed_embeds_one_text_and_rewrites_the_ids_below(guided: Index) -> None:
-    chunks = guided.store.count()
+def test_a_heading_at_the_top_renamed_embeds_one_text_and_rewrites_the_ids_below(
+    guided: Index,
+) -> None:
+    chunks = guided.store.count_rows()
     change(guided, "guide.md", "# Guide\n", "# Handbook\n")
     spent = cost(guided.sync())
     assert spent.embedded == 1
-    assert spent.upserted == spent.deleted == chunks - 1  # all of the guide's; the note is another file's
+    assert (
+        spent.upserted == spent.deleted == chunks - 1
+    )  # all of the guide's; the note is another file's
     assert not guided.verify().differences
 
 
@@ -125,7 +157,9 @@ def test_an_undone_edit_embeds_nothing(guided: Index) -> None:
     assert not guided.verify().differences
 
 
-def test_an_undone_edit_under_a_heading_embeds_nothing_though_chunks_kept_their_ids_with_other_vectors(index: Index) -> None:
+def test_an_undone_edit_under_a_heading_embeds_nothing_though_chunks_kept_their_ids_with_other_vectors(
+    index: Index,
+) -> None:
     def keys() -> dict[str, str]:
         return {row.id: row.vector_key for row in index.store.all_rows()}
 
@@ -171,7 +205,7 @@ def test_shifted_lines_write_nothing_to_the_table(guided: Index) -> None:
     assert not guided.verify().differences
 
 
-def _shift(index: Index) -> list[Outcome]:
+def _shift(index: Index) -> list[FileOutcome]:
     """Blank lines between two sections: every chunk below stands elsewhere, and none differs."""
     change(index, "guide.md", "\n## Boundaries\n", "\n\n\n\n## Boundaries\n")
     return index.sync()
@@ -211,11 +245,22 @@ def limits_with_smaller_window(index: Index) -> Index:
     from fakes import plans  # noqa: PLC0415
     from scenarios.conftest import COUNT, MODEL  # noqa: PLC0415
 
-    from anchord.core.recipe import Recipe  # noqa: PLC0415 - beside its only use
-    from anchord.indexer import Indexer  # noqa: PLC0415
-    from anchord.ports import World  # noqa: PLC0415
+    from anchord.core.ports import IndexerDependencies  # noqa: PLC0415
+    from anchord.index.indexer import Indexer  # noqa: PLC0415
+    from anchord.index.recipe import Recipe  # noqa: PLC0415 - beside its only use
 
-    index.recipe = Recipe(plans(MODEL.window, max_chunk_tokens=128), lambda: index.embedder.model, "tokenizer")
-    world = World(index.files, index.catalogue, index.store, index.embedder, index.vanished, lambda: 1)
+    index.recipe = Recipe(
+        plans=plans(MODEL.window, max_chunk_tokens=128),
+        model_identity=lambda: index.embedder.model_id,
+        chunking_tools_identity="tokenizer",
+    )
+    world = IndexerDependencies(
+        files=index.files,
+        catalog=index.catalogue,
+        store=index.store,
+        embedder=index.embedder,
+        vector_cache=index.vanished,
+        clock=lambda: 1,
+    )
     index.indexer = Indexer(world, COUNT, index.recipe)
     return index

@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 from scenarios.conftest import Index
 
-from anchord.adapters.hashing import HashEmbedder
+from anchord.core.types import Action, Vector
+from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError
-from anchord.model import Action, Vector
 
 _FILES = 12
 
@@ -29,7 +29,7 @@ class Stepwise(HashEmbedder):
         """Say whether so many were made."""
         return sum(self.seen.values()) >= texts
 
-    def stream(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+    def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
         """Yield one at a time."""
         for number, text in enumerate(texts):
             if self.fails_at and sum(self.seen.values()) == self.fails_at:
@@ -50,34 +50,42 @@ def stepwise(index: Index) -> Stepwise:
     return made
 
 
-def test_what_was_embedded_before_an_interruption_is_not_embedded_again(index: Index, stepwise: Stepwise) -> None:
-    due = index.indexer.reconcile("tree").due
+def test_what_was_embedded_before_an_interruption_is_not_embedded_again(
+    index: Index, stepwise: Stepwise
+) -> None:
+    due = index.indexer.reconcile("tree").paths_due
     for wanted in (3, 7):
         outcomes = list(index.indexer.index(due, partial(stepwise.has_made, wanted)))
         assert [o for o in outcomes if o.action is Action.INDEXED] == []
     assert sum(stepwise.seen.values()) == 7
-    assert index.store.count() == 0, "what is left has no rows, and no intent that would need repair"
+    assert index.store.count_rows() == 0, (
+        "what is left has no rows, and no intent that would need repair"
+    )
     outcomes = index.sync()
     assert len(outcomes) == _FILES
     assert set(stepwise.seen.values()) == {1}
-    assert sum(outcome.embedded for outcome in outcomes) == _FILES, "each text counts, whenever it was embedded"
+    assert sum(outcome.embedded for outcome in outcomes) == _FILES, (
+        "each text counts, whenever it was embedded"
+    )
     assert not index.verify().differences
 
 
 def test_once_it_is_interrupted_nothing_after_it_is_done(index: Index, stepwise: Stepwise) -> None:
-    due = index.indexer.reconcile("tree").due
+    due = index.indexer.reconcile("tree").paths_due
     answers = iter([*[False] * (_FILES + 2), True])
     assert list(index.indexer.index(due, lambda: next(answers, False))) == []
     assert sum(stepwise.seen.values()) == 3
 
 
 def test_an_interruption_after_the_last_text_is_none(index: Index, stepwise: Stepwise) -> None:
-    due = index.indexer.reconcile("tree").due
+    due = index.indexer.reconcile("tree").paths_due
     outcomes = list(index.indexer.index(due, lambda: sum(stepwise.seen.values()) >= _FILES))
     assert len(outcomes) == _FILES
 
 
-def test_an_embedder_that_dies_in_a_batch_costs_no_text_twice(index: Index, stepwise: Stepwise) -> None:
+def test_an_embedder_that_dies_in_a_batch_costs_no_text_twice(
+    index: Index, stepwise: Stepwise
+) -> None:
     stepwise.fails_at = 5
     with pytest.raises(EmbedderError):
         index.sync()
@@ -86,8 +94,10 @@ def test_an_embedder_that_dies_in_a_batch_costs_no_text_twice(index: Index, step
     assert not index.verify().differences
 
 
-def test_a_large_file_is_kept_while_it_is_embedded(index: Index, stepwise: Stepwise, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anchord.committing.BATCH_TEXTS", (4, 4))
+def test_a_large_file_is_kept_while_it_is_embedded(
+    index: Index, stepwise: Stepwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.index.commit.TEXTS_PER_COMMIT_RANGE", (4, 4))
     index.write("large.md", "\n\n".join(f"# Part {n}\n\n{f'word{n} ' * 150}" for n in range(20)))
     stepwise.fails_at = 30
     with pytest.raises(EmbedderError):

@@ -15,7 +15,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from anchord import __version__
+from anchord._version import __version__
 
 _HOMES = Path(__file__).parent / "homes"
 _CONFIG = """\
@@ -43,9 +43,9 @@ _QUESTION = (
     '"timestamp":"2026-01-02T10:0{n}:30.000Z","message":{{"role":"assistant","model":"opus",'
     '"content":[{{"type":"text","text":"{told}"}}]}}}}\n'
 )
-_TALK = _QUESTION.format(n=0, asked="Where do gulls sleep?", told="On chimneys, most of them.") + _QUESTION.format(
-    n=1, asked="And the puffins?", told="In burrows near the sea."
-)
+_TALK = _QUESTION.format(
+    n=0, asked="Where do gulls sleep?", told="On chimneys, most of them."
+) + _QUESTION.format(n=1, asked="And the puffins?", told="In burrows near the sea.")
 
 
 def main() -> None:
@@ -63,9 +63,10 @@ def main() -> None:
         (base / "home").mkdir(mode=0o700)
         (base / "home" / "config.toml").write_text(_CONFIG.format(base=base), "utf-8")
         _anchord(base, "index")
+        # Before the edit: `forget` also empties the vector cache.
+        _anchord(base, "forget", "--yes", str(base / "docs" / "gone.md"))
         (base / "docs" / "edited.md").write_text("# New words\n\nEverybody reads these.\n", "utf-8")
         _anchord(base, "index")
-        _anchord(base, "forget", str(base / "docs" / "gone.md"))
         _anchord(base, "verify")
         config = base / "home" / "config.toml"
         config.write_text(_CONFIG.replace("{base}", "@BASE@"), "utf-8")
@@ -78,7 +79,12 @@ def main() -> None:
 
 def _anchord(base: Path, *arguments: str) -> None:
     environment = os.environ | {"ANCHORD_HOME": str(base / "home")}
-    subprocess.run([sys.executable, "-m", "anchord", *arguments], env=environment, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "anchord", *arguments],
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 if __name__ == "__main__":

@@ -16,10 +16,12 @@ from pathlib import Path
 
 import lance
 import pytest
+from cli.conftest import Printed, call_here
 
-from anchord.adapters import catalogue, catalogue_schema
-from anchord.adapters.catalogue import SqliteCatalogue
 from anchord.errors import StoreDamagedError
+from anchord.store.catalog import database as catalogue
+from anchord.store.catalog import schema as catalogue_schema
+from anchord.store.catalog.catalog import SqliteCatalog
 
 HOMES = sorted((Path(__file__).parent / "homes").glob("*.tar.xz"))
 
@@ -34,24 +36,38 @@ class Base:
             packed.extractall(folder, filter="data")
         self.data = folder / "home" / "data"
         self.config = folder / "home" / "config.toml"
-        self.config.write_text(self.config.read_text("utf-8").replace("@BASE@", str(folder)), "utf-8")
+        self.config.write_text(
+            self.config.read_text("utf-8").replace("@BASE@", str(folder)), "utf-8"
+        )
         asked = json.loads((self.data / "asked.json").read_text("utf-8"))
         names = [os.path.basename(base64.b64decode(path)) for path in asked["forgotten"]]
-        asked["forgotten"] = [base64.b64encode(os.fsencode(folder / "docs") + b"/" + name).decode() for name in names]
+        asked["forgotten"] = [
+            base64.b64encode(os.fsencode(folder / "docs") + b"/" + name).decode() for name in names
+        ]
         (self.data / "asked.json").write_text(json.dumps(asked), "utf-8")
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a command."""
-        return subprocess.run(
+        self.environment = os.environ | {"ANCHORD_HOME": str(folder / "home")}
+
+    def run(self, *arguments: str) -> Printed:
+        """Run a command in this process; each start costs over a second of a processor."""
+        return call_here(arguments, self.environment, self.folder)
+
+    def process(self, *arguments: str) -> Printed:
+        """Run a command in a process of its own."""
+        ran = subprocess.run(
             [sys.executable, "-m", "anchord", *arguments],
-            env=os.environ | {"ANCHORD_HOME": str(self.folder / "home")},
-            capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
+            env=self.environment, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
+        return Printed(ran.returncode, ran.stdout, ran.stderr)
 
     def on_disk(self) -> dict[str, bytes]:
         """Return every file of the state but the lock and what SQLite keeps while it is open."""
         files = [file for file in self.data.rglob("*") if file.is_file()]
-        kept = [file for file in files if file.name != "anchord.lock" and not file.name.endswith(("-shm", "-wal"))]
+        kept = [
+            file
+            for file in files
+            if file.name != "anchord.lock" and not file.name.endswith(("-shm", "-wal"))
+        ]
         return {str(file): file.read_bytes() for file in kept}
 
 
@@ -64,14 +80,16 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Base:
     return Base(tmp_path, request.param)
 
 
-def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding(base: Base) -> None:
+def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding(
+    base: Base,
+) -> None:
     before = base.run("search", "gulls", "--mode", "text", "--json")
-    assert before.returncode == 0, before.stderr
-    assert "a.md" in {group[0]["path"] for group in json.loads(before.stdout)["groups"]}
-    summed = json.loads(base.run("index", "--json").stdout)
+    assert before.code == 0, before.err
+    assert "a.md" in {group[0]["path"] for group in json.loads(before.out)["groups"]}
+    summed = json.loads(base.process("index", "--json").out)
     assert summed["embedded"] == 0, summed  # Whatever changed in between, the texts are the same.
-    assert base.run("verify").returncode == 0
-    paths = {json.loads(line)["path"] for line in base.run("dump").stdout.splitlines()}
+    assert base.run("verify").code == 0
+    paths = {json.loads(line)["path"] for line in base.run("dump").out.splitlines()}
     assert {"a.md", "code.py", "deep/er/b.txt", "edited.md"} <= paths
     assert len([path for path in paths if path.startswith("/claude-code/")]) == 2
     assert "gone.md" not in paths  # What was to be forgotten still is, though its file is there.
@@ -79,8 +97,10 @@ def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding
 
 def test_what_was_undone_after_the_update_embeds_nothing(base: Base) -> None:
     """The vectors of rows that left were kept by the version before."""
-    (base.folder / "docs" / "edited.md").write_text("# Old words\n\nNobody reads them any more.\n", "utf-8")
-    assert json.loads(base.run("index", "--json").stdout)["embedded"] == 0
+    (base.folder / "docs" / "edited.md").write_text(
+        "# Old words\n\nNobody reads them any more.\n", "utf-8"
+    )
+    assert json.loads(base.run("index", "--json").out)["embedded"] == 0
 
 
 def of_sqlite(name: str) -> Callable[[Base], None]:
@@ -110,16 +130,18 @@ def of_config(base: Base) -> None:
     [of_sqlite("state.sqlite"), of_sqlite("conversations.sqlite"), of_table, of_asked, of_config],
     ids=["catalogue", "archive", "table", "asked", "config"],
 )
-@pytest.mark.parametrize("command", [("index",), ("run",), ("verify",), ("search", "gulls")], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [("index",), ("run",), ("verify",), ("search", "gulls")], ids=" ".join
+)
 def test_what_a_newer_version_made_is_refused_in_one_line_and_left_alone(
     tmp_path: Path, newer: Callable[[Base], None], command: tuple[str, ...]
 ) -> None:
     base = Base(tmp_path, HOMES[-1])
     newer(base)
     before = base.on_disk()
-    told = base.run(*command)
-    assert told.returncode in (1, 2), told.stdout
-    refusals = [line for line in told.stderr.splitlines() if line.startswith("anchord: ")]
+    told = (base.process if command == ("run",) else base.run)(*command)
+    assert told.code in (1, 2), told.out
+    refusals = [line for line in told.err.splitlines() if line.startswith("anchord: ")]
     assert len(refusals) == 1
     assert "newer anchord" in refusals[0]
     assert refusals[0].endswith("update anchord")
@@ -131,19 +153,23 @@ def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_made
 ) -> None:
     """The way that the first change of the schema will go."""
     file = tmp_path / "state.sqlite"
-    SqliteCatalogue(file).close()
-    now = catalogue_schema.SCHEMA
-    monkeypatch.setattr(catalogue, "SCHEMA", now + 2)
-    monkeypatch.setattr(catalogue, "STEPS", {now: "CREATE TABLE first(a);", now + 1: "ALTER TABLE first ADD COLUMN b;"})
+    SqliteCatalog(file).close()
+    now = catalogue_schema.SCHEMA_VERSION
+    monkeypatch.setattr(catalogue, "SCHEMA_VERSION", now + 2)
+    monkeypatch.setattr(
+        catalogue,
+        "MIGRATIONS",
+        {now: "CREATE TABLE first(a);", now + 1: "ALTER TABLE first ADD COLUMN b;"},
+    )
     copy = tmp_path / "copy.sqlite"
     shutil.copy(file, copy)
-    with closing(SqliteCatalogue(file)) as brought:
-        brought.bring_forward()
+    with closing(SqliteCatalog(file)) as brought:
+        brought.migrate_schema()
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (now + 2,)
         assert [column[1] for column in db.execute("PRAGMA table_info(first)")] == ["a", "b"]
-    monkeypatch.setattr(catalogue, "STEPS", {now: "CREATE TABLE first(a);"})
+    monkeypatch.setattr(catalogue, "MIGRATIONS", {now: "CREATE TABLE first(a);"})
     with pytest.raises(StoreDamagedError, match="too old"):
-        SqliteCatalogue(copy)
+        SqliteCatalog(copy)
     with closing(sqlite3.connect(copy)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (now,)  # All of it or nothing.

@@ -1,7 +1,7 @@
-"""The command `anchord`: arguments -> questions -> rendering, and no logic. The only user of typer.
+"""The command `anchord`: reads arguments, calls the daemon or the index, prints the answer.
 
-Exit codes: 0 done (or healthy), 1 failed (or degraded), 2 a wrong call or configuration, 3 not running, 130 Ctrl-C.
-What goes wrong is one line on standard error that says what to do.
+Exit codes: 0 success (or healthy), 1 failure (or degraded), 2 usage or configuration error, 3 not
+running, 130 Ctrl-C. An error is one line on standard error, which says what to do.
 """
 
 from __future__ import annotations
@@ -14,87 +14,132 @@ from contextlib import suppress
 
 from typer.exceptions import Abort, TyperException
 
-from anchord.cli import (
-    agents,
-    chunks,
+from anchord.cli import light_coercion
+from anchord.cli.app import app, warn
+from anchord.cli.commands import (
+    backup,
+    chunk,
+    conversations,
+    daemon,
+    doctor,
     evaluate,
     export,
-    health,
     index,
-    lifecycle,
-    manual,
-    mending,
-    questions,
+    maintenance,
+    man_page,
+    mcp,
     roots,
+    search,
     service,
-    talks,
 )
-from anchord.cli.frame import app, warn
+from anchord.cli.completion import select_shell
 from anchord.errors import AnchordError
 
 __all__ = ["app", "main"]
 
-COMMANDS = (lifecycle, roots, index, mending, questions, chunks, talks, agents, evaluate, export, service, health, manual)
-"""The modules that hold the commands; importing them registers these."""
+COMMAND_MODULES = (
+    daemon,
+    roots,
+    index,
+    maintenance,
+    backup,
+    search,
+    chunk,
+    conversations,
+    mcp,
+    evaluate,
+    export,
+    service,
+    doctor,
+    man_page,
+)
+"""The modules that define the commands. Importing a module registers its commands."""
 
-_INTERRUPTED = 130
-_BROKEN_PIPE = 141
+_EXIT_FAILURE = 1
+_EXIT_USAGE = 2
+_EXIT_INTERRUPTED = 130
+_EXIT_BROKEN_PIPE = 141
 
 
 def main() -> None:
-    """Run the command and end the process with its exit code."""
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # The library's own keeps thirty megabytes of what was freed.
+    """Run the command of the process's arguments, and end the process with its exit code."""
+    # Arrow's own allocator keeps 30 MB of freed memory.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     os.umask(0o077)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))  # A dump would hold content.
+    _disable_core_dumps()
     _open_missing_streams()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # A terminal that is not UTF-8 shows what it can.
+    _escape_unencodable_output()
+    sys.exit(_run_command())
+
+
+def _run_command() -> int:
+    """Run the command, print its error if it fails, and return the exit code."""
     try:
-        code = app(standalone_mode=False)
+        light_coercion.install()
+        select_shell(sys.argv[1:])
+        # Without a name it is "python -m anchord" by how Python was started.
+        code = app(prog_name="anchord", standalone_mode=False)
         sys.stdout.flush()
     except AnchordError as error:
-        code = error.exit_code
-        _complain(f"{error.message}; {error.hint}" if error.hint else error.message)
+        _print_error(f"{error.message}; {error.hint}" if error.hint else error.message)
+        return error.exit_code
     except TyperException as error:
-        code = 2
-        _complain(f"{error.format_message().rstrip('.')}; `anchord --help` lists the commands and options")
+        message = error.format_message().rstrip(".")
+        _print_error(f"{message}; `anchord --help` lists the commands and options")
+        return _EXIT_USAGE
     except (KeyboardInterrupt, Abort):
-        code = _INTERRUPTED
-    except BrokenPipeError:  # Whoever read went away (`| head`): no news for anybody.
-        code = _BROKEN_PIPE
-        _drop_output()
+        code = _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of the output ended first, as in `anchord ... | head`: that is no error.
+        _discard_output()
+        return _EXIT_BROKEN_PIPE
     except OSError as error:
-        code = 1
-        _complain(_told(error))
-        _drop_output()
-    if code == _INTERRUPTED:
-        _complain("stopped; what was committed stays, the next run goes on from there")
-    sys.exit(code if isinstance(code, int) else 0)
+        _print_error(_describe_os_error(error))
+        _discard_output()
+        return _EXIT_FAILURE
+    if code == _EXIT_INTERRUPTED:  # Typer returns it for a Ctrl-C that it caught itself.
+        _print_error("interrupted; finished work is saved, run the command again to continue")
+    return code if isinstance(code, int) else 0
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     with suppress(OSError):
         warn(f"anchord: {' '.join(text.split())}")
 
 
-def _told(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and error.filename is None:
-        return "the folder you stand in is gone; go to one that is there"
-    what = os.strerror(error.errno).lower() if error.errno else str(error)
+        return "the current folder was deleted; change to another folder"
+    cause = os.strerror(error.errno).lower() if error.errno else str(error)
     if not error.filename:
-        return f"the output cannot be written: {what}; see where it goes"
-    return f"{os.fsdecode(error.filename)}: {what}; see what stands there, and its permissions"
+        return f"the output cannot be written: {cause}; check where it is redirected to"
+    return f"{os.fsdecode(error.filename)}: {cause}; check the path and its permissions"
+
+
+def _disable_core_dumps() -> None:
+    """Keep crashes from writing memory, and so the content of files, to the disk."""
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard_limit))
 
 
 def _open_missing_streams() -> None:
-    """Give a process that was started without standard streams (`>&-`) ones that lead nowhere."""
+    """Open the null device for standard streams that the caller closed (`>&-`)."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open until the process ends
 
 
-def _drop_output() -> None:
-    """Let what could not be written go: Python would try again at its end, and complain in lines of its own."""
+def _escape_unencodable_output() -> None:
+    r"""Print characters that the terminal's encoding lacks as \xNN, and do not fail on them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _discard_output() -> None:
+    """Redirect standard output to the null device.
+
+    Else Python writes the buffered rest when it exits, fails again, and prints a traceback.
+    """
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,1 +1,1 @@
-"""Pure deciding code: values in, values out. Nothing here touches disk, clock, threads or logs."""
+"""Value types and pure decisions. Nothing in this package uses disk, clock, threads or logs."""

@@ -1,37 +1,78 @@
-"""Known chunks + wanted rows -> what must be written. Ours to get right: everything else serves this."""
+"""The difference between the chunks that a file had and those that it has now."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from anchord.core.identity import fields_digest
-from anchord.model import Diff, Placed, Row
+from anchord.core.ids import hash_fields
+from anchord.core.types import ChunkDiff, ChunkRecord, Row
 
 
 def row_hash(row: Row) -> str:
-    """Hash everything of a row that can differ under one id."""
-    return fields_digest(
-        row.path, row.root, row.kind, row.room, row.header_path, row.vector_key, row.text, row.search_text,
-        row.source, row.session, row.exchange_id, row.at, row.until, row.project, row.model, row.tools, row.files, row.branch,
-        str(row.part_index), str(row.total_parts),
-    )  # fmt: skip
+    """Hash every column of a row that can change while its id stays.
+
+    The hash is stored in the catalog and in the table. Its fields and their order are fixed.
+    """
+    return hash_fields(
+        row.path,
+        row.root,
+        row.kind,
+        row.room,
+        row.header_path,
+        row.vector_key,
+        row.text,
+        row.search_text,
+        row.source,
+        row.session,
+        row.exchange_id,
+        row.at,
+        row.until,
+        row.project,
+        row.model,
+        row.tools,
+        row.files,
+        row.branch,
+        str(row.part_index),
+        str(row.total_parts),
+    )
 
 
-def diff(known: Sequence[Placed], rows: Sequence[Row], placed: Sequence[Placed]) -> Diff:
-    """Compare by id; `rows` and `placed` are the same wanted chunks in the same order."""
-    before: Mapping[str, Placed] = {chunk.chunk_id: chunk for chunk in known}
-    wanted = {chunk.chunk_id for chunk in placed}
-    added, changed = [], []
+def diff_chunks(
+    known_chunks: Sequence[ChunkRecord],
+    wanted_rows: Sequence[Row],
+    wanted_chunks: Sequence[ChunkRecord],
+) -> ChunkDiff:
+    """Compare the chunks in the table with those that should be there, by id.
+
+    Args:
+        known_chunks: What the table holds of the file, in any order.
+        wanted_rows: Rows that the table should hold of the file.
+        wanted_chunks: The records of `wanted_rows`, in the same order.
+
+    Returns:
+        Rows to write and ids to delete. A chunk that only moved to other lines causes neither:
+        its lines are stored in the catalog, not in the table.
+    """
+    known_by_id: Mapping[str, ChunkRecord] = {chunk.chunk_id: chunk for chunk in known_chunks}
+    wanted_ids = {chunk.chunk_id for chunk in wanted_chunks}
+    added: list[Row] = []
+    changed: list[Row] = []
     shifted = kept = 0
-    for row, new in zip(rows, placed, strict=True):
-        old = before.get(new.chunk_id)
-        if old is None:
+    for row, wanted in zip(wanted_rows, wanted_chunks, strict=True):
+        known = known_by_id.get(wanted.chunk_id)
+        if known is None:
             added.append(row)
-        elif old.row_hash != new.row_hash:
+        elif known.row_hash != wanted.row_hash:
             changed.append(row)
-        elif (old.start_line, old.end_line) != (new.start_line, new.end_line):
+        elif (known.start_line, known.end_line) != (wanted.start_line, wanted.end_line):
             shifted += 1
         else:
             kept += 1
-    removed = tuple(chunk_id for chunk_id in before if chunk_id not in wanted)
-    return Diff(tuple(added), tuple(changed), removed, shifted, kept)
+    removed = [chunk_id for chunk_id in known_by_id if chunk_id not in wanted_ids]
+    return ChunkDiff(
+        added=tuple(added),
+        changed=tuple(changed),
+        removed=tuple(removed),
+        shifted=shifted,
+        kept=kept,
+    )

@@ -1,1 +1,1 @@
-"""The local socket: JSON-RPC 2.0, one JSON object a line, over AF_UNIX. Requests and answers are values of `protocol`."""
+"""The local socket (JSON-RPC 2.0, one JSON object per line, AF_UNIX) and the pipes of workers."""

@@ -1,4 +1,7 @@
-"""The socket's methods from Python: `Client().search("...", k=3)`. Blocking, one connection, one call at a time."""
+"""A Python client of the daemon: `Client().search("...", k=3)`.
+
+It blocks, has one connection, and makes one call at a time.
+"""
 
 from __future__ import annotations
 
@@ -12,134 +15,171 @@ from typing import Any, Self
 
 import msgspec
 
+from anchord.config.paths import find_paths
 from anchord.errors import AnchordError, NotRunningError, UsageError
-from anchord.ipc.protocol import encode, raised
-from anchord.places import find_places
+from anchord.ipc.protocol import encode_line, exception_from_error
 
 _CONNECT_TIMEOUT_S = 5.0
-_AGAIN_S = 0.02
-_HINT = "`anchord start` starts it; `anchord run` shows what it does"
+_RETRY_PAUSE_S = 0.02
+_START_HINT = "`anchord start` starts it; `anchord run` shows what it does"
 
 
 class Client:
-    """A connection to the daemon; use it as a context, or call `close`."""
+    """A connection to the daemon, also as a context manager that closes it.
+
+    Every method of the socket can be called as a method of this object, with keyword arguments;
+    `client.roots_add(path=...)` calls "roots.add". Only one thread may use a client at a time.
+    """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        """Connect to a socket, by default that of this user's daemon.
+        """Connect to a daemon. While its queue of connections is full this waits up to 5 s.
+
+        Args:
+            path: Its socket; None for the daemon of this user and of ANCHORD_HOME.
 
         Raises:
-            NotRunningError: nobody answers there.
+            NotRunningError: No daemon accepts the connection.
         """
-        self._path = Path(path) if path is not None else find_places(os.environ).socket
-        self._socket = _connected(self._path)
+        self._path = Path(path) if path is not None else find_paths(os.environ).socket_file
+        self._socket = _connect(self._path)
         self._lines = self._socket.makefile("rb")
-        self._calls = 0
-        self._streams = False
+        self._last_call_id = 0
+        self._is_streaming = False
 
     def __enter__(self) -> Self:
-        """Use as a context that closes."""
+        """Return the client."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
+        """Close the connection."""
         self.close()
 
-    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - a function that takes the method's parameters
-        """Return a method of the socket as a function; `roots_add` stands for `roots.add`."""
+    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - a function with any parameters
+        """Return a function that calls a method of the socket; "_" in the name stands for "."."""
         if method.startswith("_"):
             raise AttributeError(method)
 
-        def call(*unnamed: object, **params: object) -> Any:  # noqa: ANN401 - any JSON value
-            if unnamed:
-                raise UsageError(f"the parameters of `{method}` have names", f"write `{method}(name=...)`")
+        def call(*positional: object, **params: object) -> Any:  # noqa: ANN401 - any JSON value
+            if positional:
+                raise UsageError(
+                    f"`{method}` takes keyword arguments only", f"write `{method}(name=...)`"
+                )
             return self.call(method.replace("_", "."), **params)
 
         return call
 
     def search(self, query: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
-        """Call `search`; the other parameters are those of the socket.
+        """Search the index.
+
+        Args:
+            query: Words or a question.
+            **params: The other parameters of the method "search" (`ipc.protocol.SearchParams`).
 
         Raises:
-            AnchordError: as `call` does.
+            AnchordError: As for `call`.
         """
         return self.call("search", query=query, **params)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. Closing twice is no error."""
         self._lines.close()
         self._socket.close()
 
     def call(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
-        """Call a method and return its result.
+        """Call a method and wait for its result, without a time limit.
+
+        Args:
+            method: Name of the method, such as "roots.add".
+            **params: Its parameters; their values must be JSON.
+
+        Returns:
+            The result, decoded from JSON.
 
         Raises:
-            AnchordError: what the daemon answered. NotRunningError: it ended before it answered.
+            NotRunningError: The daemon ended before it answered.
+            UsageError: The connection is closed, or a parameter is wrong.
+            AnchordError: The daemon answered with an error; its class follows from the code.
         """
-        if self._streams or self._lines.closed:
-            raise UsageError("this connection is closed or gives progress", "make another Client")
-        self._calls += 1
+        if self._is_streaming or self._lines.closed:
+            raise UsageError("this connection is closed or streams progress", "open another Client")
+        self._last_call_id += 1
+        request = {"jsonrpc": "2.0", "id": self._last_call_id, "method": method, "params": params}
         try:
-            line = encode({"jsonrpc": "2.0", "id": self._calls, "method": method, "params": params})
+            line = encode_line(request)
         except UnicodeEncodeError as error:
-            raise UsageError(f"a parameter of `{method}` is not UTF-8", "give a name of UTF-8") from error
-        with suppress(OSError):  # A daemon that refuses a call may hang up before it has read it; its reason still waits.
+            raise UsageError(
+                f"a parameter of `{method}` is not UTF-8", "pass text that UTF-8 can encode"
+            ) from error
+        # A daemon that refuses a call may close the connection before it reads all of the request.
+        # The send then fails, and the reason can still be read.
+        with suppress(OSError):
             self._socket.sendall(line)
-        while (answer := self._read()) is not None:
-            if answer.get("id") in (self._calls, None):  # Not the answer to a call that was broken off.
+        while (answer := self._read_answer()) is not None:
+            # Any other id belongs to an earlier call that an exception interrupted.
+            if answer.get("id") in (self._last_call_id, None):
                 return _result(answer)
-        raise NotRunningError("anchord ended before it answered", _HINT)
+        raise NotRunningError("the daemon ended before it answered this call", _START_HINT)
 
     def progress(self) -> Iterator[dict[str, Any]]:
-        """Yield the daemon's progress, several times a second, until it ends or the connection is closed."""
-        self.call("subscribe")
-        self._streams = True
-        while (said := self._read()) is not None and "params" in said:
-            yield said["params"]
+        """Yield the daemon's progress about four times a second, until the daemon ends.
 
-    def _read(self) -> dict[str, Any] | None:
-        """Return the next line; None when there is no whole one left."""
+        The connection serves nothing else afterwards.
+
+        Raises:
+            AnchordError: As for `call`.
+        """
+        self.call("subscribe")
+        self._is_streaming = True
+        while (message := self._read_answer()) is not None and "params" in message:
+            yield message["params"]
+
+    def _read_answer(self) -> dict[str, Any] | None:
+        """Return the next line; None when the connection ended."""
         try:
             line = self._lines.readline()
-        except (OSError, ValueError):  # ValueError: it was closed here.
+        except (OSError, ValueError):  # ValueError: `close` was called meanwhile.
             return None
         if not line.endswith(b"\n"):
             return None
         try:
             return msgspec.json.decode(line, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError):
-            raise AnchordError(f"{self._path} gave no answer of anchord's", _HINT) from None
+            message = f"the program that answers on {self._path} is not anchord"
+            raise AnchordError(message, _START_HINT) from None
 
 
-def _connected(path: Path) -> socket.socket:
-    """Connect; a daemon whose queue is full for a moment is asked again."""
+def _connect(path: Path) -> socket.socket:
+    """Connect, and retry for a while when the daemon's queue of connections is full."""
     deadline = time.monotonic() + _CONNECT_TIMEOUT_S
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(str(path))
-        except ConnectionRefusedError as error:
-            connection.close()
-            raise NotRunningError("anchord is not running (its socket is left over from one that died)", _HINT) from error
         except BlockingIOError as error:
             connection.close()
             if time.monotonic() > deadline:
-                raise NotRunningError(f"anchord does not take the call on {path}", "see what it does: its log") from error
-            time.sleep(_AGAIN_S)
-        except (FileNotFoundError, ValueError) as error:
+                raise NotRunningError(
+                    f"anchord accepts no connection on {path}", "see its log for what it does"
+                ) from error
+            time.sleep(_RETRY_PAUSE_S)
+        except (OSError, ValueError) as error:
             connection.close()
-            raise NotRunningError("anchord is not running", _HINT) from error
-        except OSError as error:
-            connection.close()
-            raise NotRunningError(
-                f"anchord is not running, or not to be reached at {path} ({error.strerror or error})", _HINT
-            ) from error
+            raise NotRunningError(_why_not_connected(path, error), _START_HINT) from error
         else:
             return connection
 
 
+def _why_not_connected(path: Path, error: OSError | ValueError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "anchord is not running (its socket is left over from a crash)"
+    if isinstance(error, (FileNotFoundError, ValueError)):  # ValueError: a NUL in the path.
+        return "anchord is not running"
+    return f"anchord is not running, or cannot be reached at {path} ({error.strerror or error})"
+
+
 def _result(answer: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(answer.get("error"), dict):
-        raise raised(answer["error"])
+        raise exception_from_error(answer["error"])
     if "result" not in answer:
-        raise AnchordError("what answered is not anchord", _HINT)
+        raise AnchordError("the program that answered is not anchord", _START_HINT)
     return answer["result"]

@@ -1,6 +1,7 @@
-"""Requests and answers. Names are fixed by the interface; an unknown parameter is refused by name.
+"""Requests, their parameters, and answers of the socket.
 
-An error's `data.code` is stable (`errors.py`) and `data.hint` says what to do. `hello` gives protocol and version.
+Names of methods, parameters and JSON keys are a fixed interface. An unknown parameter is refused by
+name. In an error, `data.code` identifies the class (`errors.py`) and `data.hint` says what to do.
 """
 
 from __future__ import annotations
@@ -11,19 +12,26 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from anchord import errors
+from anchord.core.types import escape_non_utf8
 from anchord.errors import AnchordError, UsageError
-from anchord.model import printable
 
-PROTOCOL = 1
-MAX_LINE = 1 << 20
-"""Longest request, in bytes; answers may be longer."""
+PROTOCOL_VERSION = 1
+MAX_REQUEST_BYTES = 1 << 20
+"""Maximum length of a request line. Answers may be longer."""
 
-MOST_HITS = 1_000
-MOST_NEIGHBOURS = 10_000
-MOST_EXPANDED = 100_000
-LONGEST_WAIT_S = 31_536_000
+MAX_HITS = 1_000
+MAX_CONTEXT_CHUNKS = 10_000
+MAX_EXPAND_CHARS = 100_000
+MAX_WAIT_S = 31_536_000
+MAX_QUERY_CHARS = 100_000
+MAX_FILTER_CHARS = 10_000
 
-PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, FAILED = -32700, -32600, -32601, -32602, -32000
+# Error codes of JSON-RPC 2.0; SERVER_ERROR is the first of those left to servers.
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+SERVER_ERROR = -32000
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -36,127 +44,188 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of the parameters of a method; also those of a method that takes none."""
+    """Base of all parameters, and the parameters of a method that takes none."""
 
 
 class SearchParams(Params, frozen=True, kw_only=True):
-    """`search`."""
+    """Parameters of "search"."""
 
-    query: str
-    k: Annotated[int, Meta(ge=1, le=MOST_HITS)] = 10
+    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS)]
+    k: Annotated[int, Meta(ge=1, le=MAX_HITS)] = 10
+    """Maximum number of hits."""
     mode: str = "hybrid"
+    """"hybrid", "vector" or "text"."""
     root: str = ""
-    path: str = ""
+    path: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
+    """A folder, or a pattern in .gitignore syntax."""
     kind: str = ""
-    section: str = ""
+    section: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
+    """Headings joined with " > "."""
     room: str = ""
     session: str = ""
     since: str = ""
+    """A date or an age, such as 2026-01-31, 7d or 3h."""
     until: str = ""
+    """Like `since`."""
     show_chunks: bool = False
-    expand: Annotated[int, Meta(ge=0, le=MOST_EXPANDED)] = 0
+    expand: Annotated[int, Meta(ge=0, le=MAX_EXPAND_CHARS)] = 0
+    """Characters of context to add from the same section."""
     fresh: bool = False
+    """True waits until everything written before the call is searchable."""
+    detached: bool = False
+    """True also searches conversations that are kept and not indexed, by words."""
 
 
 class ShowParams(Params, frozen=True, kw_only=True):
-    """`show`: a chunk by its id, or by `root` and `path` all chunks of a file."""
+    """Parameters of "show": a chunk by its id, or all chunks of a file by `root` and `path`."""
 
     id: str = ""
     root: str = ""
     path: str = ""
     whole: bool = False
-    context: Annotated[int, Meta(ge=0, le=MOST_NEIGHBOURS)] = 0
+    """True shows all of the chunk's file or exchange."""
+    context: Annotated[int, Meta(ge=0, le=MAX_CONTEXT_CHUNKS)] = 0
+    """Number of chunks to add before the chunk, and after it."""
 
 
-class PathParams(Params, frozen=True, kw_only=True):
-    """`explain`."""
+class ExplainParams(Params, frozen=True, kw_only=True):
+    """Parameters of "explain"."""
 
     path: str
+    """Absolute path."""
 
 
 class ForgetParams(Params, frozen=True, kw_only=True):
-    """`forget`; `undo` lets a forgotten path in again."""
+    """Parameters of "forget"."""
 
     path: str
+    """Absolute path."""
     undo: bool = False
+    """True lets a forgotten path be indexed again."""
+    preview: bool = False
+    """True only counts what would be deleted."""
 
 
 class ReindexParams(Params, frozen=True, kw_only=True):
-    """`reindex`."""
+    """Parameters of "reindex"."""
 
     force_rechunk: bool = False
 
 
+class BackupParams(Params, frozen=True, kw_only=True):
+    """Parameters of "backup"."""
+
+    target: str
+    """Absolute path of the backup folder."""
+    keep: Annotated[int, Meta(ge=1)] | None = None
+    """How many snapshots to keep; None keeps all."""
+
+
 class IndexParams(Params, frozen=True, kw_only=True):
-    """`index`: folders to take in besides the roots."""
+    """Parameters of "index"."""
 
     paths: tuple[str, ...] = ()
+    """Folders to index besides the roots."""
 
 
 class SyncParams(Params, frozen=True, kw_only=True):
-    """`sync`; no timeout waits as long as it takes."""
+    """Parameters of "sync"."""
 
-    timeout: Annotated[float, Meta(ge=0, le=LONGEST_WAIT_S)] | None = None
+    timeout: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
+    """Seconds to wait at most; None waits without limit."""
 
 
 class VerifyParams(Params, frozen=True, kw_only=True):
-    """`verify`; `vectors` is how many to embed again, None for all."""
+    """Parameters of "verify"."""
 
     repair: bool = False
     vectors: Annotated[int, Meta(ge=0)] | None = 16
+    """Number of rows to embed again for comparison; None for all."""
 
 
-class RootParams(Params, frozen=True, kw_only=True):
-    """`roots.add`."""
+class AddRootParams(Params, frozen=True, kw_only=True):
+    """Parameters of "roots.add"."""
 
     path: str
     kind: str = "project"
     name: str = ""
 
 
-class NameParams(Params, frozen=True, kw_only=True):
-    """`roots.remove`, `confirm-delete`, and `rescan` ("" for every root)."""
+class RootNameParams(Params, frozen=True, kw_only=True):
+    """Parameters of "roots.remove", "confirm-delete" and "rescan"."""
 
     name: str = ""
+    """Name of a root; for "rescan" "" means all of them."""
 
 
-def read_params(kind: type[Params], params: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of `kind`
-    """Return the parameters of a request.
+def parse_params(params_type: type[Params], params: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of `params_type`
+    """Convert the parameters of a request.
+
+    Args:
+        params_type: The method's parameters.
+        params: What the request contains.
+
+    Returns:
+        An instance of `params_type`.
 
     Raises:
-        UsageError: one is unknown, missing, or of the wrong kind.
+        UsageError: A parameter is unknown, missing, of the wrong type, or out of range.
     """
-    hint = f"known: {', '.join(kind.__struct_fields__) or 'none'}"
-    if unknown := sorted(params.keys() - set(kind.__struct_fields__)):
+    known_names = params_type.__struct_fields__
+    hint = f"known: {', '.join(known_names) or 'none'}"
+    if unknown := sorted(params.keys() - set(known_names)):
         raise UsageError(f"unknown parameter '{unknown[0]}'", hint)
     try:
-        return msgspec.convert(params, kind)
+        return msgspec.convert(params, params_type)
     except msgspec.ValidationError as error:
-        raise UsageError(str(error).replace("`", "'").replace("Object", "params"), hint) from None
+        message = str(error).replace("`", "'").replace("Object", "params")
+        raise UsageError(message, hint) from None
 
 
-def encode(value: object) -> bytes:
-    """Return a value as one line."""
+def encode_line(value: object) -> bytes:
+    """Encode a value as JSON in one line, with a line end.
+
+    Raises:
+        UnicodeEncodeError: A text contains surrogates.
+    """
     return msgspec.json.encode(value) + b"\n"
 
 
-def answer(request: Request, result: object) -> bytes:
-    """Return the line of an answer; none for a notification."""
-    return b"" if request.id is UNSET else encode({"jsonrpc": "2.0", "id": request.id, "result": result})
+def encode_result(request: Request, result: object) -> bytes:
+    """Encode an answer as one line; b"" for a notification."""
+    if request.id is UNSET:
+        return b""
+    return encode_line({"jsonrpc": "2.0", "id": request.id, "result": result})
 
 
-def failure(request: Request | None, error: AnchordError, code: int = FAILED) -> bytes:
-    """Return the line of an error; none for a notification. Without a request nobody knows the id."""
+def encode_error(request: Request | None, error: AnchordError, code: int = SERVER_ERROR) -> bytes:
+    """Encode an error as one line; b"" for a notification.
+
+    Args:
+        request: The failed request; None when it could not be read, so that its id is unknown.
+        error: What went wrong. Surrogates in its texts are escaped.
+        code: Error code of JSON-RPC.
+    """
     if request and request.id is UNSET:
         return b""
-    data = {"code": error.code, "hint": printable(error.hint)}
-    what = {"code": code, "message": printable(error.message), "data": data}
-    return encode({"jsonrpc": "2.0", "id": request.id if request else None, "error": what})
+    body = {
+        "code": code,
+        "message": escape_non_utf8(error.message),
+        "data": {"code": error.code, "hint": escape_non_utf8(error.hint)},
+    }
+    return encode_line({"jsonrpc": "2.0", "id": request.id if request else None, "error": body})
 
 
-def raised(error: dict[str, Any]) -> AnchordError:
-    """Return the exception that an error object stands for."""
+def exception_from_error(error: dict[str, Any]) -> AnchordError:
+    """Return the exception that an error object of an answer stands for; does not raise it.
+
+    An unknown code gives an `AnchordError`.
+    """
     data = error.get("data") or {}
-    kinds = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AnchordError)}
-    kind = kinds.get(str(data.get("code")), AnchordError)
-    return kind(str(error.get("message", "failed")), str(data.get("hint", "")))
+    error_types = {
+        error_type.code: error_type
+        for error_type in vars(errors).values()
+        if isinstance(error_type, type) and issubclass(error_type, AnchordError)
+    }
+    error_type = error_types.get(str(data.get("code")), AnchordError)
+    return error_type(str(error.get("message", "failed")), str(data.get("hint", "")))

@@ -1,18 +1,16 @@
-"""The socket's server. Bounded in every direction: clients, the length of a line, the time that half a line may take.
+"""The server of the socket. Everything is bounded: clients, the length of a line, its duration.
 
-Only the user's own processes are served: the folder is 0700, and each peer's uid is asked of the kernel. A left-over socket
-of a daemon that died is replaced; the caller holds the writer's lock, so nobody else can be serving it.
+Only processes of the same user are served: the socket's folder has mode 0700, and the server asks
+the kernel for the uid of each client.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import select
 import socket
 import struct
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,68 +18,106 @@ import msgspec
 import structlog
 
 from anchord.errors import AlreadyRunningError, AnchordError, UsageError
+from anchord.ipc.connections import MAX_CONNECTIONS, Connections, is_hung_up
 from anchord.ipc.protocol import (
-    FAILED,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    MAX_LINE,
+    MAX_REQUEST_BYTES,
+    METHOD_NOT_FOUND,
     PARSE_ERROR,
-    UNKNOWN_METHOD,
+    SERVER_ERROR,
     Params,
     Request,
-    answer,
-    encode,
-    failure,
-    read_params,
+    encode_error,
+    encode_line,
+    encode_result,
+    parse_params,
 )
 
 log = structlog.get_logger()
 
-Method = Callable[[dict[str, Any]], Awaitable[object]]
+RpcMethod = Callable[[dict[str, Any]], Coroutine[Any, Any, object]]
+"""Executes a call: takes its parameters and returns a result that can be encoded as JSON.
 
-_MAX_CLIENTS = 32
+It is cancelled when its client leaves.
+"""
+
 _HALF_LINE_S = 5.0
-_IDLE_S = 6.0
-"""Only where all places are taken, one that was idle for so long is given away."""
+"""Seconds that the rest of a line may take after its first byte."""
 _PROGRESS_S = 0.25
+_HANG_UP_CHECK_S = 0.25
+"""How often a call that takes longer looks whether its client is still there."""
 _BACKLOG = 128
 
 
 class Server:
-    """Serves methods on a socket."""
+    """Answers calls on a socket.
+
+    The method "subscribe" is built in: it streams progress until the client disconnects.
+    """
 
     def __init__(
         self,
         path: Path,
-        methods: Mapping[str, Method],
-        progress: Callable[[], dict[str, Any]],
-        inherited: socket.socket | None = None,
+        methods: Mapping[str, RpcMethod],
+        get_progress: Callable[[], dict[str, Any]],
+        inherited_socket: socket.socket | None = None,
     ) -> None:
-        """Prepare; `progress` gives what `subscribe` streams. An `inherited` socket is another's, and stays."""
+        """Create a server that does not listen yet.
+
+        Args:
+            path: Path of the socket.
+            methods: Name of a method -> the function that executes it.
+            get_progress: Returns what a subscriber receives every 0.25 s.
+            inherited_socket: A listening socket from systemd. The server then creates no socket,
+                and leaves the file at `path` in place when it closes.
+        """
         self._path = path
         self._methods = methods
-        self._progress = progress
-        self._inherited = inherited
-        self._clients: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
-        self._waits: dict[asyncio.StreamWriter, float] = {}
-        """Clients that are waited for, to say something or to read what they asked for; since when."""
+        self._get_progress = get_progress
+        self._inherited_socket = inherited_socket
+        self._connections = Connections()
         self._server: asyncio.Server | None = None
-        self._closing = False
+        self._is_closing = False
 
     async def start(self) -> None:
-        """Listen. Between bind and chmod the folder, which is 0700, keeps others out."""
+        """Start listening. A socket that a crashed daemon left behind is replaced.
+
+        The caller holds the writer's lock, so no other daemon of this index can be serving it.
+
+        Raises:
+            AlreadyRunningError: Another process answers on the path.
+            OSError: The socket cannot be created.
+        """
         self._server = await asyncio.start_unix_server(
-            self._connected, sock=self._inherited or self._listening(), limit=MAX_LINE
+            self._accept, sock=self._inherited_socket or self._listen(), limit=MAX_REQUEST_BYTES
         )
 
-    def _listening(self) -> socket.socket:
-        if _answers(self._path):
+    async def close(self) -> None:
+        """Stop listening, cancel all calls, drop the clients and delete the socket."""
+        if self._server is None:
+            return
+        self._is_closing = True
+        for listener in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        # asyncio forgets to close a connection that it accepted just before its server closes. One
+        # turn of the loop passes such a connection to `_accept`.
+        await asyncio.sleep(0)
+        self._server.close()
+        await self._connections.close()
+        if self._inherited_socket is None:
+            self._path.unlink(missing_ok=True)
+
+    def _listen(self) -> socket.socket:
+        if _has_listener(self._path):
             raise AlreadyRunningError(
-                f"systemd or the daemon of another index answers on {self._path}", "stop that, or set ANCHORD_HOME for this one"
+                f"systemd or the daemon of another index answers on {self._path}",
+                "stop that one, or set ANCHORD_HOME for this one",
             )
         self._path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
+            # Between `bind` and `chmod` the folder, which has mode 0700, keeps other users out.
             listener.bind(str(self._path))
             self._path.chmod(0o600)
             listener.listen(_BACKLOG)
@@ -90,174 +126,170 @@ class Server:
             raise
         return listener
 
-    async def close(self) -> None:
-        """Stop listening, drop the clients, remove the socket."""
-        if self._server is None:
-            return
-        self._closing = True
-        for listener in self._server.sockets:
-            asyncio.get_running_loop().remove_reader(listener.fileno())
-        await asyncio.sleep(0)  # asyncio loses a connection, unclosed, that it took just before its server closes.
-        self._server.close()
-        clients = dict(self._clients)
-        for task in clients:
-            task.cancel()
-        await asyncio.gather(*clients, return_exceptions=True)
-        for writer in clients.values():
-            writer.transport.abort()  # `close` would wait for a client that does not read.
-        if self._inherited is None:
-            self._path.unlink(missing_ok=True)
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Start serving a client.
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take a client in. No coroutine: until one runs, `close` would not know of the client."""
-        if self._closing:
+        This is not a coroutine: until a coroutine runs, `close` would not see the connection.
+        """
+        if self._is_closing:
             writer.transport.abort()
             return
-        if len(self._clients) >= _MAX_CLIENTS:
-            self._drop_the_gone()
-        if len(self._clients) >= _MAX_CLIENTS:
-            self._drop_the_idlest()
-        full = len(self._clients) >= _MAX_CLIENTS
-        task = asyncio.get_running_loop().create_task(self._talk(reader, writer, full=full))
-        self._clients[task] = writer
-        task.add_done_callback(self._drop)
+        self._connections.make_room()
+        is_full = self._connections.is_full
+        conversation = self._greet(reader, writer, is_full=is_full)
+        task = asyncio.get_running_loop().create_task(conversation)
+        self._connections.add(task, writer)
 
-    def _drop(self, task: asyncio.Task[None]) -> None:
-        writer = self._clients.pop(task, None)
-        if writer:
-            self._waits.pop(writer, None)
-            writer.close()
-
-    def _drop_the_gone(self) -> None:
-        """Drop clients that hung up while their call went on. One that only ended its sending still reads its answer."""
-        for task, writer in list(self._clients.items()):
-            descriptor, poll = writer.get_extra_info("socket").fileno(), select.poll()
-            if descriptor >= 0:  # One that was just closed has none.
-                poll.register(descriptor, 0)
-            if descriptor < 0 or poll.poll(0):
-                task.cancel()
-                self._drop(task)
-
-    def _drop_the_idlest(self) -> None:
-        """Make room: the client goes that has said nothing, or read nothing, for longest. One whose call is at work stays."""
-        idle = {task: self._waits[writer] for task, writer in self._clients.items() if writer in self._waits}
-        task = min(idle, key=lambda each: idle[each], default=None)
-        if task and time.monotonic() - idle[task] >= _IDLE_S:
-            writer = self._clients[task]
-            task.cancel()
-            self._drop(task)
-            writer.transport.abort()  # What it did not read is not worth a wait.
-
-    async def _read_first(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-        """Wait until the client says something."""
-        self._waits[writer] = time.monotonic()
-        first = await reader.read(1)
-        self._waits.pop(writer, None)
-        return first
-
-    async def _sent(self, writer: asyncio.StreamWriter) -> None:
-        """Wait until the client has read enough of what it asked for."""
-        self._waits[writer] = time.monotonic()
-        await writer.drain()
-        self._waits.pop(writer, None)
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, full: bool) -> None:
+    async def _greet(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_full: bool
+    ) -> None:
+        """Serve a client, or refuse it."""
         try:
             if _peer_uid(writer.get_extra_info("socket")) != os.geteuid():
                 log.warning("socket.refused", reason="another user")
-            elif full:
-                writer.write(failure(None, AnchordError(f"over {_MAX_CLIENTS} clients at once", "close some, or try again")))
+            elif is_full:
+                error = AnchordError(
+                    f"over {MAX_CONNECTIONS} clients at once", "close some, or try again"
+                )
+                writer.write(encode_error(None, error))
                 await writer.drain()
             else:
                 await self._serve(reader, writer)
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # The client went away or fell silent in the middle of a line; there is nobody to tell.
+            pass  # The client left, or stopped in the middle of a line: nobody reads an answer.
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while first := await self._read_first(reader, writer):
+        while first_byte := await self._read_first_byte(reader, writer):
             try:
-                # Not `wait_for`: before Python 3.12 it can swallow a cancellation, and `close` would wait for ever.
-                async with asyncio.timeout(_HALF_LINE_S):
-                    line = first if first == b"\n" else first + await reader.readuntil(b"\n")
+                line = await _read_rest_of_line(reader, first_byte)
             except asyncio.LimitOverrunError:
-                writer.write(failure(None, UsageError(f"a line of over {MAX_LINE} bytes", "send less"), INVALID_REQUEST))
+                error = UsageError(f"a line of over {MAX_REQUEST_BYTES} bytes", "send less")
+                writer.write(encode_error(None, error, INVALID_REQUEST))
                 await writer.drain()
                 return
             if line.strip():
-                await self._handle(line, writer)
+                await self._handle_line(line, writer)
 
-    async def _handle(self, line: bytes, writer: asyncio.StreamWriter) -> None:
+    async def _read_first_byte(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bytes:
+        """Wait for the next request; b"" when the client disconnected."""
+        with self._connections.idle(writer):
+            return await reader.read(1)
+
+    async def _drain(self, writer: asyncio.StreamWriter) -> None:
+        """Wait until the client has read enough of its answers."""
+        with self._connections.idle(writer):
+            await writer.drain()
+
+    async def _handle_line(self, line: bytes, writer: asyncio.StreamWriter) -> None:
         try:
             request = msgspec.json.decode(line, type=Request)
         except msgspec.ValidationError as error:
-            writer.write(failure(None, UsageError(str(error), "send a JSON-RPC 2.0 request"), INVALID_REQUEST))
+            refusal = UsageError(str(error), "send a JSON-RPC 2.0 request")
+            writer.write(encode_error(None, refusal, INVALID_REQUEST))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            writer.write(failure(None, UsageError("no JSON", "send one JSON object a line"), PARSE_ERROR))
+            refusal = UsageError("the line is not JSON", "send one JSON object a line")
+            writer.write(encode_error(None, refusal, PARSE_ERROR))
         else:
             if request.method == "subscribe":
-                await self._stream(request, writer)
+                await self._stream_progress(request, writer)
             else:
-                writer.write(await self._answer(request))
-        await self._sent(writer)
+                writer.write(await self._answer(request, writer))
+        await self._drain(writer)
 
-    async def _answer(self, request: Request) -> bytes:
+    async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> bytes:
         method = self._methods.get(request.method)
         if method is None:
-            error = UsageError(f"no method `{request.method}`", f"there are: {', '.join(sorted(self._methods))}")
-            return failure(request, error, UNKNOWN_METHOD)
+            hint = f"there are: {', '.join(sorted(self._methods))}"
+            error = UsageError(f"no method `{request.method}`", hint)
+            return encode_error(request, error, METHOD_NOT_FOUND)
         try:
-            return answer(request, await method(request.params))
-        except Exception as error:  # noqa: BLE001 - whatever a method raises is answered
-            return _failed(request, error)
+            result = await _run_until_client_leaves(method(request.params), writer)
+            return encode_result(request, result)
+        except ConnectionResetError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a method raises becomes an answer
+            return _encode_failure(request, error)
 
-    async def _stream(self, request: Request, writer: asyncio.StreamWriter) -> None:
-        """Send progress until the client leaves."""
+    async def _stream_progress(self, request: Request, writer: asyncio.StreamWriter) -> None:
+        """Send progress until the client leaves or progress cannot be computed."""
         try:
-            read_params(Params, request.params)
+            parse_params(Params, request.params)
         except UsageError as error:
-            writer.write(_failed(request, error))
+            writer.write(_encode_failure(request, error))
             return
-        writer.write(answer(request, {"every_s": _PROGRESS_S}))
-        more = True
-        while more:
-            line, more = self._progress_line(request)
+        writer.write(encode_result(request, {"every_s": _PROGRESS_S}))
+        while True:
+            try:
+                line = self._progress_line()
+            except Exception as error:  # noqa: BLE001 - whatever it raises becomes an answer
+                writer.write(_encode_failure(request, error))
+                return
             writer.write(line)
-            await self._sent(writer)
+            await self._drain(writer)
             await asyncio.sleep(_PROGRESS_S)
 
-    def _progress_line(self, request: Request) -> tuple[bytes, bool]:
-        """Return the next line, and whether more can follow."""
-        try:
-            return encode({"jsonrpc": "2.0", "method": "progress", "params": self._progress()}), True
-        except Exception as error:  # noqa: BLE001 - likewise
-            return _failed(request, error), False
+    def _progress_line(self) -> bytes:
+        return encode_line({"jsonrpc": "2.0", "method": "progress", "params": self._get_progress()})
 
 
-def _answers(path: Path) -> bool:
-    """Whether somebody listens on a socket: one that was left over does not."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        asking.setblocking(False)
+async def _run_until_client_leaves(
+    method: Coroutine[Any, Any, object], writer: asyncio.StreamWriter
+) -> object:
+    """Run a call; cancel it and raise ConnectionResetError when its client closed the connection.
+
+    asyncio reports no hang-up after a client has ended its sending side, so the socket is polled.
+    """
+    task = asyncio.ensure_future(method)
+    try:
+        while not (await asyncio.wait({task}, timeout=_HANG_UP_CHECK_S))[0]:
+            if is_hung_up(writer):
+                raise ConnectionResetError
+        return task.result()
+    finally:
+        task.cancel()
+
+
+async def _read_rest_of_line(reader: asyncio.StreamReader, first_byte: bytes) -> bytes:
+    if first_byte == b"\n":
+        return first_byte
+    # Not `wait_for`: before Python 3.12 it can swallow a cancellation, and `close` would hang.
+    async with asyncio.timeout(_HALF_LINE_S):
+        return first_byte + await reader.readuntil(b"\n")
+
+
+def _has_listener(path: Path) -> bool:
+    """Whether a process listens on a socket; nobody does on one that a crash left behind."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
         try:
-            asking.connect(str(path))
-        except BlockingIOError:  # Its queue is full.
+            probe.connect(str(path))
+        except BlockingIOError:  # Somebody listens, with a full queue.
             return True
         except OSError:
             return False
     return True
 
 
-def _failed(request: Request, error: Exception) -> bytes:
-    """Return the line of what a method raised; what is not ours goes to the log with its traceback."""
+def _encode_failure(request: Request, error: Exception) -> bytes:
+    """Encode what a method raised. Errors that are not anchord's are logged with a traceback."""
     if isinstance(error, AnchordError):
-        return failure(request, error, INVALID_PARAMS if isinstance(error, UsageError) else FAILED)
+        code = INVALID_PARAMS if isinstance(error, UsageError) else SERVER_ERROR
+        return encode_error(request, error, code)
     log.error("socket.failed", method=request.method, exc_info=error)
-    return failure(request, AnchordError(f"internal error: {type(error).__name__}", "see the log"))
+    internal = AnchordError(f"internal error: {type(error).__name__}", "see the log")
+    return encode_error(request, internal)
 
 
 def _peer_uid(connection: socket.socket) -> int:
     if hasattr(socket, "SO_PEERCRED"):
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", credentials)[1])
+        credentials = connection.getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        )
+        _pid, uid, _gid = struct.unpack("3i", credentials)
+        return int(uid)
     # macOS: struct xucred {version; uid; ...} by LOCAL_PEERCRED (1) at level SOL_LOCAL (0).
     credentials = connection.getsockopt(0, 1, 76)
-    return int(struct.unpack("2I", credentials[:8])[1])
+    _version, uid = struct.unpack("2I", credentials[:8])
+    return int(uid)

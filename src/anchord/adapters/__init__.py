@@ -1,1 +1,0 @@
-"""One outside thing each. They know the nouns of `model` and nothing above."""

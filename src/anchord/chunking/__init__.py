@@ -1,0 +1,1 @@
+"""Documents -> chunks with anchored ids."""

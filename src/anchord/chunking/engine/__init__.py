@@ -1,0 +1,1 @@
+"""One engine cuts a layout; one writer emits the chunks."""

@@ -1,0 +1,1 @@
+"""A module a format: text -> a layout of atoms with cut strengths."""

@@ -1,0 +1,1 @@
+"""The strategies beside `anchored`: each returns spans of characters."""

@@ -1,0 +1,125 @@
+"""What the commands share: the application, options, the daemon connection and output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from anchord._version import __version__
+from anchord.cli.help_groups import GroupedCommands
+from anchord.cli.output.console import print_text, stdout_console
+from anchord.cli.output.render import sanitize_line
+from anchord.config.file import load_config
+from anchord.config.paths import Paths, find_paths
+from anchord.config.schema import Config
+from anchord.daemon.access import not_running_error, try_connect
+from anchord.ipc.client import Client
+
+app = typer.Typer(
+    name="anchord",
+    cls=GroupedCommands,
+    help="Keeps a search index of your folders current; a one-line edit re-embeds one chunk.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback(invoke_without_command=True)
+def main_callback(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Keep a search index of your folders current; a one-line edit re-embeds one chunk."""
+    if version:
+        print_text(f"anchord {__version__}")
+        raise typer.Exit
+    exit_with_help_if_no_command(context)
+
+
+def exit_with_help_if_no_command(context: typer.Context) -> None:
+    """Print the help and exit with code 2 if no command was given.
+
+    Raises:
+        typer.Exit: No command was given.
+    """
+    if context.invoked_subcommand is None:
+        print_text(context.get_help(), is_stderr=True)
+        raise typer.Exit(2)
+
+
+def print_line(line: str, *, markup: bool = False) -> None:
+    """Print one line on standard output. Line breaks and control characters are escaped.
+
+    Args:
+        line: The text.
+        markup: Whether the text has rich's markup; then escape names in it.
+    """
+    safe_line = sanitize_line(line)
+    if markup:
+        stdout_console().print(safe_line)
+    else:
+        print_text(safe_line)
+
+
+def warn(line: str) -> None:
+    """Print one line on standard error. Line breaks and control characters are escaped."""
+    print_text(sanitize_line(line), is_stderr=True)
+
+
+def ensure_paths() -> Paths:
+    """Create the user's anchord folders if they are missing, check them, and return their paths.
+
+    Raises:
+        AnchordError: A folder cannot be created, or other users can write to it.
+    """
+    paths = find_paths(os.environ)
+    paths.create_folders()
+    return paths
+
+
+def load_user_config(paths: Paths) -> Config:
+    """Read the user's configuration.
+
+    Raises:
+        ConfigError: The configuration is not valid.
+    """
+    return load_config(paths.config_file)
+
+
+def connect_or_raise(paths: Paths) -> Client:
+    """Connect to the daemon.
+
+    Raises:
+        NotRunningError: The daemon does not run, or does not answer.
+    """
+    client = try_connect(paths)
+    if client is None:
+        raise not_running_error(paths)
+    return client
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON: indented on a terminal, else on one line."""
+    text = msgspec.json.encode(value)
+    if sys.stdout.isatty():
+        text = msgspec.json.format(text, indent=2)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text + b"\n")  # JSON is UTF-8, whatever the terminal's encoding.
+
+
+def call_daemon(paths: Paths, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """Call a method of the daemon, and wait for its result.
+
+    Raises:
+        NotRunningError: The daemon does not run.
+        AnchordError: The daemon answered with an error.
+    """
+    with connect_or_raise(paths) as client:
+        return client.call(method, **params)

@@ -1,0 +1,242 @@
+"""`chunk` and `diff`: how a file is chunked, and what an edit of it would cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from anchord.cli.app import JsonOption, app, ensure_paths, load_user_config, print_json, print_line
+from anchord.cli.output.console import escape_markup
+from anchord.config.paths import Paths
+from anchord.config.schema import Config, check_strategy
+from anchord.config.strategies import STRATEGIES
+from anchord.core.types import Chunk, Document, RootedPath
+from anchord.errors import UsageError
+
+if TYPE_CHECKING:
+    from anchord.chunking.plan import Plan
+
+_AGAINST_HINT = "give --against FILE2 or a git revision"
+
+
+class _ChunkedDocument(NamedTuple):
+    origin: RootedPath
+    document: Document
+    chunks: Sequence[Chunk]
+
+
+@app.command()
+def chunk(
+    file: Annotated[str, typer.Argument(metavar="FILE|-")],
+    strategy: Annotated[
+        str, typer.Option("--strategy", help=f"{', '.join(STRATEGIES)}; default: as configured.")
+    ] = "",
+    path: Annotated[
+        str, typer.Option("--path", metavar="NAME", help="Path to use for the ids and the format.")
+    ] = "",
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Check the chunks, print figures; exit 1 if a check fails."),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Chunk one file. Its ids are those of the index if it is in an indexed folder.
+
+    Needs no daemon and no index.
+    """
+    from anchord.api import chunk_document
+
+    check_strategy(strategy)
+    paths = ensure_paths()
+    config = load_user_config(paths)
+    if path or file == "-":
+        origin, root_strategy = RootedPath("", path), ""
+    else:
+        origin, root_strategy = _locate(paths, config, file)
+    documents = _read_documents(file, origin)
+    _, first_document = documents[0]
+    plan, tokenizer = _build_plan(config, first_document, strategy or root_strategy)
+    chunked = [
+        _ChunkedDocument(origin, document, chunk_document(document, origin, plan, tokenizer))
+        for origin, document in documents
+    ]
+    if check:
+        is_valid = _print_check(chunked, plan, tokenizer, as_json=json)
+        raise typer.Exit(0 if is_valid else 1)
+    if json:
+        print_json(_as_dicts(chunked, plan))
+    else:
+        _print_chunks(chunk for each in chunked for chunk in each.chunks)
+
+
+def _print_check(
+    chunked: Sequence[_ChunkedDocument], plan: Plan, tokenizer: Path, *, as_json: bool
+) -> bool:
+    """Check chunks, print the figures, and return whether every check passed."""
+    from anchord.api import check_documents
+
+    figures = check_documents([(each.document, each.chunks) for each in chunked], plan, tokenizer)
+    is_valid = not figures.has_violations(plan)
+    if as_json:
+        print_json({"ok": is_valid, **asdict(figures)})
+        return is_valid
+    for name, figure in asdict(figures).items():
+        label = f"{name.replace('_', ' ')}:"
+        value = str(figure) if isinstance(figure, int) else f"{figure:.2f}"
+        print_line(f"{label:<20} {value}")
+    return is_valid
+
+
+def _as_dicts(chunked: Sequence[_ChunkedDocument], plan: Plan) -> list[dict[str, Any]]:
+    from anchord.chunking.chunk_metadata import chunks_to_dicts
+
+    found: list[dict[str, Any]] = []
+    for origin, document, chunks in chunked:
+        found += chunks_to_dicts(chunks, document, origin, plan.strategy, include_keywords=True)
+    return found
+
+
+def _print_chunks(chunks: Iterable[Chunk]) -> None:
+    for chunk in chunks:
+        lines = f"[bold cyan]{chunk.start_line}-{chunk.end_line}[/]"
+        section = f"[green]{escape_markup(' > '.join(chunk.header_path))}[/]"
+        size_and_id = f"[dim]{chunk.token_count} tokens  {chunk.chunk_id[:12]}[/]"
+        print_line(f"{lines}  {section}  {size_and_id}", markup=True)
+        for line in chunk.content.split("\n"):
+            print_line(f"    {line}")
+
+
+def _read_documents(file: str, origin: RootedPath) -> list[tuple[RootedPath, Document]]:
+    """Read a file as one document, or a transcript file as one document for each exchange."""
+    from anchord.api import read_document
+    from anchord.sources.conversations.preview import holds_conversations, preview_exchanges
+
+    if file == "-":
+        return [(origin, read_document(sys.stdin.buffer.read(), origin, origin.path))]
+    data = _read_bytes(file)
+    if not holds_conversations(file):
+        return [(origin, read_document(data, origin, file))]
+    documents = preview_exchanges(file, origin.root)
+    if not documents:
+        raise UsageError(
+            f"{file} contains no exchange", "give a file with a question and its answer"
+        )
+    return documents
+
+
+@app.command()
+def diff(
+    file: Annotated[str, typer.Argument(metavar="FILE")],
+    against: Annotated[
+        str, typer.Option("--against", metavar="FILE2|GIT_REV", help="Default: HEAD.")
+    ] = "HEAD",
+    json: JsonOption = False,
+) -> None:
+    """Compare two versions of a file by their chunks, and show what embedding would cost."""
+    from anchord.api import chunk_document, compare_chunks, read_document
+    from anchord.chunking.chunk_metadata import chunks_to_dicts
+
+    paths = ensure_paths()
+    config = load_user_config(paths)
+    origin, root_strategy = _locate(paths, config, file)
+    data_now = _read_bytes(file)
+    is_file = os.path.isfile(against)
+    data_before = _read_bytes(against) if is_file else _read_from_git(file, against)
+
+    def chunks_of(data: bytes, name: str) -> list[dict[str, Any]]:
+        document = read_document(data, origin, name)
+        plan, tokenizer = _build_plan(config, document, root_strategy)
+        chunks = chunk_document(document, origin, plan, tokenizer)
+        return chunks_to_dicts(chunks, document, origin, plan.strategy)
+
+    comparison = compare_chunks(chunks_of(data_before, against), chunks_of(data_now, file))
+    if json:
+        print_json(comparison)
+    else:
+        from anchord.cli.output.diff_view import print_diff
+
+        print_diff(comparison)
+
+
+def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, str]:
+    """Return a file's path in its root and that root's strategy.
+
+    A file in no indexed folder has the root "", its name as its path, and no strategy ("").
+    """
+    from anchord.config.cli_state import load_cli_state
+    from anchord.config.roots import find_root, gather_roots, resolve_path
+
+    # Only the folder is resolved: a symbolic link to a file is not the file it points to.
+    absolute = os.path.join(resolve_path(os.path.dirname(file)), os.path.basename(file))
+    remembered_roots = load_cli_state(paths.cli_state_file).given_roots
+    roots = gather_roots(config, remembered_roots, (), paths.own_folders)
+    found = find_root(roots, absolute)
+    if found is None:
+        return RootedPath("", os.path.basename(file)), ""
+    root, path = found
+    return RootedPath(root.name, path), root.strategy
+
+
+def _build_plan(config: Config, document: Document, strategy: str) -> tuple[Plan, Path]:
+    """Return how to chunk a document, and the tokenizer's file; strategy "": as configured."""
+    from anchord.chunking.plan import build_plan
+    from anchord.config.schema import chunking_by_kind
+    from anchord.embedding.model_files import find_token_counting_model
+
+    embedding = config.embedding
+    model = find_token_counting_model(embedding.provider, embedding.model, embedding.max_tokens)
+    settings = chunking_by_kind(config, strategy)[document.kind]
+    return build_plan(model.window, settings), model.tokenizer
+
+
+def _read_bytes(file: str) -> bytes:
+    try:
+        if not os.path.isfile(file):
+            raise UsageError(f"{file} is not a file", "give the path of an existing file")
+        return Path(file).read_bytes()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"cannot read {file}: {reason}", "check its permissions") from None
+
+
+def _read_from_git(file: str, revision: str) -> bytes:
+    """Return a file's content in a git revision."""
+    folder, name = os.path.split(os.path.abspath(file))
+    try:
+        shown = _git_show(folder, name, revision)
+    except FileNotFoundError:
+        raise UsageError(
+            f"{revision} is not a file, and git is not installed", "give --against FILE2"
+        ) from None
+    if shown.returncode:
+        message = shown.stderr.decode("utf-8", "replace").strip()
+        reason = message.splitlines()[-1] if message else "git knows no such revision"
+        raise UsageError(
+            f"cannot compare {file} with `{revision}`, a file or git revision: {reason}",
+            _AGAINST_HINT,
+        )
+    return shown.stdout
+
+
+def _git_show(folder: str, name: str, revision: str) -> subprocess.CompletedProcess[bytes]:
+    """Run `git show` for a file, and return its process, or the one that failed before it."""
+    # `rev-parse` turns the revision into a commit's hash first: `show` would take `*` in it for a
+    # pattern and a leading dash for an option.
+    commit = f"{revision}^{{commit}}"
+    parsed = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", commit)
+    if parsed.returncode:
+        return parsed
+    commit_hash = parsed.stdout.decode("ascii", "replace").strip()
+    return _git(folder, "show", f"{commit_hash}:./{name}")
+
+
+def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    command = ["git", "-C", folder, *arguments]
+    return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)

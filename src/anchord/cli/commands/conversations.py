@@ -1,0 +1,106 @@
+"""`discover`: find the conversations that assistants keep on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anchord.cli.app import (
+    JsonOption,
+    app,
+    ensure_paths,
+    load_user_config,
+    print_json,
+    print_line,
+    warn,
+)
+from anchord.cli.output.console import escape_markup
+from anchord.config.paths import Paths
+from anchord.config.roots import add_root_to_config, gather_roots
+from anchord.config.schema import make_root_config
+from anchord.core.types import Root, escape_non_utf8
+from anchord.daemon.access import try_connect
+
+if TYPE_CHECKING:
+    from anchord.sources.conversations.discovery import ConversationFolder
+
+
+@app.command()
+def discover(
+    add: Annotated[
+        bool, typer.Option("--add", help="Ask for each folder whether to index it.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --add: index all of them, without asking.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """List the folders in which assistants keep conversations on this machine."""
+    from anchord.sources.conversations.discovery import find_conversation_folders
+
+    paths = ensure_paths()
+    roots = _configured_roots(paths)
+    folders = list(find_conversation_folders(str(Path.home()), os.environ, roots))
+    if json:
+        print_json([{**asdict(each), "path": escape_non_utf8(each.path)} for each in folders])
+        return
+    if not folders:
+        warn(
+            "Found no conversations in the usual folders; "
+            "`anchord add FOLDER --kind conversations` indexes another folder."
+        )
+    _print_folders(folders)
+    if add:
+        _offer_to_index(paths, folders, ask=not yes)
+    elif any(not folder.root for folder in folders):
+        print_line("`anchord discover --add` indexes them")
+
+
+def _configured_roots(paths: Paths) -> list[Root]:
+    return gather_roots(load_user_config(paths), (), (), paths.own_folders)
+
+
+def _print_folders(folders: Sequence[ConversationFolder]) -> None:
+    width = max((len(folder.program) for folder in folders), default=0)
+    for folder in folders:
+        newest = datetime.fromtimestamp(folder.newest_ns / 1e9, UTC).astimezone()
+        figures = f"{folder.files} files, {folder.bytes / 1e6:.1f} MB, newest {newest:%Y-%m-%d}"
+        state = "[yellow]not indexed[/]"
+        if folder.root:
+            state = f"[green]indexed as {escape_markup(folder.root)}[/]"
+        path = escape_markup(escape_non_utf8(folder.path))
+        print_line(f"{folder.program:<{width}}  {state}  {figures}  [dim]{path}[/]", markup=True)
+
+
+def _offer_to_index(paths: Paths, folders: Sequence[ConversationFolder], *, ask: bool) -> None:
+    """Add each folder that is not indexed, if the user agrees."""
+    taken_names = {root.name for root in _configured_roots(paths)}
+    for folder in folders:
+        if folder.root:
+            continue
+        if not ask or typer.confirm(f"index {escape_non_utf8(folder.path)}?"):
+            taken_names.add(_add(paths, folder, taken_names))
+
+
+def _add(paths: Paths, folder: ConversationFolder, taken_names: Collection[str]) -> str:
+    """Add a folder, through the daemon or to the configuration file; return its name."""
+    wanted_name = f"{folder.program} {Path(folder.path).name}".lower().replace(" ", "-")
+    candidates = chain([wanted_name], (f"{wanted_name}-{number}" for number in count(2)))
+    name = next(candidate for candidate in candidates if candidate not in taken_names)
+    client = try_connect(paths)
+    if client is None:
+        root_config = make_root_config(folder.path, "conversations", name)
+        added = add_root_to_config(paths.config_file, (), root_config, paths.own_folders).name
+    else:
+        with client:
+            answer = client.call("roots.add", path=folder.path, kind="conversations", name=name)
+        added = str(answer["name"])
+    print_line(f"added {added}")
+    return added

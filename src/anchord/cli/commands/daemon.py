@@ -1,0 +1,204 @@
+"""`run`, `start`, `stop`, `restart`, `pause`, `resume`: control the daemon."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated
+
+import typer
+
+from anchord.cli.app import app, call_daemon, ensure_paths, load_user_config, print_line
+from anchord.config.paths import Paths
+from anchord.config.roots import resolve_root_folder
+from anchord.config.schema import make_root_config
+from anchord.daemon.access import try_connect, wait_for_daemon_exit
+from anchord.errors import AlreadyRunningError, AnchordError
+from anchord.store.writer_lock import lock_holder_pid
+
+_START_TIMEOUT_S = 90.0
+_POLL_S = 0.05
+_MAX_CAUSES = 5
+_MAX_LOG_BYTES = 10_000_000
+_ERROR_PREFIX = "anchord: "
+
+FoldersArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[PATH]...", help="Folders besides the configured roots."),
+]
+KindOption = Annotated[
+    str, typer.Option("--kind", help="Kind of these folders: project or conversations.")
+]
+
+
+@app.command()
+def run(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
+    """Run the daemon in the foreground; it indexes the configured roots and PATHs."""
+    home = ensure_paths()
+    folders = _resolve_folders(home, paths, kind)
+    config = load_user_config(home)
+    configure_stderr_logging()
+    from anchord.daemon.main import run_daemon
+
+    run_daemon(home, config, folders, kind)
+
+
+@app.command()
+def start(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
+    """Start the daemon in the background, and wait until it answers."""
+    home = ensure_paths()
+    folders = _resolve_folders(home, paths, kind)
+    load_user_config(home)
+    running_pid = lock_holder_pid(home.lock_file)
+    if running_pid is not None:
+        raise AlreadyRunningError(
+            f"anchord is already running (process {running_pid})", "`anchord status` shows it"
+        )
+    log_file = home.log_file
+    if log_file.exists() and log_file.stat().st_size > _MAX_LOG_BYTES:
+        log_file.replace(log_file.with_suffix(".log.1"))
+    log_start = log_file.stat().st_size if log_file.exists() else 0
+    process = _spawn_daemon(log_file, folders, kind)
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        client = try_connect(home)
+        if client is not None:
+            client.close()
+            print_line(f"anchord is running (process {process.pid}); its log is {log_file}")
+            return
+        time.sleep(_POLL_S)
+    raise _start_error(log_file, log_start, process)
+
+
+@app.command()
+def stop() -> None:
+    """Stop the daemon, and wait until it has ended."""
+    _stop(ensure_paths())
+
+
+@app.command()
+def restart() -> None:
+    """Stop the daemon, if it runs, and start it again."""
+    _stop(ensure_paths())
+    start()
+
+
+@app.command()
+def pause() -> None:
+    """Pause indexing until `resume`; searches still work, and changes are remembered."""
+    call_daemon(ensure_paths(), "pause")
+
+
+@app.command()
+def resume() -> None:
+    """Resume indexing after `pause`."""
+    call_daemon(ensure_paths(), "resume")
+
+
+def configure_stderr_logging(level: int = logging.INFO) -> None:
+    """Log events to standard error: for people on a terminal, else as JSON lines.
+
+    Exceptions are logged without their messages, which can quote the content of files.
+
+    Args:
+        level: The lowest level to log.
+    """
+    import structlog
+
+    if sys.stderr.isatty():
+        renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer()
+    else:
+        renderer = structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.ExceptionRenderer(_format_exception_without_message),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _format_exception_without_message(
+    exc_info: tuple[type[BaseException], BaseException, TracebackType | None],
+) -> str:
+    """Return an exception's class, those of its causes, and the lines it passed through."""
+    kind, error, trace = exc_info
+    causes = ""
+    for _ in range(_MAX_CAUSES):
+        cause = error.__cause__ or error.__context__
+        if cause is None:
+            break
+        causes += f" from {type(cause).__name__}"
+        error = cause
+    frames = [
+        f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(trace)
+    ]
+    return "\n".join([f"{kind.__name__}{causes}", *frames])
+
+
+def _resolve_folders(home: Paths, folder_arguments: list[str] | None, kind: str) -> list[str]:
+    """Return the folders as absolute paths.
+
+    Refuses a folder that cannot be a root here, before the slow imports of the daemon.
+    """
+    folders = [resolve_root_folder(path, home.own_folders) for path in folder_arguments or ()]
+    for folder in folders:
+        make_root_config(folder, kind, "")
+    return folders
+
+
+def _spawn_daemon(log_file: Path, folders: list[str], kind: str) -> subprocess.Popen[bytes]:
+    """Start `anchord run` in a session of its own; its output goes to the log file."""
+    with log_file.open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "anchord", "run", "--kind", kind, *folders],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _stop(home: Paths) -> None:
+    client = try_connect(home)
+    if client is None:
+        print_line("anchord is not running")
+        return
+    with client:
+        pid = client.call("shutdown")["pid"]
+    wait_for_daemon_exit(home, pid)
+    print_line("anchord has stopped")
+
+
+def _start_error(log_file: Path, log_start: int, process: subprocess.Popen[bytes]) -> AnchordError:
+    """Return the daemon's own error, with its exit code; kill the daemon if it still runs.
+
+    Args:
+        log_file: Where the daemon's output went.
+        log_start: The size of the log file in bytes before the daemon was started.
+        process: The daemon.
+    """
+    exit_code = process.poll()
+    if exit_code is None:
+        process.kill()
+        return AnchordError(
+            f"the daemon did not answer within {_START_TIMEOUT_S:.0f} s", f"see {log_file}"
+        )
+    with log_file.open("rb") as stream:
+        stream.seek(log_start)
+        lines = stream.read().decode("utf-8", "replace").splitlines()
+    errors = [line for line in lines if line.startswith(_ERROR_PREFIX)]
+    if errors:
+        error = AnchordError(errors[-1].removeprefix(_ERROR_PREFIX), "")
+    else:
+        error = AnchordError(f"the daemon ended with exit code {exit_code}", f"see {log_file}")
+    error.exit_code = exit_code if exit_code > 0 else 1
+    return error

@@ -1,0 +1,378 @@
+"""`index`, `sync`, `verify`, `dump`: bring the index up to date, check it, print it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from anchord.cli.app import (
+    JsonOption,
+    app,
+    call_daemon,
+    ensure_paths,
+    load_user_config,
+    print_json,
+    print_line,
+    warn,
+)
+from anchord.cli.commands.daemon import configure_stderr_logging
+from anchord.cli.output.console import stderr_console
+from anchord.config.paths import Paths
+from anchord.config.roots import resolve_root_folder
+from anchord.daemon.access import query_index, require_index, try_connect
+from anchord.errors import AnchordError, UsageError
+from anchord.ipc.client import Client
+from anchord.ipc.protocol import MAX_WAIT_S
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from anchord.index.run_once import RunSummary
+    from anchord.index.session import IndexReader, IndexWriter
+
+_MAX_NUMBER_DIGITS = 9
+_MODEL_POLL_S = 0.5
+
+
+@app.command()
+def index(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PATH]...", help="Folders to index; default: all that were added."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring the index up to date once and exit, with or without a daemon."""
+    own_paths = ensure_paths()
+    folders = [resolve_root_folder(path, own_paths.own_folders) for path in paths or ()]
+    load_user_config(own_paths)  # A broken configuration ends the command before it connects.
+    client = try_connect(own_paths)
+    if client is not None:
+        result = call_daemon_with_progress(own_paths, client, "index", {"paths": folders})
+    else:
+        result = index_in_process(own_paths, folders)
+    print_index_summary(result, as_json=json)
+
+
+def print_index_summary(result: dict[str, Any], *, as_json: bool) -> None:
+    """Print the result of an indexing run.
+
+    Args:
+        result: The answer of the daemon's `index`, `reindex` and `rebuild`.
+        as_json: Print it as JSON.
+    """
+    if as_json:
+        print_json(result)
+        return
+    for missing in result.get("away", ()):
+        warn(f"skipped: {missing}")
+    for problem in result.get("problems", ()):
+        warn(f"{problem['path']}: {problem['reason']}")
+    size = f"{result['files']} files, {result['chunks']} chunks"
+    work = f"{result['embedded']} texts embedded now, {result['reused']} vectors reused"
+    print_line(f"up to date: {size}; {work}")
+
+
+def warn_missing_folder(root_name: str) -> None:
+    """Warn that a root's folder does not exist, so its chunks stay as they are."""
+    warn(f"the folder of {root_name} does not exist: the index keeps what it had of it")
+
+
+@app.command()
+def sync(
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--timeout", metavar="S", min=0, max=MAX_WAIT_S, help="Give up after S seconds."
+        ),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Wait until every change made before this command is searchable."""
+    result = call_daemon(ensure_paths(), "sync", timeout=timeout)
+    if json:
+        print_json(result)
+        return
+    print_line(f"up to date ({result['waited_s']:.2f} s)")
+    for root_name in result["away"]:
+        warn_missing_folder(root_name)
+    for root_name, file_count in result["held"].items():
+        warn(
+            f"{file_count} files of {root_name} vanished at once; the index keeps them until "
+            f"`anchord confirm-delete {root_name}`"
+        )
+
+
+@app.command()
+def verify(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Repair what differs, and only that.")
+    ] = False,
+    vectors: Annotated[
+        str, typer.Option("--vectors", metavar="N|all", help="How many vectors to embed again.")
+    ] = "16",
+    json: JsonOption = False,
+) -> None:
+    """Compare the whole index with what a clean rebuild would hold.
+
+    Exit code 0: they are equal; 1: they differ, and the differences are listed.
+    """
+    sample = _parse_vector_count(vectors)
+    paths = ensure_paths()
+    client = try_connect(paths)
+    if client is not None:
+        with client:
+            result = client.call("verify", repair=repair, vectors=sample)
+    else:
+        result = _verify_in_process(paths, sample, repair=repair)
+    if json:
+        print_json(result)
+    else:
+        _print_verify_result(result, repair=repair)
+    raise typer.Exit(0 if result["ok"] else 1)
+
+
+def _parse_vector_count(vectors: str) -> int | None:
+    """Return how many vectors to check, None for all."""
+    if vectors == "all":
+        return None
+    if not vectors.isdecimal() or len(vectors) > _MAX_NUMBER_DIGITS:
+        raise UsageError(f"cannot read --vectors {vectors} as a number", "give a number, or all")
+    return int(vectors)
+
+
+def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
+    for difference in result["differences"]:
+        place = f"{difference['root']}:{difference['path']}"
+        print_line(f"{difference['kind']:<9} {place}  {difference['chunk_id'][:12]}")
+    verdict = "the index equals a clean rebuild"
+    if result["held"]:
+        verdict = "all else equals a clean rebuild"
+    if result["differences"]:
+        verdict = f"{result['differences_total']} differences"
+    for root_name, file_count in result["held"].items():
+        print_line(
+            f"held      {file_count} files of {root_name} are gone, excluded or cannot be read, "
+            "and are still in the index"
+        )
+    exchanges = f"{result['exchanges']} exchanges, " if result["exchanges"] else ""
+    size = f"{result['files']} files, {exchanges}{result['chunks']} chunks"
+    print_line(f"{verdict} ({size}, {result['vectors_checked']} vectors embedded again)")
+    if result["differences"] and repair:
+        warn("they differ after the repair too: `anchord rebuild` makes a new index")
+    elif result["differences"]:
+        warn("`anchord index` brings it up to date, `anchord verify --repair` repairs it")
+    elif result["held"]:
+        warn("`anchord status` says why; `anchord confirm-delete ROOT` confirms deletions")
+
+
+@app.command()
+def dump() -> None:
+    """Print every row, one JSON object a line, without vectors; sorted."""
+
+    def read_rows(reader: IndexReader) -> list[dict[str, Any]]:
+        from anchord.search.answers import handle_dump
+
+        return list(handle_dump(reader, reader.catalog))
+
+    for row in query_index(ensure_paths(), read_rows):
+        sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+
+
+def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[str, Any]:
+    """Bring the index up to date in this process, with a progress bar. Blocks until done.
+
+    Args:
+        paths: Where anchord keeps its files.
+        folders: Absolute paths of the folders to index; empty for all that were added.
+        mode: "" for what changed; "reread", "rechunk" or "rebuild" for everything.
+
+    Returns:
+        What the daemon's `index` answers, for `print_index_summary`.
+
+    Raises:
+        UsageError: There is no folder to index.
+    """
+    from anchord.index.run_once import index_once
+    from anchord.index.session import open_writer
+
+    configure_stderr_logging(logging.WARNING)
+    with progress_bar() as bar:
+        writer = open_writer(paths, load_user_config(paths), folders, require_roots=True)
+        try:
+            task = bar.add_task("starting", total=None, rate="")
+            embedder = writer.profile.embedder
+
+            def show_progress(done: int, total: int, step: str) -> None:
+                rate = _format_rate(embedder.texts_per_second)
+                bar.update(task, completed=done, total=total or None, description=step, rate=rate)
+
+            with _showing_model_preparation(bar, task, lambda: embedder.state):
+                run = index_once(writer, folders, show_progress, mode)
+            for repair in writer.repairs:
+                warn(repair)
+            return _run_as_dict(writer, run)
+        finally:
+            writer.close()
+
+
+def _run_as_dict(writer: IndexWriter, run: RunSummary) -> dict[str, Any]:
+    """Return the result of a run as the daemon gives it, with the problems of all runs."""
+    from anchord.search.answers import failure_as_dict, handle_failures, index_run_as_dict
+
+    root_paths = {root.name: root.path for root in writer.roots}
+    problems = handle_failures(writer.catalog, root_paths)
+    problems += [
+        failure_as_dict(root_paths[origin.root], origin.path, problem, time.time_ns())
+        for origin, problem in run.problems
+    ]
+    return index_run_as_dict(
+        run,
+        writer.catalog.counts_by_root(),
+        writer.store.count_rows(),
+        run.warnings,
+        problems,
+    )
+
+
+def call_daemon_with_progress(
+    paths: Paths, client: Client, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """Call the daemon, and show its progress meanwhile. Blocks until it answers.
+
+    Args:
+        paths: Where anchord keeps its files; the progress comes over a second connection.
+        client: The connection of the call; it is closed afterwards.
+        method: What to call.
+        params: Its parameters.
+
+    Returns:
+        The daemon's answer.
+
+    Raises:
+        AnchordError: The daemon answered with an error, or a connection broke.
+    """
+    answers: list[dict[str, Any] | AnchordError] = []
+
+    def wait_for_answer() -> None:
+        try:
+            with client:
+                answers.append(client.call(method, **params))
+        except AnchordError as error:
+            answers.append(error)
+
+    waiter = threading.Thread(target=wait_for_answer, daemon=True)
+    waiter.start()
+    with progress_bar() as bar, Client(paths.socket_file) as progress_client:
+        task = bar.add_task("indexing", total=None, rate="")
+        for progress in progress_client.progress():
+            if backup := progress.get("backup"):
+                bar.update(
+                    task, completed=backup["done"], total=backup["total"], description="MB copied"
+                )
+                continue
+            done = progress["done"]
+            total = done + progress["pending"]
+            bar.update(
+                task,
+                completed=done,
+                total=total,
+                description=progress["state"],
+                rate=_format_rate(progress["rate"]),
+            )
+            if not waiter.is_alive():
+                break
+    waiter.join()
+    answer = answers[0]
+    if isinstance(answer, AnchordError):
+        raise answer
+    return answer
+
+
+def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dict[str, Any]:
+    """Verify the index; with `repair`, delete damaged rows, index their files, verify again."""
+    from anchord.index.integrity.repair import (
+        delete_damaged_rows,
+        verify_index,
+        verify_result_as_dict,
+    )
+    from anchord.index.session import open_writer
+
+    if not repair:
+        return verify_result_as_dict(
+            query_index(paths, lambda reader: verify_index(reader, sample))
+        )
+    require_index(paths)
+    writer = open_writer(paths, load_user_config(paths), [])
+    try:
+        writer.catalog.set_meta("clean", "0")
+        found = verify_index(writer, sample)
+        if found.differences:
+            damaged = delete_damaged_rows(writer, found.differences)
+            for _ in writer.indexer.index(damaged):
+                pass  # Indexing is lazy: each step commits a batch.
+            found = verify_index(writer, sample)
+        return verify_result_as_dict(found)
+    finally:
+        writer.close()
+
+
+@contextlib.contextmanager
+def _showing_model_preparation(
+    bar: Progress, task: TaskID, model_state: Callable[[], str]
+) -> Iterator[None]:
+    """Show while the model is prepared, which takes about ten seconds without other progress.
+
+    A thread polls the state every 0.5 s until the block ends.
+    """
+    ended = threading.Event()
+
+    def poll_state() -> None:
+        while not ended.wait(_MODEL_POLL_S):
+            if model_state() == "preparing":
+                bar.update(task, description="preparing the model for this machine, once")
+
+    thread = threading.Thread(target=poll_state, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _format_rate(texts_per_second: float) -> str:
+    return f"{texts_per_second:.0f} texts/s" if texts_per_second else ""
+
+
+def progress_bar() -> Progress:
+    """Return a progress bar; on anything but a terminal with colours it prints nothing."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = stderr_console()
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or console.color_system is None,
+    )

@@ -1,0 +1,244 @@
+"""`rescan`, `confirm-delete`, `reindex`, `rebuild`, `forget`: read again, or delete."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from anchord.cli.app import (
+    JsonOption,
+    app,
+    call_daemon,
+    ensure_paths,
+    load_user_config,
+    print_json,
+    print_line,
+    warn,
+)
+from anchord.cli.commands.index import (
+    call_daemon_with_progress,
+    index_in_process,
+    print_index_summary,
+    warn_missing_folder,
+)
+from anchord.config.paths import Paths
+from anchord.core.types import escape_non_utf8
+from anchord.daemon.access import try_connect
+from anchord.errors import UsageError
+
+RootNameArgument = Annotated[str, typer.Argument(metavar="ROOT")]
+
+
+@app.command()
+def rescan(
+    name: Annotated[str, typer.Argument(metavar="[ROOT]")] = "", json: JsonOption = False
+) -> None:
+    """Compare a folder (default: all) with the index now; return when all changes are indexed."""
+    result = call_daemon(ensure_paths(), "rescan", name=name)
+    if json:
+        print_json(result)
+        return
+    print_line(f"rescanned; up to date ({result['waited_s']:.2f} s)")
+    for root_name in result["away"]:
+        warn_missing_folder(root_name)
+
+
+@app.command("confirm-delete")
+def confirm_delete(name: RootNameArgument, json: JsonOption = False) -> None:
+    """Confirm a mass deletion: delete the files that vanished all at once from the index too.
+
+    Until then the index keeps them.
+    """
+    paths = ensure_paths()
+    client = try_connect(paths)
+    if client is not None:
+        with client:
+            result = client.call("confirm-delete", name=name)
+    else:
+        result = _confirm_in_process(paths, name)
+    if json:
+        print_json(result)
+    elif result["let_go"]:
+        print_line(f"deleted {result['let_go']} files of {name} from the index")
+    else:
+        print_line(f"no deletions are waiting for confirmation in {name}")
+
+
+@app.command()
+def reindex(
+    force_rechunk: Annotated[
+        bool,
+        typer.Option(
+            "--force-rechunk",
+            help="Chunk every file again, into a new index that then replaces this one.",
+        ),
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Read every file again, whatever its size and times; embed only texts that are new."""
+    paths = ensure_paths()
+    client = try_connect(paths)
+    if client is not None:
+        params = {"force_rechunk": force_rechunk}
+        result = call_daemon_with_progress(paths, client, "reindex", params)
+    else:
+        result = index_in_process(paths, [], "rechunk" if force_rechunk else "reread")
+    print_index_summary(result, as_json=json)
+
+
+@app.command()
+def rebuild(json: JsonOption = False) -> None:
+    """Build a new index from the files and embed every text; until then the old one serves."""
+    paths = ensure_paths()
+    client = try_connect(paths)
+    if client is not None:
+        result = call_daemon_with_progress(paths, client, "rebuild", {})
+    else:
+        result = index_in_process(paths, [], "rebuild")
+    print_index_summary(result, as_json=json)
+
+
+@app.command()
+def forget(
+    path: Annotated[str, typer.Argument(metavar="PATH")],
+    undo: Annotated[bool, typer.Option("--undo", help="Allow it to be indexed again.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Delete a file or folder from the index for good, with old versions and caches.
+
+    The file itself is not touched. It stays out of the index until --undo. Conversations of
+    deleted transcripts exist in the index only: they are counted before you confirm.
+    """
+    absolute = os.path.abspath(os.path.expanduser(path))
+    if escape_non_utf8(absolute) != absolute:
+        raise UsageError(f"`{absolute}` is not UTF-8", "forget the folder that holds it")
+    paths = ensure_paths()
+    if not undo and not yes:
+        preview = _call_forget(paths, absolute, preview=True)
+        if not _is_empty(preview):
+            _confirm_forget(preview)
+    result = _call_forget(paths, absolute, undo=undo)
+    if json:
+        print_json(result)
+    elif undo:
+        print_line(f"{absolute} may be indexed again")
+    else:
+        _print_forgotten(result)
+    if not undo and _is_empty(result):
+        raise typer.Exit(1)
+
+
+def _call_forget(
+    paths: Paths, path: str, *, undo: bool = False, preview: bool = False
+) -> dict[str, Any]:
+    client = try_connect(paths)
+    if client is None:
+        return _forget_in_process(paths, path, undo=undo, preview=preview)
+    params = {"path": path, "undo": undo}
+    if preview:
+        params["preview"] = True  # Left out otherwise: an older daemon does not know it.
+    with client:
+        result: dict[str, Any] = client.call("forget", **params)
+    return result
+
+
+def _confirm_forget(preview: dict[str, Any]) -> None:
+    """Say what would be deleted, and ask; without a terminal, refuse.
+
+    Raises:
+        UsageError: There is no terminal to ask on.
+        typer.Abort: The answer is no.
+    """
+    question = f"delete {_listed(preview)} from the index for good"
+    if not sys.stdin.isatty():
+        raise UsageError(f"this would {question}", "add --yes to do it")
+    if not typer.confirm(f"{question[0].upper()}{question[1:]}?", err=True):
+        raise typer.Abort
+
+
+def _is_empty(counts: dict[str, Any]) -> bool:
+    return not counts["files"] and not counts["exchanges"]
+
+
+def _listed(counts: dict[str, Any]) -> str:
+    """Return what `forget` deletes: files, exchanges, and how many exist nowhere else."""
+    listed = f"{counts['files']} files"
+    if counts["exchanges"]:
+        listed += f" and {counts['exchanges']} exchanges of conversations"
+    if counts.get("only_here"):
+        listed += f" ({counts['only_here']} of which exist nowhere else)"
+    return listed
+
+
+def _print_forgotten(result: dict[str, Any]) -> None:
+    if _is_empty(result):
+        warn(
+            f"nothing of {result['path']} is in the index; its old versions and the vector cache "
+            "were erased, in case they held it"
+        )
+        return
+    print_line(
+        f"deleted from the index: {_listed(result)}, {result['rows']} chunks; "
+        "it stays out of the index until `anchord forget --undo`"
+    )
+    if result["also_in"]:
+        warn(
+            f"some of the exchanges are in other files too, and return from there: "
+            f"{', '.join(result['also_in'])}"
+        )
+    if result["damaged_folder"]:
+        warn(
+            f"damaged copies in {result['damaged_folder']} may still hold its text: "
+            "they were kept for you to look at, and only you delete them"
+        )
+    elif result["disk_files_removed"] >= 0:
+        print_line(
+            f"deleted {result['disk_files_removed']} files of the index that held its text; "
+            "none are left on disk"
+        )
+
+
+def _confirm_in_process(paths: Paths, name: str) -> dict[str, Any]:
+    """Delete the vanished files of a root from the index.
+
+    Raises:
+        UsageError: There is no root of that name.
+    """
+    from anchord.core.deletion_guard import DeletionPolicy
+    from anchord.index.session import open_writer
+
+    writer = open_writer(paths, load_user_config(paths), [], require_roots=True)
+    try:
+        if name not in writer.roots_by_name:
+            names = ", ".join(sorted(writer.roots_by_name))
+            raise UsageError(f"no root `{name}`", f"there are: {names or 'none'}")
+        writer.catalog.set_meta("clean", "0")
+        held_count = writer.indexer.reconcile(name).held_deletions
+        found = writer.indexer.reconcile(name, deletion_policy=DeletionPolicy(all_confirmed=True))
+        vanished = found.gone_or_emptied
+        for _ in writer.indexer.index(vanished, confirmed_gone=vanished):
+            pass  # Indexing is lazy: each step deletes a batch.
+        return {"name": name, "let_go": held_count}
+    finally:
+        writer.close()
+
+
+def _forget_in_process(paths: Paths, path: str, *, undo: bool, preview: bool) -> dict[str, Any]:
+    from anchord.index.generation import delete_next_generation
+    from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
+    from anchord.index.session import open_writer
+
+    writer = open_writer(paths, load_user_config(paths), [])
+    try:
+        if preview:
+            return preview_purge(writer, path)
+        if undo:
+            return {"path": path, "root": unforget_path(writer, path)}
+        delete_next_generation(writer)
+        return purge_path(writer, path).as_dict()
+    finally:
+        writer.close()

@@ -1,0 +1,321 @@
+"""`status`, `search`, `show`, `explain`, `errors`.
+
+The daemon answers them; `search`, `show` and `explain` read the index where none runs.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import Annotated, Any
+
+import typer
+
+from anchord.cli.app import (
+    JsonOption,
+    app,
+    call_daemon,
+    connect_or_raise,
+    ensure_paths,
+    load_user_config,
+    print_json,
+    print_line,
+    warn,
+)
+from anchord.cli.output import render
+from anchord.cli.output.console import escape_markup, stdout_console
+from anchord.cli.output.detached import detached_hit_lines
+from anchord.cli.output.editor import open_in_editor
+from anchord.cli.output.status_text import status_lines
+from anchord.config.cli_state import load_cli_state
+from anchord.config.paths import Paths
+from anchord.config.roots import find_root, gather_roots
+from anchord.core.types import escape_non_utf8
+from anchord.daemon.access import query_daemon_or_index, query_index
+from anchord.errors import AnchordError, NotRunningError, UsageError
+from anchord.ipc.protocol import MAX_CONTEXT_CHUNKS, MAX_EXPAND_CHARS, MAX_HITS
+
+
+@app.command()
+def status(
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh every second, until Ctrl-C.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show what the daemon does and whether it is healthy.
+
+    Exit code 0: healthy; 1: degraded; 3: not running.
+    """
+    if watch and json:
+        raise UsageError("--watch cannot be combined with --json", "leave one of them out")
+    if watch:
+        _watch_status()
+        return
+    try:
+        with connect_or_raise(ensure_paths()) as client:
+            report = client.call("status")
+    except NotRunningError as error:
+        if json:
+            print_json({"state": "not running", "degraded": [error.message]})
+        raise
+    if json:
+        print_json(report)
+    else:
+        for line in status_lines(report):
+            print_line(line, markup=True)
+    raise typer.Exit(1 if report["state"] == "degraded" else 0)
+
+
+def _watch_status() -> None:
+    """Show the status until Ctrl-C, also across restarts of the daemon.
+
+    Raises:
+        NotRunningError: No daemon runs at the start.
+    """
+    from rich.live import Live
+    from rich.text import Text
+
+    from anchord.cli.output.dashboard import build_dashboard
+
+    paths = ensure_paths()
+    connect_or_raise(paths).close()
+    console = stdout_console()
+    with (
+        suppress(KeyboardInterrupt),
+        Live(console=console, screen=console.is_terminal, auto_refresh=False) as live,
+    ):
+        while True:
+            try:
+                live.update(build_dashboard(call_daemon(paths, "status")), refresh=True)
+            except NotRunningError as error:
+                live.update(Text(f"{error.message}; retrying every second", "yellow"), refresh=True)
+            time.sleep(1)
+
+
+@app.command()
+def search(  # noqa: PLR0917 - one parameter an option
+    query: Annotated[str, typer.Argument(metavar="QUERY")],
+    k: Annotated[
+        int,
+        typer.Option(
+            "-k", min=1, max=MAX_HITS, help="How many files (with --show-chunks: chunks)."
+        ),
+    ] = 10,
+    mode: Annotated[str, typer.Option("--mode", help="hybrid, vector or text")] = "hybrid",
+    root: Annotated[
+        str, typer.Option("--root", help="Only this folder, by its name in `anchord roots`.")
+    ] = "",
+    path: Annotated[
+        str,
+        typer.Option(
+            "--path", metavar="GLOB", help="Only this folder, or paths that match: '*.md'."
+        ),
+    ] = "",
+    kind: Annotated[
+        str, typer.Option("--kind", help="Only this kind: markdown, text, code, exchange, ...")
+    ] = "",
+    section: Annotated[
+        str, typer.Option("--section", metavar='"A > B"', help="Only below these headings.")
+    ] = "",
+    room: Annotated[str, typer.Option("--room", help="Only this room or topic.")] = "",
+    session: Annotated[str, typer.Option("--session", help="Only this conversation.")] = "",
+    since: Annotated[
+        str,
+        typer.Option("--since", metavar="D", help="Only conversations since: 2026-01-31, 7d, 3h."),
+    ] = "",
+    until: Annotated[
+        str, typer.Option("--until", metavar="D", help="Only conversations until then.")
+    ] = "",
+    show_chunks: Annotated[
+        bool, typer.Option("--show-chunks", help="List chunks, not grouped by file.")
+    ] = False,
+    expand: Annotated[
+        int,
+        typer.Option(
+            "--expand",
+            metavar="CHARS",
+            min=0,
+            max=MAX_EXPAND_CHARS,
+            help="Add text around each hit, up to so many characters.",
+        ),
+    ] = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Wait first until all changes so far are indexed.")
+    ] = False,
+    detached: Annotated[
+        bool,
+        typer.Option(
+            "--detached", help="Also search conversations kept but not indexed, by words."
+        ),
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how each hit was found.")
+    ] = False,
+    open_it: Annotated[
+        bool, typer.Option("--open", help="Open the best hit in $VISUAL or $EDITOR, at its line.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Find chunks by meaning and by words, grouped by file, best first."""
+    paths = ensure_paths()
+    text_params = {
+        "query": query,
+        "mode": mode,
+        "root": root,
+        "path": _resolve_path_filter(paths, path),
+        "kind": kind,
+        "section": section,
+        "room": room,
+        "session": session,
+        "since": since,
+        "until": until,
+    }
+    _require_utf8(*text_params.values())
+    params = {**text_params, "k": k, "show_chunks": show_chunks, "expand": expand}
+    if detached:
+        params["detached"] = True  # Left out otherwise: an older daemon does not know it.
+    results = _search_fresh(paths, params) if fresh else _search_now(paths, params)
+    if json:
+        print_json(results)
+    else:
+        _print_results(results, explain=explain)
+    if open_it and results["groups"]:
+        open_in_editor(results["groups"][0][0])
+
+
+def _search_fresh(paths: Paths, params: dict[str, Any]) -> dict[str, Any]:
+    """Search after everything written so far is indexed, which needs a daemon."""
+    results: dict[str, Any] = call_daemon(paths, "search", **params, fresh=True)
+    return results
+
+
+def _search_now(paths: Paths, params: dict[str, Any]) -> dict[str, Any]:
+    results: dict[str, Any]
+    results, is_live = query_daemon_or_index(paths, "search", params)
+    if not is_live:
+        warn("anchord is not running: results are as of the last `anchord index`")
+    return results
+
+
+def _print_results(results: dict[str, Any], *, explain: bool) -> None:
+    if results["note"]:
+        warn(results["note"])
+    kept = results.get("detached", [])
+    if not results["groups"] and not kept:
+        warn("nothing found" if results.get("complete", True) else "nothing found so far")
+    for line in render.search_lines(results["groups"], os.getcwd(), with_explanations=explain):
+        print_line(line, markup=True)
+    for hit in kept:
+        for line in detached_hit_lines(hit):
+            print_line(line, markup=True)
+
+
+@app.command()
+def show(
+    chunk_id: Annotated[
+        str, typer.Argument(metavar="ID", help="A chunk's id, or its first digits.")
+    ],
+    whole: Annotated[bool, typer.Option("--whole", help="All chunks of its file.")] = False,
+    context: Annotated[
+        int,
+        typer.Option(
+            "--context",
+            metavar="N",
+            min=0,
+            max=MAX_CONTEXT_CHUNKS,
+            help="N neighbours on each side.",
+        ),
+    ] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Print a chunk, its neighbours, or all chunks of its file."""
+    _require_utf8(chunk_id)
+    params = {"id": chunk_id, "whole": whole, "context": context}
+    answer, _ = query_daemon_or_index(ensure_paths(), "show", params)
+    if json:
+        print_json(answer)
+        return
+    for chunk in answer["chunks"]:
+        for line in render.chunk_lines(chunk):
+            print_line(line, markup=True)
+    if whole and "conversation" in answer:
+        for line in render.conversation_lines(answer["conversation"]):
+            print_line(line, markup=True)
+
+
+@app.command()
+def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: JsonOption = False) -> None:
+    """Explain whether a file is indexed, which rule decided, and what happens to it next."""
+    absolute = os.path.abspath(os.path.expanduser(path))
+    paths = ensure_paths()
+    if _is_utf8(absolute):
+        answer, _ = query_daemon_or_index(paths, "explain", {"path": absolute})
+    else:
+        answer = _explain_in_process(paths, absolute)
+    if json:
+        print_json(answer)
+        return
+    for line in render.explain_lines(answer):
+        print_line(line, markup=True)
+
+
+def _explain_in_process(paths: Paths, path: str) -> dict[str, Any]:
+    """Explain a file whose name is not UTF-8: JSON cannot send it to the daemon."""
+    from anchord.search.answers import handle_explain
+
+    answer: dict[str, Any] = query_index(
+        paths, lambda reader: handle_explain(reader, reader.catalog, path)
+    )
+    return answer
+
+
+@app.command()
+def errors(json: JsonOption = False) -> None:
+    """List the files that are not indexed, or only in part, and why."""
+    listed: list[dict[str, Any]] = call_daemon(ensure_paths(), "errors")
+    if json:
+        print_json(listed)
+        return
+    for failure in listed:
+        print_line(
+            f"[yellow]{escape_markup(failure['path'])}[/]: {escape_markup(failure['reason'])}",
+            markup=True,
+        )
+
+
+def _resolve_path_filter(paths: Paths, path_filter: str) -> str:
+    """Return a path filter as the index stores paths; a glob stays as it is.
+
+    A path relative to the current folder, as results are printed, becomes an absolute one. So does
+    any other path that exists here, if it is in an indexed folder.
+    """
+    expanded = os.path.expanduser(path_filter)
+    is_here = expanded in {".", ".."} or expanded.startswith(("./", "../"))
+    exists = bool(expanded) and os.path.exists(expanded)
+    if not is_here and not exists:
+        return path_filter
+    absolute = os.path.realpath(expanded)
+    if is_here or expanded.startswith("/") or _is_in_root(paths, absolute):
+        return absolute
+    return path_filter
+
+
+def _is_in_root(paths: Paths, path: str) -> bool:
+    """Return whether a path is in an indexed folder; False if the configuration is broken."""
+    with suppress(AnchordError):
+        given_roots = load_cli_state(paths.cli_state_file).given_roots
+        roots = gather_roots(load_user_config(paths), given_roots, (), paths.own_folders)
+        return bool(find_root(roots, path))
+    return False
+
+
+def _is_utf8(argument: str) -> bool:
+    return escape_non_utf8(argument) == argument
+
+
+def _require_utf8(*arguments: str) -> None:
+    for argument in arguments:
+        if not _is_utf8(argument):
+            raise UsageError(f"`{argument}` is not UTF-8", "write it in UTF-8")

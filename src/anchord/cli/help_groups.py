@@ -1,0 +1,92 @@
+"""The overview of `anchord --help`: commands in groups, those for every day first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    import typer
+
+HELP_GROUPS: dict[str, dict[str, str]] = {
+    "Search": {
+        "search": "Search by meaning and by words.",
+        "show": "Print a chunk, its neighbours, or its whole file.",
+        "mcp": "Serve agents over the Model Context Protocol.",
+    },
+    "Folders": {
+        "add": "Index a folder from now on.",
+        "remove": "Stop indexing a folder; its files stay.",
+        "roots": "List the indexed folders.",
+        "discover": "Find conversations of AI assistants on this machine.",
+    },
+    "Indexing": {
+        "start": "Start the daemon in the background.",
+        "stop": "Stop the daemon.",
+        "restart": "Restart the daemon.",
+        "run": "Run the daemon in the foreground.",
+        "service": "Run the daemon as a service of your session.",
+        "index": "Bring the index up to date once and exit.",
+        "sync": "Wait until all changes so far are searchable.",
+        "pause": "Pause indexing; searches still work.",
+        "resume": "Resume indexing.",
+    },
+    "What is going on": {
+        "status": "Show what the daemon does and whether it is healthy.",
+        "errors": "List files that are not fully indexed, with reasons.",
+        "explain": "Explain whether and why a file is indexed.",
+        "doctor": "Check this machine and say what to do.",
+        "verify": "Compare the index with a clean rebuild.",
+        "config": "Show or check the configuration.",
+    },
+    "Chunks": {
+        "chunk": "Chunk one file and print the result.",
+        "diff": "Compare two versions of a file by their chunks.",
+        "eval": "Measure which strategy finds sections best.",
+        "dump": "Print every row as JSON.",
+        "export": "Write all chunks to a Parquet or JSONL file.",
+    },
+    "Maintenance": {
+        "backup": "Copy index, archive and settings to another folder.",
+        "restore": "Restore a backup into an empty home.",
+        "rescan": "Compare a folder with the index now.",
+        "confirm-delete": "Confirm a mass deletion.",
+        "forget": "Delete a file from the index for good.",
+        "reindex": "Read every file again.",
+        "rebuild": "Build a new index and embed every text again.",
+        "man": "Print the manual page.",
+    },
+}
+"""Title -> command -> summary, of at most 60 characters: no line is wrapped at 80 columns."""
+
+
+class GroupedCommands(TyperGroup):
+    """A group of commands whose help lists them under the titles of `HELP_GROUPS`."""
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override] # noqa: ARG002 - typer's own base is vendored
+        """Return the names of the commands in the order of the help."""
+        return [name for group in HELP_GROUPS.values() for name in group]
+
+    def format_commands(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override] # noqa: ARG002 - likewise
+        """Write the groups. `formatter` is click's HelpFormatter."""
+        width = max(len(name) for group in HELP_GROUPS.values() for name in group)
+        for title, summaries in HELP_GROUPS.items():
+            with formatter.section(title):  # type: ignore[attr-defined] # likewise
+                padded = [(name.ljust(width), summary) for name, summary in summaries.items()]
+                formatter.write_dl(padded)  # type: ignore[attr-defined] # likewise
+
+
+class UncutCommands(TyperGroup):
+    """A group of commands whose help shows the whole first sentence of each."""
+
+    def format_commands(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override] # likewise
+        """Write the list of commands. `formatter` is click's HelpFormatter."""
+        no_limit = 1_000
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command:
+                rows.append((name, command.get_short_help_str(no_limit)))
+        with formatter.section("Commands"):  # type: ignore[attr-defined] # likewise
+            formatter.write_dl(rows)  # type: ignore[attr-defined] # likewise

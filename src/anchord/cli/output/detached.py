@@ -1,0 +1,38 @@
+"""Conversations that are kept and not indexed, as lines of text with rich's markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from anchord.cli.output.console import escape_markup
+from anchord.cli.output.render import sanitize_line
+
+_REASONS = {
+    "root": "its root was removed or changed",
+    "reader": "a newer version does not find it in its file",
+    "trash": "deleted; kept for 30 days",
+}
+_MAX_QUESTION_CHARS = 74
+
+
+def detached_group_lines(groups: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each group, as `status` reports them."""
+    for group in groups:
+        counts = f"{group['sessions']} conversations, {group['exchanges']} exchanges"
+        root = _escape(group["root"])
+        yield f"  kept, not indexed: {counts} of {root} [dim]({_REASONS[group['reason']]})[/]"
+
+
+def detached_hit_lines(hit: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a hit of `search --detached`."""
+    name = _escape(hit["title"] or hit["project"] or hit["session"])
+    place = _escape(hit["transcript"] or hit["path"])
+    yield f"[green]{name}[/]  {place} [dim](not indexed: {_REASONS[hit['reason']]})[/]"
+    question = " ".join(hit["question"].split())[:_MAX_QUESTION_CHARS]
+    yield f"    [bold]{_escape(question)}[/]"
+    yield f"    {_escape(hit['snippet'])}"
+
+
+def _escape(text: str) -> str:
+    return escape_markup(sanitize_line(text))

@@ -1,0 +1,228 @@
+"""The files and folders of anchord. This is the only module that uses platformdirs.
+
+`ANCHORD_HOME` holds everything when it is set; otherwise the platform's standard folders do.
+Folders are created with mode 0700, and files with 0600 through the umask that `main` sets. A folder
+that other users can write to is refused.
+"""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+import tempfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from anchord.errors import UsageError
+
+_IS_MAC = os.uname().sysname == "Darwin"
+_MAX_SOCKET_PATH = 103 if _IS_MAC else 107
+"""Bytes of `sockaddr_un.sun_path`, without its final NUL."""
+_MAC_USER_GROUPS = 100
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The files and folders of one anchord home. None of them need exist."""
+
+    config_file: Path
+    data_folder: Path
+    run_folder: Path
+    log_folder: Path
+
+    @property
+    def socket_file(self) -> Path:
+        """The daemon's socket."""
+        return self.run_folder / "anchord.sock"
+
+    @property
+    def lock_file(self) -> Path:
+        """The lock that the one writer holds."""
+        return self.data_folder / "anchord.lock"
+
+    @property
+    def catalog_file(self) -> Path:
+        """The catalog: what is indexed of each file (SQLite)."""
+        return self.data_folder / "state.sqlite"
+
+    @property
+    def next_catalog_file(self) -> Path:
+        """The catalog of a generation that is being built."""
+        return self.data_folder / "next.sqlite"
+
+    @property
+    def promotion_marker(self) -> Path:
+        """The marker file that exists while a finished generation replaces the present one."""
+        return self.data_folder / "promoting"
+
+    @property
+    def cli_state_file(self) -> Path:
+        """What the user asked for by commands only (`config.cli_state`)."""
+        return self.data_folder / "asked.json"
+
+    @property
+    def damaged_folder(self) -> Path:
+        """The folder to which damaged databases are moved."""
+        return self.data_folder / "damaged"
+
+    @property
+    def archive_file(self) -> Path:
+        """The archive of all exchanges of conversations (SQLite)."""
+        return self.data_folder / "conversations.sqlite"
+
+    @property
+    def vector_cache_file(self) -> Path:
+        """The cache of vectors of deleted rows (SQLite)."""
+        return self.data_folder / "vectors.sqlite"
+
+    @property
+    def temp_folder(self) -> Path:
+        """The folder for temporary files of the daemon."""
+        return self.data_folder / "tmp"
+
+    @property
+    def models_folder(self) -> Path:
+        """The folder of models that were exported for this machine."""
+        return self.data_folder / "models"
+
+    @property
+    def log_file(self) -> Path:
+        """The log of a daemon that runs in the background."""
+        return self.log_folder / "anchord.log"
+
+    @property
+    def own_folders(self) -> tuple[str, ...]:
+        """The real paths of anchord's own folders. They are never indexed: it writes to them."""
+        return tuple(dict.fromkeys(os.path.realpath(folder) for folder in self._folders))
+
+    def create_folders(self) -> None:
+        """Create the missing folders, and check all of them.
+
+        Raises:
+            UsageError: A folder cannot be created, belongs to another user, or is writable by
+                others, itself or a folder above it that is not sticky; the run folder is a symbolic
+                link; or the path of the socket is too long.
+        """
+        for folder in self._folders:
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise UsageError(
+                    f"{folder}: {os.strerror(error.errno or 0)}",
+                    "set ANCHORD_HOME to a folder you own",
+                ) from None
+            self._check_folder(folder)
+        if len(os.fsencode(self.socket_file)) > _MAX_SOCKET_PATH:
+            raise UsageError(
+                f"the path of the socket is longer than the {_MAX_SOCKET_PATH} bytes allowed: "
+                f"{self.socket_file}",
+                "set ANCHORD_HOME to a shorter path",
+            )
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return (self.config_file.parent, self.data_folder, self.run_folder, self.log_folder)
+
+    def _check_folder(self, folder: Path) -> None:
+        status = folder.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            # The run folder may be in /tmp, where anybody could have placed the link.
+            if folder == self.run_folder:
+                raise UsageError(f"{folder} is a symbolic link", "make it a folder of your own")
+            status = folder.stat()
+        if status.st_uid != os.geteuid():
+            raise UsageError(
+                f"{folder} belongs to another user (uid {status.st_uid})",
+                "set ANCHORD_HOME to a folder you own",
+            )
+        is_private = folder in (self.data_folder, self.run_folder)
+        if is_private and status.st_mode & _WRITABLE_BY_OTHERS:
+            raise UsageError(f"{folder} is writable by other users", f"run `chmod 700 {folder}`")
+        for parent in Path(os.path.realpath(folder)).parents:
+            _check_parent(folder, parent)
+
+
+def _check_parent(folder: Path, parent: Path) -> None:
+    """Refuse a folder above one of anchord's in which others can exchange what is below it."""
+    status = parent.stat()
+    is_sticky = bool(status.st_mode & stat.S_ISVTX)  # As /tmp: only owners rename what is in it.
+    by_group = status.st_mode & stat.S_IWGRP and not _is_own_group(status.st_gid)
+    if (status.st_mode & stat.S_IWOTH or by_group) and not is_sticky:
+        raise UsageError(
+            f"other users can replace {folder}: {parent} is writable by them",
+            f"run `chmod go-w {parent}`, or set ANCHORD_HOME to another folder",
+        )
+
+
+def _is_own_group(group_id: int) -> bool:
+    """Whether nobody but this user and root is in a group, as far as the group itself says.
+
+    Debian gives each user such a group and a umask of 002. Groups that the system reserves for
+    administrators (id 0 everywhere, below 100 on macOS) count too.
+    """
+    if group_id == 0 or (_IS_MAC and group_id < _MAC_USER_GROUPS):
+        return True
+    try:
+        user_name = pwd.getpwuid(os.geteuid()).pw_name
+        group = grp.getgrgid(group_id)
+    except KeyError:
+        # A container's user or group need not have an entry.
+        return group_id == os.getegid()
+    return group.gr_name == user_name and set(group.gr_mem) <= {user_name, "root"}
+
+
+def find_paths(environment: Mapping[str, str]) -> Paths:
+    """Return the paths for an environment. Nothing is created or checked.
+
+    Args:
+        environment: Environment variables; ANCHORD_HOME and XDG_RUNTIME_DIR are used.
+    """
+    home = environment.get("ANCHORD_HOME")
+    if home:
+        base = Path(os.path.abspath(os.path.expanduser(home)))
+        return Paths(
+            config_file=base / "config.toml",
+            data_folder=base / "data",
+            run_folder=base / "run",
+            log_folder=base / "log",
+        )
+    standard = platformdirs.PlatformDirs("anchord", appauthor=False)
+    return Paths(
+        config_file=standard.user_config_path / "config.toml",
+        data_folder=standard.user_data_path,
+        run_folder=_run_folder(environment, standard.user_data_path),
+        log_folder=standard.user_log_path,
+    )
+
+
+def _run_folder(environment: Mapping[str, str], data_folder: Path) -> Path:
+    """Return the folder of the socket: that of the login session, else one below the temp folder.
+
+    There is no session in a cron job or a container. Both kinds of folder exist once per user,
+    whatever HOME says. So the name depends on HOME too: a command with another HOME must not reach
+    this home's daemon.
+    """
+    suffix = _home_suffix()
+    session_folder = environment.get("XDG_RUNTIME_DIR")
+    if session_folder:
+        return Path(session_folder) / f"anchord{suffix}"
+    if _IS_MAC:
+        return data_folder / "run"
+    return Path(tempfile.gettempdir()) / f"anchord-{os.geteuid()}{suffix}"
+
+
+def _home_suffix() -> str:
+    """Return "" for the account's own home, and a suffix that depends on the path for any other."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    try:
+        account_home = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        account_home = home  # A container's user need not have an account.
+    return "" if home == account_home else f"-{zlib.crc32(os.fsencode(home)):08x}"

@@ -1,0 +1,446 @@
+"""The interfaces through which indexing and searching reach files, storage, models and time.
+
+`index` and `search` are written against these protocols. The packages `sources`, `store` and
+`embedding` implement them, and `tests/fakes.py` implements them in memory. `tests/contracts/` runs
+the same tests against every implementation.
+
+Rules that hold for all methods below:
+
+- Methods block until they are done. None is a coroutine.
+- Sequences of ids, keys or paths may be empty, and may name things that do not exist; both are no
+  error. The answers then leave the unknown ones out.
+- Implementations raise `StoreError` when the disk or a database fails, and `EmbedderError` when a
+  model fails. Trouble with a single file is never an exception: it is returned as a `Problem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from anchord.core.types import (
+    Absent,
+    ChangedDuringRead,
+    ChunkLocation,
+    FileContent,
+    FileFailure,
+    FileRecord,
+    FileUpdate,
+    Fingerprint,
+    IngestResult,
+    PathMatch,
+    Problem,
+    RootedPath,
+    Row,
+    ScoredRow,
+    SearchFilters,
+    StoreStats,
+    Vector,
+    WalkResult,
+)
+
+Clock = Callable[[], int]
+"""Returns the wall clock in nanoseconds since the epoch."""
+
+PathFilter = Callable[[RootedPath], PathMatch]
+"""Returns whether the include and ignore rules admit a path. The path need not exist."""
+
+EnterDirCallback = Callable[[RootedPath], None]
+"""Called with each folder just before a walk lists it."""
+
+HeartbeatCallback = Callable[[float], None]
+"""Called after each step of long work, to show that the writer is alive.
+
+Argument: the seconds that the next step may take; 0 means the default (120 s).
+"""
+
+
+def ignore_enter_dir(_: RootedPath) -> None:
+    """Do nothing: the `EnterDirCallback` of a walk that nobody follows."""
+
+
+def no_heartbeat(_: float) -> None:
+    """Do nothing: the `HeartbeatCallback` of work that nobody monitors."""
+
+
+class FileTree(Protocol):
+    """Read-only access to the files of all roots.
+
+    Implementations never follow a symbolic link, never block on a pipe or device, and never leave
+    a root.
+    """
+
+    def path_filter(self) -> PathFilter:
+        """Return a filter for many paths, using the ignore files as they are now.
+
+        The filter reads each ignore file once and does not see later edits of it. Get a new one
+        for each batch of work.
+        """
+
+    def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
+        """Return the fingerprint of a file without reading its content.
+
+        Args:
+            origin: A file. Its root must be one of the tree's.
+
+        Returns:
+            `Absent` for a missing path, a folder or a symbolic link. `Problem` for a path that
+            cannot be examined, such as one without permission.
+        """
+
+    def read(self, origin: RootedPath) -> FileContent | Absent | Problem | ChangedDuringRead:
+        """Read a whole file, retrying briefly while it changes.
+
+        Returns:
+            `FileContent` whose bytes match its fingerprint, or `ChangedDuringRead` for a file that
+            kept changing. `Absent` and `Problem` as for `fingerprint`.
+        """
+
+    def walk(
+        self, root: str, prefix: str, on_enter_dir: EnterDirCallback = ignore_enter_dir
+    ) -> WalkResult | Absent | Problem:
+        """List the files below a folder that the rules admit.
+
+        Args:
+            root: Name of the root.
+            prefix: Folder at which to begin, such as "a/b"; "" for the whole root.
+            on_enter_dir: Called before each folder is listed. A watch that it sets up misses no
+                change, because whatever happens later is seen by the watch or by the walk.
+
+        Returns:
+            `Absent` when the folder does not exist, `Problem` when it cannot be listed. Folders
+            below it that cannot be listed are named in `WalkResult.unreadable_folders`.
+        """
+
+
+class Catalog(Protocol):
+    """The durable record of every file: what was read, and which chunks the table holds of it.
+
+    An object must not be shared between threads; each opens its own.
+
+    A change is written in two steps: `save_intents`, then the table, then `confirm_updates`. After
+    a crash between them the file is unconfirmed, and is read and compared with the table again.
+    """
+
+    def get_record(self, origin: RootedPath) -> FileRecord | None:
+        """Return the record of a file with its chunks, or None for an unknown file.
+
+        The chunks are left out while the record is unconfirmed: only the table knows them then
+        (`ChunkStore.ids_of_file`).
+        """
+
+    def list_records(self, root: str, prefix: str) -> Mapping[str, FileRecord]:
+        """Return the records of a root by path, without their chunks.
+
+        Args:
+            root: Name of the root.
+            prefix: Only this file, or the files below this folder; "" for the whole root.
+        """
+
+    def save_intents(self, updates: Sequence[FileUpdate]) -> None:
+        """Record the chunks that are about to be written to the table, and unconfirm the files.
+
+        The call is durable when it returns, and idempotent.
+        """
+
+    def confirm_updates(self, updates: Sequence[FileUpdate]) -> None:
+        """Replace the records of files after the table was written.
+
+        An update without `new_record` deletes the file. The call is durable when it returns, and
+        idempotent.
+        """
+
+    def update_fingerprints(
+        self, fingerprints: Sequence[tuple[RootedPath, Fingerprint, int]]
+    ) -> None:
+        """Record that files were read and found unchanged.
+
+        Args:
+            fingerprints: (file, its new fingerprint, wall clock in ns just before the read).
+        """
+
+    def mark_for_reread(self, origins: Sequence[RootedPath]) -> None:
+        """Unconfirm files, so that the next run reads them and compares them with the table."""
+
+    def list_failures(self) -> Sequence[FileFailure]:
+        """Return the files with a problem, sorted by root and path."""
+
+    def locate_chunks(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkLocation]:
+        """Return the locations of chunks by id.
+
+        Where a file is unconfirmed, the location that the intent gives wins.
+        """
+
+    def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
+        """Return the ids of the chunks around a chunk in its file, itself included, in file order.
+
+        Args:
+            chunk_id: The chunk in the middle.
+            max_distance: How many chunks before it and after it to return, at most.
+
+        Returns:
+            No ids for an unknown chunk.
+        """
+
+    def set_meta(self, key: str, value: str) -> None:
+        """Store a value under a key of the caller's, replacing the former one."""
+
+    def get_meta(self, key: str) -> str:
+        """Return the value that `set_meta` stored, or "" when there is none."""
+
+    def iter_expected_rows(self) -> Iterator[tuple[str, str, RootedPath]]:
+        """Yield (chunk id, row hash, file) of each row that the table should hold."""
+
+
+class VectorLookup(NamedTuple):
+    """The answer of `ChunkStore.look_up_vectors`."""
+
+    keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]
+    """Row id -> (vector key, vector), for the ids that exist."""
+    vectors_by_key: Mapping[str, Vector]
+    """Vector key -> vector, for the keys that any row has."""
+
+
+class ChunkStore(Protocol):
+    """The table of chunks with their vectors. All writes are idempotent.
+
+    There may be one writer at a time: two would write the same row twice.
+    """
+
+    def upsert(
+        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+    ) -> None:
+        """Insert rows, replacing those with the same id. Both searches see them on return.
+
+        Args:
+            rows: Rows to write. Of rows with equal ids the last one is written.
+            vectors: The vector of every row's `vector_key`. Other keys are ignored.
+            absent_ids: Ids that the caller knows are not in the table. Skipping their lookup is
+                faster; naming one that is there writes it twice.
+
+        Raises:
+            KeyError: A row's vector is missing. Nothing was written.
+        """
+
+    def delete_rows(self, ids: Sequence[str]) -> None:
+        """Delete rows by id, and with them the vectors that no other row has."""
+
+    def ids_of_file(self, origin: RootedPath) -> Sequence[str]:
+        """Return the ids of all rows of a file, including those an interrupted update left."""
+
+    def vectors_by_key(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return vectors by key, for the keys that any row has."""
+
+    def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of these rows by vector key; rows with one key give one entry."""
+
+    def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
+        """Look up rows by id and vectors by key, in one query."""
+
+    def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors of these rows by row id."""
+
+    def search_by_vector(
+        self, vector: Vector, limit: int, filters: SearchFilters
+    ) -> Sequence[ScoredRow]:
+        """Return the rows that are most similar to a vector.
+
+        Args:
+            vector: The query's vector, of the table's dimension.
+            limit: Maximum number of rows.
+            filters: Rows that do not match are left out before `limit` is applied.
+
+        Returns:
+            Rows by descending cosine similarity. Rows with a vector of zeros are never returned.
+        """
+
+    def search_by_words(self, text: str, limit: int, filters: SearchFilters) -> Sequence[ScoredRow]:
+        """Return the rows that contain words of a text, by descending BM25 score.
+
+        Args:
+            text: Words, in any case. A text of white space finds nothing.
+            limit: Maximum number of rows.
+            filters: Rows that do not match are left out before `limit` is applied. The words that
+                start with `filters.required_prefixes` count as words of the text.
+        """
+
+    def find_ids_containing(
+        self, literal: str, limit: int, filters: SearchFilters
+    ) -> Sequence[str]:
+        """Return the ids of up to `limit` rows whose `search_text` contains a text, in any order.
+
+        Args:
+            literal: Text to find, matched exactly, including its case.
+            limit: Maximum number of ids.
+            filters: Rows that do not match are left out.
+        """
+
+    def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return the rows of these ids, each once, in any order."""
+
+    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows with only the columns that an answer shows; faster than `get_rows`.
+
+        Returns:
+            The rows, each once, in any order. `doc_id`, `root`, `path`, `vector_key` and
+            `search_text` are "".
+        """
+
+    def all_ids(self) -> Sequence[str]:
+        """Return the id of every row, with duplicates should the table be damaged."""
+
+    def all_row_hashes(self) -> Sequence[tuple[str, str]]:
+        """Return (id, row hash) of every row, with duplicates should the table be damaged.
+
+        The hash is "" in a table whose schema has no hashes yet.
+        """
+
+    def find_corrupt_ids(self, ids: Sequence[str]) -> Iterable[str]:
+        """Return those ids whose rows do not match the checksum stored with them."""
+
+    def stats(self) -> StoreStats:
+        """Count rows, fragments, versions and bytes."""
+
+
+class Embedder(Protocol):
+    """A model that turns texts into vectors. Any thread may call it.
+
+    Every vector is L2-normalised: its length is 1. A text that the model rejects gets a vector of
+    zeros, which a vector search never returns.
+    """
+
+    @property
+    def model_id(self) -> str:
+        """Identity of the model and of everything its vectors depend on.
+
+        Vectors of equal ids can be compared and reused. The id is part of every vector key.
+        """
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector."""
+
+    @property
+    def texts_per_second(self) -> float:
+        """Recent throughput; 0 before the first text."""
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        """Embed texts and wait for all of them.
+
+        Args:
+            texts: Texts within the model's window. What happens to longer ones is up to the
+                implementation.
+            is_query: True for the text of a search. It is embedded before any waiting document,
+                and as a query where the model distinguishes the two.
+
+        Returns:
+            One vector per text, in order.
+
+        Raises:
+            EmbedderError: The model is unavailable. No vector is returned; try again later.
+        """
+
+    def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Embed texts batch by batch. The caller may stop after any batch.
+
+        Yields:
+            Index of a text in `texts` -> its vector. Each index is yielded once, in any order.
+
+        Raises:
+            EmbedderError: The model is unavailable. The vectors that were yielded are valid.
+        """
+
+
+class Reranker(Protocol):
+    """A model that scores a query together with a text: slower than vectors, and more accurate."""
+
+    def score_texts(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one score per text, in order. Higher is better; the scale is the model's.
+
+        Raises:
+            EmbedderError: The model is unavailable.
+        """
+
+    def close(self) -> None:
+        """Stop the model and free its memory. The next `score_texts` starts it again."""
+
+
+class VectorCache(Protocol):
+    """Vectors of deleted rows, kept so that an undo, a move or a branch switch embeds nothing.
+
+    Entries may disappear at any time. Nothing but embedding work is lost with them.
+    """
+
+    def get(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the cached vectors by key."""
+
+    def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:
+        """Cache vectors by key, and evict entries that are too old or too many.
+
+        Args:
+            vectors: Vector key -> vector.
+            now_ns: Wall clock in nanoseconds; the age of entries counts from here.
+        """
+
+    def delete(self, vector_keys: Sequence[str]) -> None:
+        """Remove vectors that turned out to be wrong."""
+
+
+class TranscriptIngester(Protocol):
+    """Copies the exchanges of transcript files into the archive. Only the writer's thread uses it.
+
+    Once they are in the archive, `FileTree` lists and reads exchanges as it does files.
+    """
+
+    def is_transcript_file(self, origin: RootedPath) -> bool:
+        """Whether a file's exchanges are ingested instead of its text being chunked."""
+
+    def keeps_after_delete(self, origin: RootedPath) -> bool:
+        """Whether the exchanges of a transcript file outlive the file."""
+
+    def ingest(self, origin: RootedPath) -> IngestResult:
+        """Update the archive from a transcript file, or from its absence.
+
+        For a deleted file its exchanges are deleted too, unless `keeps_after_delete`. The archive
+        is durable when the call returns. A file that cannot be read is a `Problem` in the result.
+        """
+
+    def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
+        """Acknowledge exchanges: `ingest` stops reporting them until they change again."""
+
+
+class NoConversations:
+    """A `TranscriptIngester` for indexes without conversations: every file is a document."""
+
+    def is_transcript_file(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
+        """Return False."""
+        return False
+
+    def keeps_after_delete(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
+        """Return False."""
+        return False
+
+    def ingest(self, origin: RootedPath) -> IngestResult:  # noqa: ARG002 - the same for all files
+        """Return that the file is an ordinary document."""
+        return IngestResult(is_ordinary_document=True)
+
+    def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
+        """Do nothing."""
+
+
+_NO_CONVERSATIONS = NoConversations()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexerDependencies:
+    """Everything outside itself that the indexer reads and writes."""
+
+    files: FileTree
+    catalog: Catalog
+    store: ChunkStore
+    embedder: Embedder
+    vector_cache: VectorCache
+    clock: Clock
+    conversations: TranscriptIngester = _NO_CONVERSATIONS
+    heartbeat: HeartbeatCallback = no_heartbeat

@@ -1,0 +1,192 @@
+"""SQLite connections that raise the store's errors, for the catalog and the archive.
+
+Here because both `store` and `sources` use it and may not import each other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from anchord.core.sqlite_errors import PRIMARY_CODE_MASK, store_error
+from anchord.errors import StoreDamagedError, StoreError
+
+_LOCK_TIMEOUT_S = 30
+_END = object()
+
+
+_Failure = (sqlite3.Error, MemoryError)
+"""What Python raises for SQLite's errors; MemoryError for SQLITE_NOMEM."""
+
+
+class CheckedCursor(sqlite3.Cursor):
+    """A cursor that raises StoreError in place of SQLite's errors, also while rows are fetched."""
+
+    # Without context managers: they double the time of a short statement.
+
+    def execute(self, *arguments: Any) -> CheckedCursor:  # noqa: ANN401 - as sqlite3 has it
+        """Run one statement."""
+        try:
+            return super().execute(*arguments)
+        except _Failure as error:
+            raise _translated(_file_of(self), error) from error
+
+    def executemany(self, *arguments: Any) -> CheckedCursor:  # noqa: ANN401 - likewise
+        """Run one statement for many rows."""
+        try:
+            return super().executemany(*arguments)
+        except _Failure as error:
+            raise _translated(_file_of(self), error) from error
+
+    def fetchone(self) -> Any:  # noqa: ANN401 - likewise
+        """Return the next row; None after the last."""
+        try:
+            return super().fetchone()
+        except _Failure as error:
+            raise _translated(_file_of(self), error) from error
+
+    def fetchall(self) -> list[Any]:
+        """Return the remaining rows."""
+        try:
+            return super().fetchall()
+        except _Failure as error:
+            raise _translated(_file_of(self), error) from error
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # an iterator over the same rows
+        """Iterate over the remaining rows."""
+        try:
+            # The loop runs in C: a method of ours for each row would slow a walk down.
+            yield from iter(super().__next__, _END)
+        except _Failure as error:
+            raise _translated(_file_of(self), error) from error
+
+
+class CheckedConnection(sqlite3.Connection):
+    """A connection in autocommit mode whose methods raise StoreError in place of SQLite's errors.
+
+    `backup` does not translate.
+    """
+
+    file = ""
+    """The file's name, for error messages."""
+
+    def cursor(self, *_: Any) -> CheckedCursor:  # type: ignore[override]  # noqa: ANN401 - one kind only
+        """Return a new cursor."""
+        try:
+            return super().cursor(CheckedCursor)
+        except _Failure as error:  # The connection is closed.
+            raise _translated(self.file, error) from error
+
+    def execute(self, *arguments: Any) -> CheckedCursor:  # noqa: ANN401 - likewise
+        """Run one statement, as `sqlite3.Connection.execute` does."""
+        return self.cursor().execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> CheckedCursor:  # noqa: ANN401 - likewise
+        """Run one statement for many rows."""
+        return self.cursor().executemany(*arguments)
+
+    def executescript(self, script: str) -> sqlite3.Cursor:
+        """Run statements that return no rows."""
+        with translate_sqlite_errors(self.file):
+            return super().executescript(script)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run a block between BEGIN IMMEDIATE and COMMIT; roll back if it fails."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.execute("COMMIT")
+        finally:
+            # A transaction is still open here only if the block or COMMIT raised.
+            if self.in_transaction:
+                with suppress(StoreError):  # On a full disk SQLite has rolled back by itself.
+                    self.execute("ROLLBACK")
+
+    def interrupt(self) -> None:
+        """Make a statement of another thread fail; does nothing on a closed connection."""
+        with suppress(sqlite3.ProgrammingError):
+            super().interrupt()
+
+    def is_intact(self) -> bool:
+        """Read the whole file and return whether SQLite finds its pages sound.
+
+        Raises:
+            StoreError: It cannot be read now. Damage does not raise.
+        """
+        try:
+            result = self.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except StoreDamagedError:
+            return False
+        return bool(result == "ok")
+
+
+def open_sqlite(file: Path, *, read_only: bool) -> CheckedConnection:
+    """Open a database; a new one is created unless `read_only`.
+
+    Args:
+        file: The database. Its path may contain any character.
+        read_only: Refuse all writes. A missing file is then an error.
+
+    Returns:
+        A connection that commits each statement unless a transaction is open, and waits up to 30 s
+        for the lock of another process.
+
+    Raises:
+        StoreDamagedError: The file is no database.
+        StoreError: It cannot be opened.
+    """
+    mode = "ro" if read_only else "rwc"
+    with translate_sqlite_errors(file):
+        connection = sqlite3.connect(
+            f"file:{quote_for_uri(file)}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=_LOCK_TIMEOUT_S,
+            check_same_thread=False,
+            factory=CheckedConnection,
+        )
+    connection.file = str(file)
+    connection.execute("PRAGMA foreign_keys=ON")
+    return connection
+
+
+@contextmanager
+def translate_sqlite_errors(file: Path | str) -> Iterator[None]:
+    """Turn SQLite's errors inside the block into the store's.
+
+    Args:
+        file: The file, for the message.
+
+    Raises:
+        StoreDamagedError: The file is damaged.
+        StoreUnavailableError: It cannot be used now, and waiting may help.
+        StoreError: Any other failure.
+    """
+    try:
+        yield
+    except _Failure as error:
+        raise _translated(str(file), error) from error
+
+
+def primary_result_code(error: StoreError) -> int:
+    """Return the primary result code of SQLite that an error comes from; 0 if there is none."""
+    return int(getattr(error.__cause__, "sqlite_errorcode", 0)) & PRIMARY_CODE_MASK
+
+
+def quote_for_uri(file: Path) -> str:
+    """Escape a path for SQLite's `file:` URI."""
+    return str(file).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def _translated(file: str, error: Exception) -> StoreError:
+    if isinstance(error, MemoryError):
+        return store_error(file, sqlite3.SQLITE_NOMEM, "out of memory")
+    return store_error(file, getattr(error, "sqlite_errorcode", 0), str(error))
+
+
+def _file_of(cursor: sqlite3.Cursor) -> str:
+    return str(getattr(cursor.connection, "file", ""))

@@ -1,0 +1,1 @@
+"""The daemon: the process that watches, indexes and answers."""

@@ -1,0 +1,50 @@
+"""What the archive of conversations holds, for `status`: counted at most every two seconds."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from anchord.errors import StoreError
+from anchord.search.detached import detached_as_dicts
+from anchord.sources.conversations.archive.reader import Archive
+
+_MAX_AGE_S = 2.0
+
+
+class ArchiveCounts:
+    """Counts of exchanges by root, and of detached ones."""
+
+    def __init__(self, archive_file: Path) -> None:
+        """Count nothing yet."""
+        self._archive_file = archive_file
+        self._counted_at = float("-inf")
+        self._by_root: dict[str, dict[str, Any]] = {}
+        self._detached: list[dict[str, Any]] = []
+        self.error = ""
+        """Why the archive could not be counted last time, "" if it could."""
+
+    def of_root(self, name: str) -> dict[str, Any]:
+        """Return the counts of a root's conversations; empty if it has none."""
+        self._update()
+        return self._by_root.get(name, {})
+
+    def detached(self) -> list[dict[str, Any]]:
+        """Return the groups of exchanges that are kept and not indexed."""
+        self._update()
+        return self._detached
+
+    def _update(self) -> None:
+        now = time.monotonic()
+        if now - self._counted_at <= _MAX_AGE_S:
+            return
+        self._counted_at = now
+        try:
+            with closing(Archive(self._archive_file, read_only=True)) as archive:
+                self._by_root = archive.counts_by_root()
+                self._detached = detached_as_dicts(archive.detached_groups())
+            self.error = ""
+        except StoreError as error:
+            self.error = error.message

@@ -1,0 +1,128 @@
+"""Backups of a running daemon: one at a time, and none beside `forget`.
+
+The writer only pins what there is, between two commits; copying runs in the caller's thread.
+`forget` promises that a text is in no file of the index when it returns, and a backup keeps files
+and pages of databases until it is done. So each waits for a person to call it again while the other
+runs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+
+from anchord.core.types import escape_non_utf8
+from anchord.daemon.writer.loop import WriterLoop
+from anchord.errors import AnchordError
+from anchord.index.backup import BackupRequest, backup_home
+from anchord.index.session import IndexWriter
+from anchord.ipc.protocol import BackupParams
+from anchord.store.backup.pin import PinnedHome
+from anchord.store.backup.snapshot import SnapshotResult
+
+log = structlog.get_logger()
+
+_PIN_TIMEOUT_S = 1_800.0
+"""Seconds for pinning. On a file system without hard links, the table is copied in that time."""
+_BYTES_PER_MB = 1_000_000
+
+
+class Backups:
+    """Runs backups. Any thread may call it."""
+
+    def __init__(self, writer: IndexWriter, writer_loop: WriterLoop) -> None:
+        """Prepare; nothing runs.
+
+        Args:
+            writer: The opened index.
+            writer_loop: Its loop.
+        """
+        self._writer = writer
+        self._loop = writer_loop
+        self._lock = threading.Lock()
+        self._is_closing = False
+        self._progress: tuple[int, int] | None = None
+
+    @property
+    def progress(self) -> dict[str, int] | None:
+        """Megabytes that are copied, and those in all; None while no backup copies."""
+        progress = self._progress
+        if progress is None:
+            return None
+        done, total = progress
+        return {"done": done // _BYTES_PER_MB, "total": max(1, total // _BYTES_PER_MB)}
+
+    def run(self, params: BackupParams) -> dict[str, Any]:
+        """Make a backup and return what was copied. Blocks until it is done.
+
+        Raises:
+            AnchordError: It failed, another backup or `forget` runs, or the daemon is stopping.
+        """
+        with self.excluded():
+            began = time.monotonic()
+            try:
+                result = backup_home(
+                    self._writer.paths,
+                    self._writer.config,
+                    BackupRequest(params.target, params.keep),
+                    run_pin=self._pin_in_writer,
+                    on_progress=self._record_progress,
+                )
+            finally:
+                self._progress = None
+            answer = snapshot_as_dict(result)
+            log.info("backup.made", seconds=round(time.monotonic() - began, 3), **answer)
+        return answer
+
+    @contextmanager
+    def excluded(self) -> Iterator[None]:
+        """Keep backups from running while the block runs.
+
+        Raises:
+            AnchordError: A backup, or another such block, is running.
+        """
+        if not self._lock.acquire(blocking=False):
+            raise AnchordError(
+                "a backup or `anchord forget` is running", "try again when it is done"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """Make a running backup stop within a megabyte. Returns at once."""
+        self._is_closing = True
+
+    def _pin_in_writer(self, pin: Callable[[], PinnedHome]) -> PinnedHome:
+        def job() -> PinnedHome:
+            self._writer.heartbeat.beat(_PIN_TIMEOUT_S)
+            try:
+                return pin()
+            finally:
+                self._writer.heartbeat.beat()
+
+        return self._loop.submit(job).result()
+
+    def _record_progress(self, done: int, total: int) -> None:
+        if self._is_closing:
+            raise AnchordError("anchord is stopping: there is no new backup", "back up again")
+        self._progress = (done, total)
+
+
+def snapshot_as_dict(result: SnapshotResult) -> dict[str, Any]:
+    """Return a backup's result as JSON values."""
+    return {
+        "snapshot": escape_non_utf8(str(result.folder)),
+        "files": result.file_count,
+        "bytes": result.total_bytes,
+        "copied_files": result.copied_count,
+        "copied_bytes": result.copied_bytes,
+        "deleted": list(result.deleted_snapshots),
+        "remote_table": result.remote_table,
+    }

@@ -1,0 +1,1 @@
+"""What this machine offers: its limits, battery and heap."""

@@ -1,0 +1,34 @@
+"""Why the index cannot be brought up to date now, for the commands that would wait for that."""
+
+from __future__ import annotations
+
+from anchord.daemon.writer.loop import WriterLoop
+from anchord.errors import PausedError, StoreError
+
+
+def require_indexing(loop: WriterLoop) -> None:
+    """Return if files are indexed at present.
+
+    Raises:
+        PausedError: Indexing is paused.
+        StoreError: The data folder was deleted; a new process is about to take over.
+    """
+    if loop.folder_problem:
+        raise StoreError(
+            f"{loop.folder_problem}: anchord restarts and makes a new index",
+            "try again in a few seconds; `anchord status` shows the state",
+        )
+    if loop.paused:
+        raise PausedError(
+            f"indexing is paused (changes that wait: {loop.pending_count})",
+            "`anchord resume` resumes it",
+        )
+
+
+def why_not_up_to_date(loop: WriterLoop) -> str:
+    """Return why a call of `sync` has to wait."""
+    if loop.blocked_reason:
+        return loop.blocked_reason
+    if loop.pending_count or not loop.index_check.is_due:
+        return f"{loop.pending_count} files still wait"
+    return "the index is being checked"

@@ -1,0 +1,1 @@
+"""The daemon as a user service of systemd or launchd."""

@@ -1,0 +1,364 @@
+"""What `anchord status` reports about the running daemon."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import psutil
+
+from anchord._version import __version__
+from anchord.core.types import FileOutcome, escape_non_utf8
+from anchord.daemon.archive_counts import ArchiveCounts
+from anchord.daemon.backups import Backups
+from anchord.daemon.writer.loop import WriterLoop
+from anchord.index.metrics import WorkCounters
+from anchord.index.profile import MissingModelEmbedder
+from anchord.index.session import IndexWriter
+from anchord.search.answers import failure_as_dict, handle_failures, index_run_as_dict
+from anchord.search.coverage import Coverage
+from anchord.sources.watch.root_watcher import RootState
+from anchord.store.catalog.catalog import SqliteCatalog
+
+"""Counting the archive's exchanges takes longer than all else: the counts are reused so long."""
+_WAITING_FILES_SHOWN = 8
+
+
+class StatusReporter:
+    """Reads the state of a running writer from other threads, without waiting for it.
+
+    The keys of what it returns are part of the interface: `anchord status --json` prints them.
+    """
+
+    def __init__(self, pipeline: WriterLoop, writer: IndexWriter) -> None:
+        """Start the uptime's clock."""
+        self.config_error = ""
+        """Why the last reload of the configuration was refused, "" if it was not."""
+        self.restart_error = ""
+        """Why the daemon needs a restart that did not help before, "" if it does not."""
+        self.store = writer.store
+        """The table that is counted. The daemon replaces it by a read-only handle of its own."""
+        self.backups: Backups | None = None
+        """The backups, whose progress is reported."""
+        self._loop = pipeline
+        self._writer = writer
+        self._started_at = time.monotonic()
+        self._process = psutil.Process()
+        self._archive_counts = ArchiveCounts(writer.paths.archive_file)
+
+    # Reports
+
+    def build_report(self, catalog: SqliteCatalog) -> dict[str, Any]:
+        """Return the whole status as JSON values; ages and rates are as of now.
+
+        Args:
+            catalog: A connection of the calling thread.
+
+        Raises:
+            StoreError: The catalog or the table cannot be read.
+        """
+        now = time.monotonic()
+        loop, stats, queue = self._loop, self._loop.stats, self._loop.work_queue
+        state, reasons = self.state_and_reasons()
+        counts_by_root = catalog.counts_by_root()
+        store = self._store_report()
+        cpu = self._process.cpu_times()
+        return {
+            "state": state,
+            "degraded": reasons,
+            "pid": os.getpid(),
+            "uptime_s": round(now - self._started_at, 1),
+            "version": __version__,
+            "recipe": self._writer.profile.recipe.digest(),
+            "roots": [
+                self._root_report(name, counts_by_root.get(name, (0, 0)))
+                for name in list(queue.root_watcher.states)
+            ],
+            "files": sum(files for files, _ in counts_by_root.values()),
+            "chunks": store["rows"],
+            "pending": loop.pending_count,
+            "left_s": stats.throughput.estimate_remaining_s(loop.pending_count),
+            "failed": self.failures(catalog),
+            "detached": self._archive_counts.detached(),
+            "embedded_total": stats.totals.embedded,
+            "reused_total": stats.totals.reused,
+            "commits_total": loop.commit_count,
+            "overflows": queue.root_watcher.overflow_count,
+            "reconciles": queue.reconcile_count,
+            "last_event_age_s": _age_s(queue.last_event_at, now),
+            "last_commit_age_s": _age_s(stats.last_commit_at, now),
+            "last_verified_age_s": _age_s(stats.last_verified_at, now),
+            "latency_ms": p50_and_p95(list(stats.latencies_ms)),
+            "embedder": self._embedder_report(),
+            "store": store,
+            "upkeep": self._maintenance_report(),
+            "on_battery": loop.backlog_waits_for_mains,
+            "generation": self._generation_report(),
+            "repairs": list(self._writer.repairs),
+            "waiting": self._waiting_report(),
+            "recent": self._recent_report(now),
+            "rss_bytes": self._process.memory_info().rss,
+            "cpu_s": round(cpu.user + cpu.system, 2),
+        }
+
+    def progress(self) -> dict[str, Any]:
+        """Return the few figures that `subscribe` streams several times a second."""
+        loop = self._loop
+        return {
+            "state": self.state_and_reasons()[0],
+            "pending": loop.pending_count,
+            "left_s": loop.stats.throughput.estimate_remaining_s(loop.pending_count),
+            "done": loop.stats.files_done,
+            "embedded_total": loop.stats.totals.embedded,
+            "rate": round(self._writer.profile.embedder.texts_per_second, 1),
+            "backup": self.backups.progress if self.backups else None,
+        }
+
+    def failures(self, catalog: SqliteCatalog) -> list[dict[str, Any]]:
+        """Return the files and folders that are not or not fully indexed, and why, by path."""
+        states = self._root_states()
+        files = handle_failures(catalog, {state.root.name: state.root.path for state in states})
+        folders = [
+            failure_as_dict(state.root.path, path, problem, since_ns)
+            for state in states
+            for path, (problem, since_ns) in state.folder_problems.items()
+        ]
+        return sorted([*files, *folders], key=lambda failure: str(failure["path"]))
+
+    def index_summary(self, counters: WorkCounters, catalog: SqliteCatalog) -> dict[str, Any]:
+        """Return what one index run did, and what the index holds now.
+
+        Args:
+            counters: The work of this run alone.
+            catalog: A connection of the calling thread.
+        """
+        states = self._root_states()
+        unavailable = [
+            f"{state.root.name}: {state.walk_error}" for state in states if state.walk_error
+        ]
+        held = [
+            f"{state.root.name}: {_held_deletions(state)}"
+            for state in states
+            if state.held_deletions
+        ]
+        return index_run_as_dict(
+            counters,
+            catalog.counts_by_root(),
+            self.store.count_rows(),
+            [*unavailable, *held],
+            self.failures(catalog),
+        )
+
+    # State
+
+    def state_and_reasons(self) -> tuple[str, list[str]]:
+        """Return the state and, if it is "degraded", the reasons for people.
+
+        The state is one of starting, degraded, paused, scanning, indexing, checking and idle.
+        "checking": the table has not been compared with the catalog yet, and that is due.
+        """
+        if not self._loop.started:
+            return "starting", []
+        if not self._loop.alive:
+            return "degraded", ["the writer thread has ended; `anchord restart` starts it again"]
+        reasons = [*self._daemon_problems(), *self._root_problems(), *self._index_problems()]
+        if reasons:
+            return "degraded", reasons
+        return self._healthy_state(), []
+
+    def _healthy_state(self) -> str:
+        """Return the state of a daemon without problems: the first of these that applies."""
+        loop = self._loop
+        has_backlog = bool(loop.work_queue.backlog or loop.next_generation)
+        if loop.paused or (loop.backlog_waits_for_mains and has_backlog):
+            return "paused"
+        if not all(state.is_scanned for state in self._root_states()):
+            return "scanning"
+        if loop.pending_count or loop.indexing_root:
+            return "indexing"
+        return "checking" if loop.index_check.is_due else "idle"
+
+    def coverage(self) -> Coverage:
+        """Return how much of the files the index covers now, for answers to searches."""
+        loop, states = self._loop, self._root_states()
+        found = sum(state.file_count for state in states)
+        state, reasons = self.state_and_reasons()
+        waiting = len(loop.work_queue)
+        is_blocked = bool(loop.blocked_reason or loop.folder_problem)
+        is_unread = loop.index_check.is_due or not all(state.is_scanned for state in states)
+        return Coverage(
+            is_complete=not (waiting or is_blocked or is_unread or loop.paused),
+            state=state,
+            reason=reasons[0] if reasons else "",
+            waiting=loop.work_queue.file_count,
+            found=found,
+            held={each.root.name: each.held_deletions for each in states if each.held_deletions},
+        )
+
+    def _daemon_problems(self) -> Iterator[str]:
+        if self.config_error:
+            yield self.config_error
+        if self._loop.folder_problem:
+            yield f"{self._loop.folder_problem}: anchord restarts to make a new index"
+        elif self._loop.blocked_reason:
+            yield f"indexing is blocked: {self._loop.blocked_reason}; anchord keeps retrying"
+        stuck_s = self._writer.heartbeat.overdue_s
+        if stuck_s:
+            yield f"the writer has been stuck for {stuck_s:.0f} s; `anchord restart` ends it"
+        if self.restart_error:
+            yield self.restart_error
+
+    def _root_problems(self) -> Iterator[str]:
+        watcher = self._loop.work_queue.root_watcher
+        for state in self._root_states():
+            root = f"root {state.root.name}"
+            if state.walk_error:
+                yield f"{root}: {state.walk_error}; its indexed files stay searchable"
+            if state.held_deletions:
+                yield f"{root}: {_held_deletions(state)}"
+            if polling_reason := watcher.polling_reason(state.root.name):
+                yield f"{root}: {polling_reason}"
+
+    def _index_problems(self) -> Iterator[str]:
+        for error in self._loop.maintenance.errors:
+            yield f"maintenance of the index failed: {error}"
+        if self._archive_counts.error:
+            yield f"conversations cannot be counted: {self._archive_counts.error}"
+        profile = self._writer.profile
+        if isinstance(profile.embedder, MissingModelEmbedder):
+            model = profile.model_files.name
+            yield f"the model {model} is gone: only text search works until a new index is built"
+
+    def _root_states(self) -> list[RootState]:
+        # Copied in one step: the writer thread adds and removes roots.
+        return list(self._loop.work_queue.root_watcher.states.values())
+
+    # Parts of the report
+
+    def _root_report(self, name: str, counts: tuple[int, int]) -> Mapping[str, Any]:
+        """Return a root's part; `counts` are its files and chunks."""
+        watcher = self._loop.work_queue.root_watcher
+        state = watcher.states[name]
+        files, chunks = counts
+        report = {
+            "name": name,
+            "path": escape_non_utf8(state.root.path),
+            "kind": state.root.kind,
+            "state": self._root_state_name(state),
+            "files": files,
+            "chunks": chunks,
+            "skipped": state.skipped_count,
+            "watching": state.is_watched,
+            "held": state.held_deletions,
+            "watches": watcher.watch_count(name),
+            "polled_dirs": len(watcher.polled_folders(name)),
+        }
+        if state.root.kind == "conversations":
+            report["conversations"] = self._archive_counts.of_root(name)
+        return report
+
+    def _root_state_name(self, state: RootState) -> str:
+        """Return what matters most about a root: the first of these that applies."""
+        if state.walk_error:
+            return "offline"
+        if state.held_deletions:
+            return "held"
+        if not state.is_scanned:
+            return "scanning"
+        if self._loop.indexing_root == state.root.name:
+            return "indexing"
+        return "idle"
+
+    def _embedder_report(self) -> dict[str, Any]:
+        profile = self._writer.profile
+        embedder = profile.embedder
+        return {
+            "state": embedder.state,
+            "provider": profile.provider,
+            "model": profile.model_files.name,
+            "rate": round(embedder.texts_per_second, 1),
+            "why": embedder.fallback_reason,
+            **embedder.status_fields(),
+        }
+
+    def _store_report(self) -> dict[str, Any]:
+        store = self.store.stats()
+        return {
+            "rows": store.rows,
+            "fragments": store.fragments,
+            "versions": store.versions,
+            "bytes": store.bytes,
+        }
+
+    def _maintenance_report(self) -> dict[str, Any]:
+        maintenance = self._loop.maintenance
+        return {
+            "passes": maintenance.compaction_count,
+            "seconds": round(maintenance.compaction_seconds, 2),
+            "mended": maintenance.differences_found,
+        }
+
+    def _generation_report(self) -> dict[str, Any] | None:
+        """Return how far the next generation is, None when none is being built."""
+        building = self._loop.next_generation
+        if building is None:
+            return None
+        return {
+            "why": building.reason,
+            "done": building.files_done,
+            "due": building.files_due,
+            "waits_for": list(building.unavailable_roots),
+        }
+
+    def _waiting_report(self) -> list[dict[str, Any]]:
+        return [
+            {"root": file.root, "path": escape_non_utf8(file.path), "why": reason}
+            for file, reason in self._loop.work_queue.next_files(_WAITING_FILES_SHOWN)
+        ]
+
+    def _recent_report(self, now: float) -> list[dict[str, Any]]:
+        """Return the last outcomes, newest first."""
+        outcomes = list(self._loop.stats.recent_outcomes)
+        return [_outcome_report(outcome, now - done_at) for done_at, outcome in reversed(outcomes)]
+
+
+def p50_and_p95(values: Sequence[float]) -> dict[str, float | None]:
+    """Return the median and the 95th percentile, rounded to 0.1; both None without values.
+
+    The percentile is that of the nearest rank: of two values the larger, so never below the median.
+    """
+    if not values:
+        return {"p50": None, "p95": None}
+    ordered = sorted(values)
+    rank = math.ceil(0.95 * len(ordered)) - 1
+    return {"p50": round(statistics.median(ordered), 1), "p95": round(ordered[rank], 1)}
+
+
+def _outcome_report(outcome: FileOutcome, age_s: float) -> dict[str, Any]:
+    """Return what was done with a file; the numbers count its chunks."""
+    return {
+        "root": outcome.origin.root,
+        "path": escape_non_utf8(outcome.origin.path),
+        "action": str(outcome.action),
+        "reason": escape_non_utf8(outcome.reason),
+        "kept": outcome.kept,
+        "moved": outcome.shifted,
+        "embedded": outcome.embedded,
+        "reused": outcome.reused,
+        "deleted": outcome.deleted,
+        "age_s": round(age_s, 1),
+    }
+
+
+def _held_deletions(state: RootState) -> str:
+    remedy = f"restore them, or confirm with `anchord confirm-delete {state.root.name}`"
+    return f"{state.held_deletions} files disappeared at once and stay searchable; {remedy}"
+
+
+def _age_s(then: float | None, now: float) -> float | None:
+    """Return the seconds since a time, 0 for one in the future, None for never."""
+    return None if then is None else round(max(0.0, now - then), 1)

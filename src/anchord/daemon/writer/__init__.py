@@ -1,0 +1,1 @@
+"""The writer thread: its loop, work queue, maintenance and sync barrier."""

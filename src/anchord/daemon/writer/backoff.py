@@ -1,0 +1,68 @@
+"""What the writer does about a failed step: wait, retry, and ask for a restart if that fails."""
+
+from __future__ import annotations
+
+import time
+
+from anchord.config.paths import Paths
+from anchord.errors import AnchordError, StoreDamagedError
+from anchord.index.archive_recovery import record_archive_damage
+
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 60.0
+_ERRORS_BEFORE_RESTART = 4
+
+
+class Backoff:
+    """The pause after a failed step, doubled with each failure from 1 s up to 60 s."""
+
+    def __init__(self, paths: Paths) -> None:
+        """Start without a failure.
+
+        Args:
+            paths: The files of this anchord: damage of the archive is noted beside it.
+        """
+        self._paths = paths
+        self.reason = ""
+        """Message of the last error; "" once a step succeeded."""
+        self.pause_s = _FIRST_PAUSE_S
+        """Seconds that the next pause takes."""
+        self.resume_at = 0.0
+        """When the pause ends, by the monotonic clock."""
+        self.unexpected_errors = 0
+        """Errors since the last successful step that point to a bug or to damaged data."""
+
+    def record_error(self, error: Exception) -> bool:
+        """Store why a step failed.
+
+        Returns:
+            Whether only a new process can help: the table is damaged and is repaired when it is
+            opened, or four steps in a row failed with errors that anchord does not expect.
+        """
+        if isinstance(error, StoreDamagedError):
+            record_archive_damage(self._paths, error)
+            self.reason = error.message
+            # Counted, so that this process does not record its end as a clean shutdown.
+            self.unexpected_errors = max(self.unexpected_errors, 1)
+            return True
+        if isinstance(error, AnchordError):
+            self.reason = error.message
+        else:
+            self.reason = f"internal error: {type(error).__name__}"
+            self.unexpected_errors += 1
+        return self.unexpected_errors >= _ERRORS_BEFORE_RESTART
+
+    def start_pause(self) -> None:
+        """Begin the pause before the next try; the one after it will be twice as long."""
+        self.resume_at = time.monotonic() + self.pause_s
+        self.pause_s = min(self.pause_s * 2, _LONGEST_PAUSE_S)
+
+    def clear_reason(self) -> None:
+        """Forget the last error's reason and pause, but not how many unexpected errors came."""
+        self.reason = ""
+        self.pause_s = _FIRST_PAUSE_S
+
+    def reset(self) -> None:
+        """Forget all errors: a step that changed or checked files succeeded."""
+        self.clear_reason()
+        self.unexpected_errors = 0

@@ -1,0 +1,84 @@
+"""The build of the next generation, step by step, in the writer thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from anchord.core.types import FileOutcome
+from anchord.index.generation import (
+    BuildRequest,
+    GenerationBuild,
+    delete_next_generation,
+    find_interrupted_build,
+    find_required_build,
+)
+from anchord.index.session import IndexWriter
+
+_WAIT_FOR_ROOT_S = 15.0
+"""How long a build waits before it looks at an unavailable root again."""
+
+
+class GenerationBuilds:
+    """At most one generation that is being built. All methods run in the writer thread."""
+
+    def __init__(self, writer: IndexWriter) -> None:
+        """Start without a build."""
+        self.current: GenerationBuild | None = None
+        """The generation that is being built, None when none is."""
+        self.next_step_at = 0.0
+        """When the build goes on, by the monotonic clock; later than now while it waits."""
+        self._writer = writer
+
+    def resume_or_delete(self) -> None:
+        """Go on with a build that is needed or was interrupted; else delete what one left."""
+        build_request = find_required_build(self._writer) or find_interrupted_build(self._writer)
+        if build_request:
+            self.current = GenerationBuild(self._writer, build_request)
+        else:
+            delete_next_generation(self._writer)
+
+    def start(self, build_request: BuildRequest) -> None:
+        """Begin a build; one that is under way is deleted first."""
+        self.abandon()
+        self.current = GenerationBuild(self._writer, build_request)
+        self.next_step_at = 0.0
+
+    def abandon(self) -> BuildRequest | None:
+        """Delete the generation that is being built; return its request, None if there was none."""
+        building, self.current = self.current, None
+        if building is None:
+            return None
+        building.delete()
+        return building.request
+
+    def index_next_files(
+        self, unavailable_roots: Sequence[str], should_stop: Callable[[], bool]
+    ) -> Sequence[FileOutcome] | None:
+        """Index the next files into the generation that is being built.
+
+        While a root is unavailable or has held deletions, its rows cannot be made again from
+        files. The build then waits, so that no row is lost when it is promoted.
+
+        Args:
+            unavailable_roots: Names of the roots that the daemon cannot see as a whole now.
+            should_stop: Asked before each file.
+
+        Returns:
+            What was done; None when the build waits for a root instead, or when there is none.
+        """
+        building = self.current
+        if building is None:
+            return None
+        building.unavailable_roots = tuple(unavailable_roots)
+        outcomes = None
+        if not unavailable_roots:
+            outcomes = building.index_next_files(should_stop)
+        if building.unavailable_roots:  # Given, or found by the walk of the build itself.
+            self.next_step_at = time.monotonic() + _WAIT_FOR_ROOT_S
+        return outcomes
+
+    def close(self) -> None:
+        """Close the files of the build; it goes on at the next start."""
+        if self.current:
+            self.current.close()

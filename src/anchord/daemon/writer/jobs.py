@@ -1,0 +1,71 @@
+"""Functions that other threads submit and the writer thread runs between two commits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
+
+from anchord.daemon.calls import current_call
+from anchord.errors import AnchordError
+
+T = TypeVar("T")
+
+
+class JobQueue:
+    """A queue of functions. Any thread may `submit` and `close`; the writer thread runs them."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._closed = False
+
+    def __bool__(self) -> bool:
+        """Whether jobs wait."""
+        return bool(self._waiting)
+
+    def submit(self, job: Callable[[], T], wake: Callable[[], None]) -> Future[T]:
+        """Queue a function for the writer thread.
+
+        Args:
+            job: The function; what it raises, the future raises.
+            wake: Called at once, to wake the writer thread.
+
+        Returns:
+            The future of the function's result. After `close` it raises AnchordError. It is
+            cancelled if the client leaves before the function starts.
+        """
+        future: Future[T] = Future()
+        current_call().on_cancel(future.cancel)
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            if self._closed:
+                future.set_exception(AnchordError("anchord is stopping", "try again once it runs"))
+                return
+            try:
+                future.set_result(job())
+            except Exception as error:  # noqa: BLE001 - carried to the caller, who raises it again
+                future.set_exception(error)
+
+        self._waiting.append(run)
+        wake()
+        if self._closed:
+            # `close` may have run its jobs before this one was queued: nobody else would run it.
+            self.run_pending()
+        return future
+
+    def run_pending(self) -> None:
+        """Run all waiting jobs; once closed, each fails instead."""
+        while self._waiting:
+            # While closing, another thread can take the last job between the two calls.
+            with suppress(IndexError):
+                self._waiting.popleft()()
+
+    def close(self) -> None:
+        """Fail all waiting jobs and those that are still submitted: the writer thread has ended."""
+        self._closed = True
+        self.run_pending()

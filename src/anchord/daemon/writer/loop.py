@@ -1,0 +1,457 @@
+"""The writer thread's loop: it indexes saved files first, then the backlog, then maintains.
+
+Other threads never touch the index. They leave three things for the loop: hints (paths that may
+have changed), jobs (functions to run between two commits) and calls of `sync`.
+
+A step that fails is retried with backoff; status shows the reason. This module has the only
+`except Exception` of the loop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
+
+import structlog
+
+from anchord.config.schema import Config
+from anchord.core.types import Root, RootedPath, RootRemoval
+from anchord.daemon.host.battery import on_battery
+from anchord.daemon.writer.backoff import Backoff
+from anchord.daemon.writer.generation_builds import GenerationBuilds
+from anchord.daemon.writer.index_check import IndexCheck, find_folder_problem
+from anchord.daemon.writer.jobs import JobQueue
+from anchord.daemon.writer.maintenance import Maintenance
+from anchord.daemon.writer.outcomes import OutcomeHandler
+from anchord.daemon.writer.stats import WriterStats
+from anchord.daemon.writer.sync_barrier import SyncBarrier
+from anchord.daemon.writer.work_queue import WorkQueue
+from anchord.errors import AnchordError, StoreError
+from anchord.index.generation import BuildRequest, GenerationBuild
+from anchord.index.session import IndexWriter
+from anchord.store.table.connection import TableReadError
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+_SUPERVISE_S = 2.0
+"""How often roots, battery and memory are looked at; also the longest sleep of the loop."""
+_BACKLOG_BATCH = 200
+"""Files of the backlog that are handed to the indexer at once."""
+
+
+class WriterLoop:
+    """The writer thread. `start` and `stop` it once; status reads its public fields.
+
+    Methods under "In the writer thread" may only run there: from another thread, `submit` them.
+    """
+
+    def __init__(
+        self,
+        writer: IndexWriter,
+        config: Config,
+        request_restart: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Prepare the loop; nothing runs before `start`.
+
+        Args:
+            writer: The opened index; the caller closes it after `stop`.
+            config: What the daemon was started with.
+            request_restart: Called with a reason when only a new process can help. It must return
+                at once: the loop goes on until `stop`.
+        """
+        self.stats = WriterStats()
+        self.work_queue = WorkQueue(writer, config.watch)
+        self.index_check = IndexCheck(writer)
+        memory_limit_bytes = config.store.max_memory_mb * 1_000_000
+        self.maintenance = Maintenance(writer, memory_limit_bytes, self.index_check)
+        self.paused = False
+        """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
+        self.folder_problem = ""
+        """Why nothing is indexed any more: the data folder was deleted. "" if it is there."""
+        self.indexing_root = ""
+        """Name of the root whose files are being indexed, "" when none are."""
+        self.backlog_waits_for_mains = False
+        """Whether the backlog waits until the machine is on mains: `[embedding] on_battery`."""
+        self.index_check.on_repair = lambda: self.maintenance.on_index_merge()  # noqa: PLW0108 - set later
+        self.run_promotion: Callable[[Callable[[], None]], None] = lambda promote: promote()
+        """Called with the function that promotes a generation, to run it while no query runs."""
+        self._writer = writer
+        self._uses_events = config.watch.mode != "poll"
+        self._pauses_on_battery = config.embedding.on_battery == "pause"
+        self._request_restart = request_restart
+        self._builds = GenerationBuilds(writer)
+        self._barrier = SyncBarrier()
+        self._outcomes = OutcomeHandler(self.work_queue, self._barrier, self.stats)
+        self._jobs = JobQueue()
+        self._backoff = Backoff(writer.paths)
+        self._next_supervise = 0.0
+        self._started_at = time.monotonic()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+
+    # For other threads
+
+    def start(self) -> None:
+        """Begin to watch the roots and start the thread, whose first step walks every root.
+
+        Watching begins first: a change between the two is seen twice rather than not at all.
+        A generation whose build was interrupted goes on, one that nobody needs is deleted.
+
+        Raises:
+            StoreError: The catalog or the table cannot be read.
+        """
+        self.work_queue.root_watcher.start(use_events=self._uses_events)
+        self.index_check.start()
+        self._builds.resume_or_delete()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and wait for it: seconds, since a batch that is being embedded is dropped.
+
+        Dropped work is done again at the next start. Waiting jobs fail with AnchordError, waiting
+        calls of `sync` return False. A generation that is being built stays on disk.
+        """
+        self._stopping = True
+        self._wake_writer()
+        self._writer.profile.embedder.close()
+        self._writer.configured_profile.embedder.close()
+        if self.started:
+            self._thread.join()
+        self.work_queue.root_watcher.close()
+        self.maintenance.close()
+        self._barrier.close()
+        self._jobs.close()
+        self._builds.close()
+        if not self._backoff.unexpected_errors and not find_folder_problem(self._writer):
+            # On a full disk this fails; then the next start compares all ids, as after a crash.
+            with suppress(StoreError):
+                self.index_check.record_end()
+
+    def wait_for_sync(self, timeout_s: float | None) -> bool:
+        """Block until everything that was written before the call is searchable.
+
+        Args:
+            timeout_s: Longest wait in seconds; None waits without a limit.
+
+        Returns:
+            False if the timeout expired, indexing was paused, or the writer stopped first.
+        """
+        return self._barrier.wait(timeout_s, self._wake_writer)
+
+    def submit(self, job: Callable[[], T]) -> Future[T]:
+        """Run a function in the writer thread, between two commits; return its future.
+
+        The future raises what the function raised, or AnchordError if the writer has stopped.
+        """
+        return self._jobs.submit(job, self._wake_writer)
+
+    def set_paused(self, *, paused: bool) -> None:
+        """Pause or resume indexing; hints are collected meanwhile. A pause ends calls of `sync`."""
+        self.paused = paused
+        self._barrier.set_blocked(blocked=paused)
+        self._wake_writer()
+
+    @property
+    def next_generation(self) -> GenerationBuild | None:
+        """The generation that is being built, None when none is."""
+        return self._builds.current
+
+    @property
+    def blocked_reason(self) -> str:
+        """Why the last step failed and is being retried, "" when it succeeded."""
+        return self._backoff.reason
+
+    @property
+    def pending_count(self) -> int:
+        """How many files and hints wait, those of the next generation included."""
+        generation_files = self.next_generation.files_due if self.next_generation else 0
+        return len(self.work_queue) + generation_files
+
+    @property
+    def commit_count(self) -> int:
+        """How many commits changed the table since the start."""
+        return self._writer.indexer.commit_count
+
+    @property
+    def started(self) -> bool:
+        """Whether `start` was called."""
+        return self._thread.ident is not None
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def _wake_writer(self) -> None:
+        with self.work_queue.wake_condition:
+            self.work_queue.wake_condition.notify_all()
+
+    # In the writer thread: jobs
+
+    def add_root(self, root: Root) -> None:
+        """Add a root to the index, watch it and walk it; its files join the backlog.
+
+        A root of the same name is replaced: its folder may have changed.
+        """
+        self._writer.add_root(root)
+        self.work_queue.root_watcher.add(root)
+        self.work_queue.reconcile(root.name)
+
+    def remove_root(self, name: str) -> RootRemoval:
+        """Stop watching a root, delete its rows, and detach its conversations.
+
+        Raises:
+            StoreError: The table or the catalog cannot be changed.
+        """
+        self.work_queue.root_watcher.remove(name)
+        for file in self.work_queue.drop_root_hints(name):
+            self._outcomes.mark_done(file)
+        self._barrier.release_finished_calls()
+        if self.next_generation:
+            self.next_generation.drop_root(name)
+        return self._writer.drop_root(name)
+
+    def start_generation(self, build_request: BuildRequest) -> None:
+        """Begin to build a new generation; one that is being built is deleted first."""
+        self._builds.start(build_request)
+
+    def abandon_generation(self) -> BuildRequest | None:
+        """Delete the generation that is being built.
+
+        Returns:
+            Its request, so that the caller can start it again; None when none was being built.
+        """
+        return self._builds.abandon()
+
+    def walk_and_index_all(self) -> None:
+        """Walk every root and index all that waits; for jobs that need an up-to-date index.
+
+        Blocks until the queues are empty or the loop stops. Does nothing while paused.
+        """
+        if self.paused:
+            return
+        queue = self.work_queue
+        queue.drain_hints(skip_debounce=True)
+        queue.reconcile_all()
+        while (queue.fresh_files or queue.backlog) and not self._stopping:
+            self._index(list(queue.fresh_files or queue.backlog), self._is_stopping)
+
+    # In the writer thread: the loop
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self._step()
+            except Exception as error:  # noqa: BLE001 - the loop must go on; status shows the reason
+                self._back_off(error)
+
+    def _step(self) -> None:
+        """Take in what other threads left, then do the most urgent piece of work, or sleep."""
+        now = time.monotonic()
+        queue = self.work_queue
+        self._writer.heartbeat.beat()
+        if self._has_lost_folder():
+            self._sleep(now + _SUPERVISE_S)
+            return
+        queue.drain_hints(skip_debounce=False)
+        self._jobs.run_pending()
+        self._writer.heartbeat.beat()
+        if self.paused:
+            self._sleep(now + _SUPERVISE_S)
+            return
+        if now < self._backoff.resume_at:
+            self._sleep(self._backoff.resume_at)
+            return
+        # Neither paused nor backing off: the index may be changed from here on.
+        if self.index_check.is_repair_due:
+            self._check_index()
+        if now >= self._next_supervise:
+            self._supervise(now)
+        if self._barrier.has_new_calls:
+            self._walk_for_sync()
+        if not queue.walk_if_due(now):
+            self._do_most_urgent_work(now)
+
+    def _do_most_urgent_work(self, now: float) -> None:
+        """Do one kind of work; the next step looks again at what is most urgent."""
+        queue = self.work_queue
+        is_build_due = bool(self.next_generation) and now >= self._builds.next_step_at
+        if queue.fresh_files:
+            # Somebody has just saved these: they go before everything else.
+            self._index(list(queue.fresh_files), self._fresh_files_should_wait)
+        elif queue.backlog and not self.backlog_waits_for_mains:
+            # No fresh file waits; one that comes interrupts the batch (`_backlog_should_wait`).
+            self._index(list(queue.backlog)[:_BACKLOG_BATCH], self._backlog_should_wait)
+        elif self.index_check.is_due:
+            # The index is up to date, or the rest of it waits for mains.
+            self._check_index()
+        elif is_build_due and not self.backlog_waits_for_mains:
+            self._build()
+        else:
+            # Nothing to do before the next hint, walk or job.
+            self._rest(now)
+
+    def _supervise(self, now: float) -> None:
+        """Every 2 s: follow roots that were moved or remounted, check battery and memory."""
+        self._next_supervise = now + _SUPERVISE_S
+        self.index_check.audit_if_due(now)
+        watcher = self.work_queue.root_watcher
+        for root in watcher.retargeted_roots():
+            log.info("root.retargeted", root=root.name)
+            self.add_root(root)
+        for name in watcher.rewatch_changed_roots():
+            self.work_queue.reconcile(name)
+        # Whoever waits in `sync` asked for the backlog: it does not wait for mains then.
+        may_wait = self._pauses_on_battery and not self._barrier.has_waiters
+        self.backlog_waits_for_mains = may_wait and on_battery()
+        if self.maintenance.exceeds_memory_limit():
+            self._request_restart("anchord uses more memory than [store] max_memory_mb allows")
+
+    def _walk_for_sync(self) -> None:
+        """Walk every root once for all calls of `sync` that came until now.
+
+        Invariant: the calls are accepted before the walk begins, so the walk sees everything that
+        was written before each of them. And the table was compared with the catalog if that was
+        due, so that the files whose rows are missing are among those that the calls wait for.
+        """
+        self.index_check.look_for_altered_files()
+        if self.index_check.is_due:
+            self._check_index()
+        call_count = self._barrier.accept_new_calls()
+        queue = self.work_queue
+        queue.drain_hints(skip_debounce=True)
+        queue.reconcile_all()
+        self._barrier.set_pending_paths({*queue.fresh_files, *queue.backlog}, call_count)
+
+    def _index(self, files: list[RootedPath], should_stop: Callable[[], bool]) -> None:
+        """Index files until all are done or `should_stop`; the rest stays queued."""
+        self.indexing_root = files[0].root
+        commits_before = self.commit_count
+        missing_files = self.work_queue.missing_files
+        try:
+            for outcome in self._writer.indexer.index(files, should_stop, missing_files):
+                self._outcomes.handle(outcome)
+        finally:
+            self.indexing_root = ""
+            self._barrier.release_finished_calls()
+        if self.commit_count > commits_before:
+            self.stats.last_commit_at = time.monotonic()
+        self._backoff.reset()
+        self.maintenance.compact_if_due()
+
+    def _is_stopping(self) -> bool:
+        """Whether to stop at once. The indexer asks before each file: a sign of life, too."""
+        self._writer.heartbeat.beat()
+        return self._stopping or self._has_lost_folder()
+
+    def _fresh_files_should_wait(self) -> bool:
+        return self._is_stopping() or self.paused
+
+    def _backlog_should_wait(self) -> bool:
+        """Whether to leave the rest of a batch for later: something more urgent has come."""
+        if self._is_stopping() or self.paused or self.backlog_waits_for_mains:
+            return True
+        if self._jobs or self._barrier.has_new_calls:
+            return True
+        return bool(self.work_queue.fresh_files) or self.work_queue.has_fresh_due(time.monotonic())
+
+    def check_index(self, failed_at: float) -> None:
+        """Read the whole table and repair it, unless that was done after a read failed.
+
+        Args:
+            failed_at: When rows could not be read, by the monotonic clock.
+
+        Raises:
+            StoreError: The table cannot be repaired.
+        """
+        if self.index_check.began_at < failed_at:
+            self.index_check.request_repair()
+            if self.index_check.is_repair_due:
+                self._check_index()
+
+    def _check_index(self) -> None:
+        """Compare the table with the catalog, repair it if that is due, and queue its files."""
+        self.work_queue.enqueue(self.index_check.run())
+
+    def _has_lost_folder(self) -> bool:
+        """Whether the data folder was deleted or replaced. Then a new process must take over."""
+        problem = find_folder_problem(self._writer)
+        if problem and not self.folder_problem:
+            log.error("daemon.data_folder_lost", reason=problem)
+            self.folder_problem = problem
+            self._barrier.set_blocked(blocked=True)
+            self._request_restart(problem)
+        return bool(problem)
+
+    def _build(self) -> None:
+        """Index the next files of a new generation; promote it once it holds everything."""
+        unavailable_roots = [
+            name
+            for name, state in self.work_queue.root_watcher.states.items()
+            if state.walk_error or state.held_deletions
+        ]
+        outcomes = self._builds.index_next_files(unavailable_roots, self._backlog_should_wait)
+        building = self.next_generation
+        if building is None or outcomes is None:
+            return
+        for outcome in outcomes:
+            self.stats.record_outcome(outcome)
+        self._backoff.reset()
+        if building.is_finished:
+            self.run_promotion(building.promote)
+            self.index_check.note_files()
+            self._builds.current = None
+            self.stats.last_commit_at = time.monotonic()
+            # Files may have changed since the build read them.
+            self.work_queue.reconcile_all()
+
+    def _rest(self, now: float) -> None:
+        """Maintain the index, stop idle worker processes, sleep until something is due."""
+        # Unexpected errors still count: maintenance below may be what raises them.
+        self._backoff.clear_reason()
+        stats, maintenance = self.stats, self.maintenance
+        if maintenance.is_check_due(now):
+            self.index_check.look_for_altered_files()
+        last_commit_at = stats.last_commit_at or self._started_at
+        maintenance.compact_if_due(idle_s=now - last_commit_at)
+        self.work_queue.enqueue(maintenance.check_and_repair_if_due(now))
+        if maintenance.last_checked_at is not None:
+            stats.last_verified_at = max(maintenance.last_checked_at, stats.last_verified_at or 0.0)
+        self._writer.stop_idle_processes()
+        maintenance.stop_worker_if_idle()
+        self._sleep(min(self.work_queue.next_due_at(), self._next_supervise))
+
+    def _sleep(self, until: float) -> None:
+        """Wait until a time, a hint, a job or a call of `sync`; 2 s at most."""
+        with self.work_queue.wake_condition:
+            has_work = self.work_queue.has_hints or self._jobs or self._barrier.has_new_calls
+            # While paused, calls of `sync` stay where they are: they must not keep the loop busy.
+            if self._stopping or (has_work and not self.paused):
+                return
+            timeout_s = min(until - time.monotonic(), _SUPERVISE_S)
+            self.work_queue.wake_condition.wait(max(0.0, timeout_s))
+
+    def _back_off(self, error: Exception) -> None:
+        """Record and log an error, and delay the next step; never blocks.
+
+        Queued work stays queued. The delay doubles up to a minute, and status shows the error.
+        After four unexpected errors in a row the process restarts.
+        """
+        if isinstance(error, TableReadError):
+            self.index_check.request_repair()
+        if not self._stopping:
+            needs_restart = self._backoff.record_error(error)
+            log.error(
+                "writer.step_failed",
+                reason=self.blocked_reason,
+                retry_s=self._backoff.pause_s,
+                exc_info=not isinstance(error, AnchordError),
+            )
+            if needs_restart:
+                self._request_restart(self.blocked_reason)
+        self._backoff.start_pause()

@@ -1,0 +1,51 @@
+"""What happens once a file was handled: it leaves the queue and calls of `sync`, or is retried."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from anchord.core.types import Action, FileOutcome, RootedPath
+from anchord.daemon.writer.stats import WriterStats
+from anchord.daemon.writer.sync_barrier import SyncBarrier
+from anchord.daemon.writer.work_queue import WorkQueue
+from anchord.index.metrics import log_outcome
+
+_MAX_RETRIES = 50
+"""A file that changes while it is read is retried so often, then its outcome counts."""
+
+
+@dataclass(slots=True)
+class OutcomeHandler:
+    """Takes the outcomes of the indexer. For the writer thread."""
+
+    queue: WorkQueue
+    barrier: SyncBarrier
+    stats: WriterStats
+    _retries: dict[RootedPath, int] = field(default_factory=dict)
+
+    def handle(self, outcome: FileOutcome) -> None:
+        """Count an outcome and take its file off the queue; a retry goes back into the queue."""
+        file, queue = outcome.origin, self.queue
+        hinted_at = queue.fresh_files.get(file)
+        retries = self._retries.get(file, 0)
+        if outcome.action is Action.RETRY and retries < _MAX_RETRIES:
+            self._retries[file] = retries + 1
+            queue.requeue_later(file)
+            return
+        # Final: the file is indexed, deleted, skipped or failed, and calls of `sync` may go on.
+        if outcome.action is Action.INDEXED and file in queue.moved_from:
+            reason = f"moved from {queue.moved_from[file]}"
+            outcome = replace(outcome, action=Action.MOVED, reason=reason)
+        self.mark_done(file)
+        self.stats.record_outcome(outcome)
+        if hinted_at is not None and (outcome.upserted or outcome.deleted):
+            self.stats.latencies_ms.append((time.monotonic() - hinted_at) * 1000)
+        if outcome.action is not Action.SKIPPED:
+            log_outcome(outcome)
+
+    def mark_done(self, file: RootedPath) -> None:
+        """Take a file off the queue, and let the calls of `sync` no longer wait for it."""
+        self.queue.remove(file)
+        self._retries.pop(file, None)
+        self.barrier.mark_done(file)

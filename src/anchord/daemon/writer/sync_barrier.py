@@ -1,0 +1,128 @@
+"""The barrier behind `sync`: a call returns once everything written before it is searchable.
+
+The barrier does not rely on watch events. After a call, the writer walks every root and hands over
+the files that then wait; each outcome takes one file away. So a call that returned has seen a walk
+that began after it, even if events were lost before.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from anchord.core.types import RootedPath
+from anchord.daemon.calls import current_call
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call of `sync`, and the files it waits for."""
+
+    done: threading.Event = field(default_factory=threading.Event)
+    pending_paths: set[RootedPath] = field(default_factory=set)
+    is_interrupted: bool = False
+
+
+class SyncBarrier:
+    """Calls that wait for files. Any thread may `wait`; the writer thread does the rest."""
+
+    def __init__(self) -> None:
+        """Start without calls."""
+        self._lock = threading.Lock()
+        self._new_calls: list[_Call] = []
+        """Calls that still need a walk."""
+        self._accepted_calls: list[_Call] = []
+        """Calls whose walk has begun, oldest first."""
+        self._closed = False
+        self._blocked = False
+
+    def wait(self, timeout_s: float | None, wake: Callable[[], None]) -> bool:
+        """Block until everything that was written before the call is searchable.
+
+        Args:
+            timeout_s: Longest wait in seconds; None waits without a limit.
+            wake: Called at once, to wake the writer thread.
+
+        Returns:
+            False if the timeout expired, calls are blocked, the writer ended or the client left.
+        """
+        call = _Call()
+        with self._lock:
+            if self._closed or self._blocked:
+                return False  # The writer has ended or waits: nobody would release this call.
+            self._new_calls.append(call)
+        wake()
+        client_call = current_call()
+        client_call.on_cancel(call.done.set)
+        is_done = call.done.wait(timeout_s)
+        with self._lock:
+            if call in self._new_calls:  # Nobody waits for its walk any more.
+                self._new_calls.remove(call)
+        is_released = is_done and not call.is_interrupted and not client_call.is_cancelled
+        return is_released and not self._closed
+
+    def set_blocked(self, *, blocked: bool) -> None:
+        """While blocked, make all calls return False at once: nothing is indexed meanwhile."""
+        with self._lock:
+            self._blocked = blocked
+            if not blocked:
+                return
+            calls = [*self._accepted_calls, *self._new_calls]
+            self._new_calls = []
+        for call in calls:
+            call.is_interrupted = True
+            call.done.set()
+
+    @property
+    def has_new_calls(self) -> bool:
+        """Whether a call waits for its walk to begin."""
+        return bool(self._new_calls)
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether any call waits, for its walk or for files."""
+        return bool(self._new_calls or self._accepted_calls)
+
+    def accept_new_calls(self) -> int:
+        """Accept the new calls; the walk that follows is theirs.
+
+        Returns:
+            How many there were, for `set_pending_paths`.
+        """
+        with self._lock:
+            calls, self._new_calls = self._new_calls, []
+        self._accepted_calls += calls
+        return len(calls)
+
+    def set_pending_paths(self, pending: Iterable[RootedPath], call_count: int) -> None:
+        """Set the files that the newest calls wait for, and release those that need not wait.
+
+        Args:
+            pending: All files that wait after the walk.
+            call_count: How many calls the walk was for, as `accept_new_calls` returned it.
+        """
+        newest_calls = self._accepted_calls[len(self._accepted_calls) - call_count :]
+        for call in newest_calls:
+            call.pending_paths = set(pending)
+        self.release_finished_calls()
+
+    def mark_done(self, origin: RootedPath) -> None:
+        """Remove a file from all calls. Their threads wait on until `release_finished_calls`."""
+        for call in self._accepted_calls:
+            call.pending_paths.discard(origin)
+
+    def release_finished_calls(self) -> None:
+        """Let the calls return that wait for no file any more."""
+        for call in self._accepted_calls:
+            if not call.pending_paths:
+                call.done.set()
+        self._accepted_calls = [call for call in self._accepted_calls if call.pending_paths]
+
+    def close(self) -> None:
+        """Make all calls return False, now and later: the writer ends."""
+        with self._lock:
+            self._closed = True
+            calls = [*self._accepted_calls, *self._new_calls]
+        for call in calls:
+            call.done.set()

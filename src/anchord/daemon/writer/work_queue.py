@@ -1,0 +1,402 @@
+"""The writer's work queue: hints and walks go in, files to index come out.
+
+Everything that waits is a set of paths, so memory does not grow with the number of events. Files
+that a hint led to (`fresh_files`) are indexed before those that a walk found (`backlog`).
+
+A missing file is deleted from the index only after a look at its folder confirmed it
+(`missing_files`). When many are missing at once, a walk of the whole root decides: it applies the
+deletion guard, which holds mass deletions until somebody confirms them.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import structlog
+
+from anchord.config.schema import WatchConfig
+from anchord.core.debounce import Debouncer
+from anchord.core.deletion_guard import MIN_FILES_TO_HOLD, DeletionPolicy, find_moves
+from anchord.core.types import NO_FINGERPRINT, Fingerprint, RootedPath
+from anchord.daemon.writer.deletions import DeletionDebouncer, RecentDeletions
+from anchord.index.reconcile import ReconcileResult
+from anchord.index.session import IndexWriter
+from anchord.sources.files.folder_files import WAL_SUFFIX
+from anchord.sources.files.ignore_rules import is_ignore_file
+from anchord.sources.watch.root_watcher import RootWatcher
+
+log = structlog.get_logger()
+
+_JITTER = 0.1
+"""The time between two walks of everything varies by so much, up and down."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Inspection:
+    """What the hinted paths of one root turned out to be."""
+
+    root: str
+    files_due: dict[RootedPath, float] = field(default_factory=dict)
+    """Files to index, with the time of the hint that led to them; includes all `missing`."""
+    missing: dict[RootedPath, Fingerprint] = field(default_factory=dict)
+    """Files that are gone or were emptied, with the fingerprint they were indexed with."""
+    hinted_paths: dict[RootedPath, str] = field(default_factory=dict)
+    """Missing file -> the hinted path that led to it: the file itself or a folder above it."""
+    present: dict[str, Fingerprint] = field(default_factory=dict)
+    """Path -> fingerprint of the hinted files that exist: a missing file may have moved there."""
+
+    def drop(self, file: RootedPath) -> None:
+        """Remove a missing file, so that it is not indexed now."""
+        del self.missing[file]
+        del self.files_due[file]
+
+
+class WorkQueue:
+    """Files that wait to be indexed, and the hints that lead to them.
+
+    Other threads may call `add_hint`, `next_files` and `len()`, and read `has_hints`,
+    `last_event_at` and `reconcile_count`. Everything else belongs to the writer thread. All times
+    are of the monotonic clock.
+    """
+
+    def __init__(self, writer: IndexWriter, config: WatchConfig) -> None:
+        """Start empty; nothing is watched until `root_watcher.start` is called."""
+        self.fresh_files: dict[RootedPath, float] = {}
+        """Files that a hint led to, with the time of their first hint; indexed first."""
+        self.backlog: dict[RootedPath, None] = {}
+        """Files that a walk found, in the order of discovery."""
+        self.missing_files: dict[RootedPath, Fingerprint] = {}
+        """Queued files that are gone or were emptied, with the fingerprint they were indexed with.
+
+        Their deletion was checked: the indexer may delete their rows.
+        """
+        self.moved_from: dict[RootedPath, RootedPath] = {}
+        """New path -> old path, for queued files that moved."""
+        self.reconcile_count = 0
+        """Walks of a whole root since the start."""
+        self.last_event_at: float | None = None
+        """When the last hint came, None before the first."""
+        self.wake_condition = threading.Condition()
+        """Notified by every hint; protects the hints."""
+        self.root_watcher = RootWatcher(writer.roots, self.add_hint)
+        self._writer = writer
+        self._config = config
+        self._settle_s = config.settle_ms / 1000
+        self._debouncer = Debouncer(self._settle_s, config.max_wait_ms / 1000)
+        self._hints: dict[RootedPath, float] = {}
+        self._deletions = DeletionDebouncer()
+        self._recent_deletions = RecentDeletions()
+        self._next_reconcile = 0.0
+        self._next_poll = 0.0
+
+    # For other threads
+
+    def add_hint(self, origin: RootedPath) -> None:
+        """Record that a path may have changed, and wake the writer. Never blocks, never raises.
+
+        Args:
+            origin: The path; an empty `path` means that anything in the root may have changed.
+        """
+        now = time.monotonic()
+        self.last_event_at = now
+        with self.wake_condition:
+            self._hints[origin] = now
+            self.wake_condition.notify_all()
+
+    def __len__(self) -> int:
+        """Count the waiting files and hints."""
+        hints = len(self._hints) + len(self._debouncer) + len(self._deletions)
+        return self.file_count + hints
+
+    def next_files(self, limit: int) -> list[tuple[RootedPath, str]]:
+        """Return the next files to be indexed, in order, each with the reason it is queued."""
+        # `list` copies in one step, whatever the writer thread does to the dictionary meanwhile.
+        fresh = list(self.fresh_files)[:limit]
+        backlog = list(self.backlog)[: limit - len(fresh)]
+        next_fresh = [(file, "saved") for file in fresh]
+        next_backlog = [(file, "found by a walk") for file in backlog]
+        return next_fresh + next_backlog
+
+    @property
+    def file_count(self) -> int:
+        """How many files wait; hints that were not looked at yet do not count."""
+        return len(self.fresh_files) + len(self.backlog)
+
+    @property
+    def has_hints(self) -> bool:
+        """Whether hints wait that `drain_hints` has not seen."""
+        return bool(self._hints)
+
+    # In the writer thread: hints
+
+    def has_fresh_due(self, now: float) -> bool:
+        """Whether a hint has settled, so that the backlog should be interrupted for it."""
+        with self.wake_condition:
+            oldest_hint_at = next(iter(self._hints.values()), None)
+        if oldest_hint_at is not None and oldest_hint_at + self._settle_s <= now:
+            return True
+        debounced_at = self._debouncer.next_due_at()
+        return debounced_at is not None and debounced_at <= now
+
+    def next_due_at(self) -> float:
+        """Return when the next hint, deletion, poll or walk is due."""
+        times = [self._next_reconcile, self._debouncer.next_due_at(), self._deletions.next_due_at()]
+        if self._has_polled_folders():
+            times.append(self._next_poll)
+        return min(due_at for due_at in times if due_at is not None)
+
+    def drain_hints(self, *, skip_debounce: bool) -> None:
+        """Move hints that have settled on to `fresh_files`; walk a root where that is needed.
+
+        Args:
+            skip_debounce: Process all hints now, settled or not, deletions included.
+
+        Raises:
+            StoreError: The catalog cannot be read. The hints are lost until the next walk.
+        """
+        with self.wake_condition:
+            hints, self._hints = self._hints, {}
+        for origin, hinted_at in hints.items():
+            if origin.root in self.root_watcher.states:  # Not one that was removed meanwhile.
+                self._debouncer.add_hint(origin, hinted_at)
+        due_by_root: dict[str, dict[str, float]] = {}
+        due = self._debouncer.pop_due(time.monotonic(), include_unsettled=skip_debounce)
+        for origin, hinted_at in due:
+            due_by_root.setdefault(origin.root, {})[origin.path] = hinted_at
+        for root, hinted_paths in due_by_root.items():
+            self._process_hints(root, hinted_paths, delay_deletions=not skip_debounce)
+        for root in self._deletions.roots_due(include_unsettled=skip_debounce):
+            self._process_hints(root, self._deletions.pop_root(root), delay_deletions=False)
+
+    # In the writer thread: walks
+
+    def walk_if_due(self, now: float) -> bool:
+        """Walk all roots, or all polled folders, if it is time; return whether a walk was made.
+
+        All roots are walked every `[watch] reconcile_s`, folders that cannot be watched every
+        `poll_s`.
+        """
+        if now >= self._next_reconcile:
+            self.reconcile_all()
+            return True
+        if now < self._next_poll or not self._has_polled_folders():
+            return False
+        self._next_poll = now + self._config.poll_s
+        # Listed before the first walk: a walk can change which folders are polled.
+        polled_folders = [
+            RootedPath(name, folder)
+            for name in self.root_watcher.states
+            for folder in self.root_watcher.polled_folders(name)
+        ]
+        for folder in polled_folders:
+            self.reconcile(folder.root, folder.path)
+        return True
+
+    def reconcile_all(self) -> None:
+        """Walk every root, and schedule the next walk of everything."""
+        for name in list(self.root_watcher.states):
+            self.reconcile(name)
+        # The jitter keeps several daemons on one machine from walking at the same moment.
+        jitter = 1 + _JITTER * random.uniform(-1, 1)  # noqa: S311 - no secret depends on it
+        self._next_reconcile = time.monotonic() + self._config.reconcile_s * jitter
+
+    def reconcile(
+        self, root_name: str, folder: str = "", *, deletions_confirmed: bool = False
+    ) -> ReconcileResult:
+        """Walk a root or a folder of it, and add what differs from the index to the backlog.
+
+        Args:
+            root_name: Name of a root that is watched.
+            folder: Path relative to the root; "" walks the whole root, applies the deletion guard
+                and updates the root's state in `root_watcher`.
+            deletions_confirmed: A user confirmed the deletions, so none is held.
+
+        Returns:
+            What the walk found; its paths are queued already.
+        """
+        result = self._walk(root_name, folder, deletions_confirmed=deletions_confirmed)
+        self.missing_files.update(result.gone_or_emptied)
+        self.enqueue(result.paths_due)
+        if not folder:
+            self._update_root_state(root_name, result)
+        return result
+
+    # In the writer thread: files
+
+    def enqueue(self, origins: Iterable[RootedPath]) -> None:
+        """Add files to the backlog; those that are in it keep their place."""
+        self.backlog.update(dict.fromkeys(origins))
+
+    def requeue_later(self, origin: RootedPath) -> None:
+        """Take a file off the queues and add a hint for it, so that it is retried once settled."""
+        self.remove(origin)
+        self._debouncer.add_hint(origin, time.monotonic())
+
+    def remove(self, origin: RootedPath) -> None:
+        """Take a file off both queues, and forget that it was missing or moved."""
+        for queued in (self.fresh_files, self.backlog, self.missing_files, self.moved_from):
+            queued.pop(origin, None)
+
+    def drop_root_hints(self, root_name: str) -> list[RootedPath]:
+        """Drop a root's hints; return its queued files, which stay queued until `remove`."""
+        self._debouncer.drop_root(root_name)
+        self._deletions.pop_root(root_name)
+        return [origin for origin in (*self.fresh_files, *self.backlog) if origin.root == root_name]
+
+    def _has_polled_folders(self) -> bool:
+        return any(self.root_watcher.polled_folders(name) for name in self.root_watcher.states)
+
+    def _walk(
+        self, root_name: str, folder: str, *, deletions_confirmed: bool = False
+    ) -> ReconcileResult:
+        policy = DeletionPolicy(
+            all_confirmed=deletions_confirmed,
+            released=self.missing_files,
+            recent_count=self._recent_deletions.count(root_name),
+        )
+        result = self._writer.indexer.reconcile(
+            root_name, folder, self.root_watcher.watch_folder, policy
+        )
+        self.root_watcher.unwatch_unlisted_folders(
+            RootedPath(root_name, folder), result.listed_folders
+        )
+        self.moved_from.update(result.moved_from)
+        return result
+
+    def _update_root_state(self, root_name: str, result: ReconcileResult) -> None:
+        """Store what a walk of a whole root found for status, and log what is new."""
+        self.reconcile_count += 1
+        state = self.root_watcher.states[root_name]
+        if result.walk_error and result.walk_error != state.walk_error:
+            log.warning("root.unavailable", root=root_name, reason=result.walk_error)
+        elif state.walk_error and not result.walk_error:
+            log.info("root.available", root=root_name)
+        if result.held_deletions != state.held_deletions:
+            log.warning("root.deletions_held", root=root_name, files=result.held_deletions)
+        state.walk_error = result.walk_error
+        state.held_deletions = result.held_deletions
+        state.file_count = result.file_count
+        state.skipped_count = result.skipped
+        state.is_scanned = True
+        state.replace_folder_problems(result.folder_problems, time.time_ns())
+
+    # In the writer thread: from hints to files
+
+    def _process_hints(
+        self, root: str, hinted_at: Mapping[str, float], *, delay_deletions: bool
+    ) -> None:
+        """Turn the settled hints of one root into fresh files, or walk the root.
+
+        With `delay_deletions`, a file that is missing and did not move waits in `_deletions`: more
+        deletions may follow, and the deletion guard must see them together. So does a file that
+        was emptied: usually its new content is about to be written.
+        """
+        # A change of SQLite's write-ahead log is a change of its database.
+        hinted_at = {path.removesuffix(WAL_SUFFIX): at for path, at in hinted_at.items()}
+        if "" in hinted_at or any(map(is_ignore_file, hinted_at)):
+            # The whole root was hinted at, or its ignore rules changed: any file can be affected.
+            self.reconcile(root)
+            return
+        inspection = self._inspect(root, hinted_at)
+        if inspection is None:
+            # A folder could not be walked. A walk of the root keeps the rows below that folder
+            # and records the problem; it also finds what the other hints were about.
+            self.reconcile(root)
+            return
+        # Here each hinted path is a file to index, a walked folder, or missing.
+        self._record_moves(inspection)
+        if delay_deletions:
+            self._delay_deletions(inspection, hinted_at)
+        # Here each missing file has moved, or has waited for others to follow.
+        if self._needs_deletion_guard(root, inspection.missing):
+            # The walk compares them with the whole root: it queues them, or holds them.
+            for file in list(inspection.missing):
+                inspection.drop(file)
+            self.reconcile(root)
+        elif inspection.missing:
+            self._recent_deletions.record(root, len(inspection.missing))
+            self.missing_files.update(inspection.missing)
+        self._enqueue_fresh(inspection)
+
+    def _inspect(self, root: str, hinted_at: Mapping[str, float]) -> _Inspection | None:
+        """Look at each hinted path; None when a folder among them cannot be walked."""
+        inspection = _Inspection(root=root)
+        for path, at in hinted_at.items():
+            origin = RootedPath(root, path)
+            fingerprint = self._writer.files.fingerprint(origin)
+            if isinstance(fingerprint, Fingerprint):
+                self._inspect_file(inspection, origin, fingerprint)
+                inspection.files_due[origin] = at
+                continue
+            # A folder, or a path that is gone: then the walk returns the files indexed below it.
+            walk = self._walk(root, path)
+            if walk.walk_error:
+                return None
+            inspection.files_due.update(dict.fromkeys(walk.paths_due, at))
+            inspection.missing.update(walk.gone_or_emptied)
+            inspection.hinted_paths.update(dict.fromkeys(walk.gone_or_emptied, path))
+        return inspection
+
+    def _inspect_file(
+        self, inspection: _Inspection, file: RootedPath, fingerprint: Fingerprint
+    ) -> None:
+        """Sort a file that exists: missing if it was emptied since it was indexed, else present."""
+        record = None if fingerprint.size else self._writer.catalog.get_record(file)
+        if record and record.chunks:
+            inspection.missing[file] = record.fingerprint
+            inspection.hinted_paths[file] = file.path
+        else:
+            inspection.present[file.path] = fingerprint
+
+    def _record_moves(self, inspection: _Inspection) -> None:
+        """Add the missing files that exist under another path now to `moved_from`."""
+        if not inspection.missing:
+            return
+        root, files = inspection.root, self._writer.files
+        candidates = dict(inspection.present)
+        for file in inspection.files_due:  # Those that a walk found have no fingerprint here.
+            if file in inspection.missing or file.path in candidates:
+                continue
+            fingerprint = files.fingerprint(file)
+            if isinstance(fingerprint, Fingerprint):
+                candidates[file.path] = fingerprint
+        path_filter = files.path_filter()
+        included = {
+            path: fingerprint
+            for path, fingerprint in candidates.items()
+            if path_filter(RootedPath(root, path)).is_included
+        }
+        missing = {file.path: fingerprint for file, fingerprint in inspection.missing.items()}
+        for new, old in find_moves(missing, included).items():
+            self.moved_from[RootedPath(root, new)] = RootedPath(root, old)
+
+    def _delay_deletions(self, inspection: _Inspection, hinted_at: Mapping[str, float]) -> None:
+        """Move the missing files that did not move from the inspection to `_deletions`."""
+        moved = set(self.moved_from.values())
+        for file in list(inspection.missing):
+            if file not in moved:
+                path = inspection.hinted_paths[file]
+                self._deletions.add(RootedPath(inspection.root, path), hinted_at[path])
+                inspection.drop(file)
+
+    def _needs_deletion_guard(self, root: str, missing: Mapping[RootedPath, Fingerprint]) -> bool:
+        """Whether a walk of the whole root must decide about these deletions.
+
+        So it is when 50 or more files were deleted within 30 s, or when a missing file was on
+        another device than the root is now: a disk may have been unmounted.
+        """
+        if not missing:
+            return False
+        if self._recent_deletions.count(root) + len(missing) >= MIN_FILES_TO_HOLD:
+            return True
+        expected_devices = (NO_FINGERPRINT.device, self.root_watcher.stat_device(root))
+        return any(seen.device not in expected_devices for seen in missing.values())
+
+    def _enqueue_fresh(self, inspection: _Inspection) -> None:
+        """Add the files to `fresh_files`, missing ones last: new rows come before old ones go."""
+        for file in sorted(inspection.files_due, key=inspection.missing.__contains__):
+            self.fresh_files.setdefault(file, inspection.files_due[file])

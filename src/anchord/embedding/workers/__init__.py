@@ -1,0 +1,1 @@
+"""The processes that embed, and the programs that run in them."""

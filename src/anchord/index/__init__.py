@@ -1,0 +1,1 @@
+"""The writing side: from a changed file to its rows in the store."""

@@ -1,0 +1,177 @@
+"""Open the archive of conversations, and save what is readable if it is damaged.
+
+An assistant may have deleted the transcripts, so this file can be the only copy of what they said.
+It is never reset: a copy of the damaged file is set aside, its readable exchanges go to a new file,
+and the transcript files that still exist are read again. An archive that cannot be used now
+(locked, no permission, a full disk) is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from anchord.config.paths import Paths
+from anchord.core.types import RootedPath
+from anchord.errors import StoreDamagedError, StoreUnavailableError
+from anchord.index.file_planner import TRANSCRIPT_DIGEST
+from anchord.index.recovery import SQLITE_SUFFIXES, make_damaged_folder
+from anchord.sources.conversations.archive.page_records import find_damage_before_open
+from anchord.sources.conversations.archive.salvage import SalvageResult, salvage_archive
+from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.store.catalog.catalog import SqliteCatalog
+
+LOST_EXCHANGES_FILE = "lost-exchanges.txt"
+"""In the folder of a damaged copy: one line for each exchange that could not be read."""
+_NAMED_EXCHANGES = 3
+_COPY_BYTES = 4096
+"""So little is lost of a copy where the disk cannot read."""
+
+
+def open_or_salvage_archive(
+    paths: Paths, catalog: SqliteCatalog, repairs: list[str]
+) -> ArchiveWriter:
+    """Open the archive; if it is damaged, replace it by a new one with all that is readable.
+
+    After an unclean shutdown the whole file is checked first: seconds for a gigabyte.
+
+    Args:
+        paths: The files and folders of this anchord.
+        catalog: Its transcript files are marked to be read again after a salvage.
+        repairs: A sentence is appended if the archive was damaged.
+
+    Raises:
+        StoreUnavailableError: The archive cannot be used now, or there is no space to save it.
+        NewerStateError: A newer anchord wrote it.
+    """
+    _finish_replacement(paths)
+    is_missing = not paths.archive_file.exists() or not paths.archive_file.stat().st_size
+    reason = _find_damage(paths, was_clean_shutdown=catalog.get_meta("clean") == "1")
+    if isinstance(reason, ArchiveWriter):
+        if is_missing and _mark_transcripts_for_reread(catalog):
+            repairs.append(
+                "the archive of conversations was missing: transcripts that still exist are read "
+                "again"
+            )
+        return reason
+    damaged_folder = make_damaged_folder(paths)
+    try:
+        result = _write_salvaged(paths, damaged_folder)
+    except OSError as error:
+        shutil.rmtree(damaged_folder, ignore_errors=True)  # The archive itself is still in place.
+        raise StoreUnavailableError(
+            f"{paths.archive_file} is damaged and cannot be saved now: {error.strerror}",
+            f"free space on the disk, about three times the size of {paths.archive_file.name}",
+        ) from error
+    except StoreUnavailableError:
+        shutil.rmtree(damaged_folder, ignore_errors=True)
+        raise
+    _finish_replacement(paths)
+    repairs.append(_describe(result, reason, damaged_folder))
+    _mark_transcripts_for_reread(catalog)
+    return ArchiveWriter(paths.archive_file)
+
+
+def record_archive_damage(paths: Paths, error: StoreDamagedError) -> None:
+    """Make the next start salvage the archive, if it is the archive that an error is about.
+
+    Without this a start would only open the file, which reads few of its pages.
+    """
+    if str(paths.archive_file) in error.message:
+        with suppress(OSError):  # On a full disk the check after an unclean stop finds it.
+            _damage_marker(paths).touch()
+
+
+def _find_damage(paths: Paths, *, was_clean_shutdown: bool) -> ArchiveWriter | str:
+    """Return the opened archive, or why it counts as damaged."""
+    if _damage_marker(paths).exists():
+        return "a page could not be read"
+    if damage := find_damage_before_open(paths.archive_file):
+        return damage
+    try:
+        archive = ArchiveWriter(paths.archive_file)
+    except StoreDamagedError as error:
+        return error.message
+    if was_clean_shutdown or archive.is_intact():
+        return archive
+    archive.close()
+    return "pages of it are damaged"
+
+
+def _write_salvaged(paths: Paths, damaged_folder: Path) -> SalvageResult:
+    """Copy the archive aside and write what is readable of it to a complete new file."""
+    (damaged_folder / paths.archive_file.name).touch()  # It may be missing beside its WAL.
+    for suffix in SQLITE_SUFFIXES:
+        file = Path(f"{paths.archive_file}{suffix}")
+        if file.exists():
+            _copy_readable(file, damaged_folder / file.name)
+    unfinished = Path(f"{paths.archive_file}-salvaging")
+    for suffix in (*SQLITE_SUFFIXES, "-journal"):
+        Path(f"{unfinished}{suffix}").unlink(missing_ok=True)
+    result = salvage_archive(damaged_folder / paths.archive_file.name, unfinished)
+    if result.lost:
+        lines = [f"{origin.root}{origin.path}\n" for origin in result.lost]
+        (damaged_folder / LOST_EXCHANGES_FILE).write_text("".join(lines), "utf-8", "replace")
+    # From here on the new file takes over, now or at the next start.
+    unfinished.rename(_salvaged_file(paths))
+    return result
+
+
+def _finish_replacement(paths: Paths) -> None:
+    """Put a complete salvaged file in the archive's place. Can be repeated after a crash."""
+    salvaged = _salvaged_file(paths)
+    if salvaged.exists():
+        # The old journals first: SQLite would apply them to the new file.
+        for suffix in SQLITE_SUFFIXES[1:]:
+            Path(f"{paths.archive_file}{suffix}").unlink(missing_ok=True)
+        salvaged.replace(paths.archive_file)
+        _damage_marker(paths).unlink(missing_ok=True)
+
+
+def _copy_readable(source: Path, target: Path) -> None:
+    """Copy a file; what the disk cannot read becomes zeros."""
+    with source.open("rb") as reader, target.open("wb") as writer:
+        size = os.fstat(reader.fileno()).st_size
+        for offset in range(0, size, _COPY_BYTES):
+            wanted = min(_COPY_BYTES, size - offset)
+            try:
+                data = os.pread(reader.fileno(), wanted, offset)
+            except OSError:
+                data = b""
+            writer.write(data.ljust(wanted, b"\0"))
+        writer.flush()
+        os.fsync(writer.fileno())
+
+
+def _describe(result: SalvageResult, reason: str, damaged_folder: Path) -> str:
+    saved, lost = result.saved_count, len(result.lost)
+    counts = f"of {saved + lost:,} exchanges {saved:,} were saved"
+    if lost:
+        named = ", ".join(f"{each.root}{each.path}" for each in result.lost[:_NAMED_EXCHANGES])
+        more = f" and {lost - _NAMED_EXCHANGES:,} more" if lost > _NAMED_EXCHANGES else ""
+        counts += f"; {lost:,} could not be read: {named}{more}"
+    return (
+        f"the archive of conversations was damaged ({reason}): {counts}. Transcripts that still "
+        f"exist are read again (the damaged copy is in {damaged_folder})"
+    )
+
+
+def _mark_transcripts_for_reread(catalog: SqliteCatalog) -> int:
+    """Make the next walk read all transcript files again; return how many there are."""
+    count = 0
+    for root in catalog.root_names():
+        records = catalog.list_records(root, "")
+        told = [path for path, each in records.items() if each.content_digest == TRANSCRIPT_DIGEST]
+        catalog.mark_for_reread([RootedPath(root, path) for path in told])
+        count += len(told)
+    return count
+
+
+def _salvaged_file(paths: Paths) -> Path:
+    return Path(f"{paths.archive_file}-salvaged")
+
+
+def _damage_marker(paths: Paths) -> Path:
+    return Path(f"{paths.archive_file}-damaged")

@@ -1,0 +1,31 @@
+"""Which root the exchanges of the archive belong to, when roots are added, removed or changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from anchord.core.types import Root
+from anchord.sources.conversations.archive.writer import ArchiveWriter
+
+
+def is_another_root(archive: ArchiveWriter, root: Root) -> bool:
+    """Return whether the archive knows another root by this root's name.
+
+    That is so if the recorded folder is another one and still exists: a folder that does not was
+    moved. And if the root is a project now.
+    """
+    folder = archive.folder_of_root(root.name)
+    if root.kind != "conversations":
+        return folder is not None
+    return folder is not None and folder != root.path and os.path.isdir(folder)
+
+
+def attach_exchanges(archive: ArchiveWriter, roots: Iterable[Root]) -> None:
+    """Give every root of conversations the detached exchanges that belong to it.
+
+    All roots are looked at: what one of them lost can belong to another.
+    """
+    for root in roots:
+        if root.kind == "conversations":
+            archive.attach_root(root.name, root.path)

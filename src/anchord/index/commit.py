@@ -1,0 +1,241 @@
+"""Commit updates to the store: embed what is new, save intents, write rows, delete rows, confirm.
+
+The order of the last four makes a crash harmless; see `indexer`. Embedding can be interrupted
+between any two batches of the model. The vectors made by then go to the vector cache, so that no
+text is embedded twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from anchord.core.ports import IndexerDependencies
+from anchord.core.types import FileRecord, FileUpdate, Problem, Row, Vector
+from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
+
+MAX_EMBED_S_PER_COMMIT = 3.0
+"""Upper bound on embedding work between two commits, and so on what a crash can lose."""
+TEXTS_PER_COMMIT_RANGE = (64, 2_048)
+"""The fewest and the most texts to embed for one commit, whatever the model's throughput."""
+ROWS_PER_WRITE = 4_096
+_UNEMBEDDABLE_META_KEY = "refused"
+"""The catalog entry of the vector keys that the model cannot make, one a line."""
+_BYTES_PER_NUMBER = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TableChanges:
+    """What a commit does to the table."""
+
+    updates: list[FileUpdate]
+    """Those that change rows; others only move lines or records."""
+    new_rows: list[Row]
+    text_by_key: dict[str, str]
+    """The texts of the new rows, by vector key."""
+    changed_ids: list[str]
+    """Ids of rows that are overwritten."""
+    removed_ids: list[str]
+
+
+@dataclass
+class Committer:
+    """Writes to the store. Nothing else of the index does."""
+
+    dependencies: IndexerDependencies
+    commit_count: int = 0
+    """How many commits changed the table."""
+    _keys_embedded_ahead: set[str] = field(default_factory=set)
+    """Keys of vectors that were made for a commit that was then interrupted."""
+    _unembeddable_keys: set[str] | None = None
+
+    @property
+    def texts_per_commit(self) -> int:
+        """How many texts to embed between two commits: about three seconds of work."""
+        fewest, most = TEXTS_PER_COMMIT_RANGE
+        affordable = round(self.dependencies.embedder.texts_per_second * MAX_EMBED_S_PER_COMMIT)
+        return min(max(fewest, affordable), most)
+
+    def commit(
+        self, updates: Sequence[FileUpdate], should_stop: Callable[[], bool]
+    ) -> tuple[Sequence[FileUpdate], set[str]] | None:
+        """Embed what is new, and write a batch of updates.
+
+        Vectors of deleted and overwritten rows go to the vector cache.
+
+        Args:
+            updates: The updates; they become durable together.
+            should_stop: Called between two batches of the model.
+
+        Returns:
+            The updates, with the lines that the model cannot embed noted as their problem, and the
+            keys of the vectors that were made for them. None: `should_stop` returned True while
+            texts were embedded, and nothing was written.
+
+        Raises:
+            EmbedderError: The model is not available. Nothing was written.
+            StoreError: The store cannot be written. No update may count as done.
+        """
+        dependencies = self.dependencies
+        changes = _table_changes(updates)
+        first_removed = changes.removed_ids[:ROWS_PER_WRITE]
+        vectors, absent_ids = self._reuse_vectors(
+            leaving_ids=[*changes.changed_ids, *first_removed],
+            vector_keys=list(changes.text_by_key),
+            new_ids=[row.id for row in changes.new_rows],
+        )
+        missing_keys = [key for key in changes.text_by_key if key not in vectors]
+        made = self._embed({key: changes.text_by_key[key] for key in missing_keys}, should_stop)
+        if made is None:
+            return None
+        vectors.update(made)
+        if changes.updates:
+            # Only now: if the embedder fails, no file is left between intent and confirmation.
+            dependencies.catalog.save_intents(changes.updates)
+        for start in range(0, len(changes.new_rows), ROWS_PER_WRITE):
+            rows = changes.new_rows[start : start + ROWS_PER_WRITE]
+            dependencies.store.upsert(rows, vectors, absent_ids)
+        dependencies.store.delete_rows(first_removed)
+        self.delete_rows(changes.removed_ids[ROWS_PER_WRITE:])
+        confirmed = [self._with_unembeddable_lines(update) for update in updates]
+        dependencies.catalog.confirm_updates(confirmed)
+        if changes.updates:
+            self.commit_count += 1
+        # Vectors that an interrupted commit made are found in the vector cache now, and count here.
+        ahead = self._keys_embedded_ahead.intersection(changes.text_by_key)
+        embedded_keys = ahead.union(missing_keys)
+        self._keys_embedded_ahead -= embedded_keys
+        return confirmed, embedded_keys
+
+    def delete_rows(self, row_ids: Sequence[str]) -> None:
+        """Delete rows by id; their vectors go to the vector cache."""
+        dependencies = self.dependencies
+        for start in range(0, len(row_ids), ROWS_PER_WRITE):
+            part = row_ids[start : start + ROWS_PER_WRITE]
+            dependencies.heartbeat(0)
+            self._cache_vectors(dependencies.store.vectors_by_key_of_rows(part))
+            dependencies.store.delete_rows(part)
+
+    def _reuse_vectors(
+        self, leaving_ids: Sequence[str], vector_keys: Sequence[str], new_ids: Sequence[str]
+    ) -> tuple[dict[str, Vector], set[str]]:
+        """Return the vectors that exist already, and the new rows that are absent from the table.
+
+        Existing vectors are those of any row of any file, and those in the vector cache. The
+        vectors of the leaving rows go to the cache. A row that gets another text under the same id
+        counts as
+        leaving: a heading was added before it, or removed. The absent ids hold until the rows are
+        written, because nothing else writes rows.
+        """
+        if not leaving_ids and not vector_keys and not new_ids:
+            return {}, set()
+        looked_up_ids = list(dict.fromkeys([*leaving_ids, *new_ids]))
+        stored, found = self.dependencies.store.look_up_vectors(looked_up_ids, vector_keys)
+        leaving = dict(stored[row_id] for row_id in leaving_ids if row_id in stored)
+        if leaving:
+            self._cache_vectors(leaving)
+        vectors = dict(found)
+        missing = [key for key in vector_keys if key not in vectors]
+        if missing:
+            vectors.update(self.dependencies.vector_cache.get(missing))
+            zeros = bytes(_BYTES_PER_NUMBER * self.dependencies.embedder.dimension)
+            vectors.update(dict.fromkeys(self.unembeddable_keys.intersection(missing), zeros))
+        return vectors, set(new_ids) - stored.keys()
+
+    def _embed(
+        self, text_by_key: Mapping[str, str], should_stop: Callable[[], bool]
+    ) -> dict[str, Vector] | None:
+        """Embed texts; return None if `should_stop` ended it early.
+
+        If it ends early, or the embedder fails, the vectors made by then go to the vector cache.
+        """
+        keys = list(text_by_key)
+        made: dict[str, Vector] = {}
+        uncached: dict[str, Vector] = {}
+        cache_after = self.texts_per_commit
+        is_complete = False
+        self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if keys else 0)
+        try:
+            for batch in self.dependencies.embedder.embed_batches(list(text_by_key.values())):
+                uncached.update((keys[number], vector) for number, vector in batch.items())
+                made.update(uncached)
+                has_more = len(made) < len(keys)
+                self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if has_more else 0)
+                # Invariant: a crash loses at most the vectors of `uncached`.
+                if has_more and len(uncached) >= cache_after:
+                    self._cache_vectors(uncached)
+                    uncached.clear()
+                if has_more and should_stop():
+                    return None
+            is_complete = True
+        finally:
+            self._record_unembeddable(made)
+            if not is_complete:
+                if uncached:
+                    self._cache_vectors(uncached)
+                self._keys_embedded_ahead.update(made)
+        return made
+
+    def _cache_vectors(self, vectors: Mapping[str, Vector]) -> None:
+        self.dependencies.vector_cache.put(dict(vectors), self.dependencies.clock())
+
+    # Texts that the model cannot embed
+
+    @property
+    def unembeddable_keys(self) -> set[str]:
+        """The keys of texts that crash the model.
+
+        Their vector is all zeros, so that only word search finds the row.
+        """
+        if self._unembeddable_keys is None:
+            stored = self.dependencies.catalog.get_meta(_UNEMBEDDABLE_META_KEY)
+            self._unembeddable_keys = set(stored.split())
+        return self._unembeddable_keys
+
+    def _record_unembeddable(self, made: Mapping[str, Vector]) -> None:
+        """Record in the catalog which texts got a vector of zeros."""
+        zero_keys = {key for key, vector in made.items() if not any(vector)}
+        if zero_keys - self.unembeddable_keys:
+            self.unembeddable_keys.update(zero_keys)
+            stored = "\n".join(sorted(self.unembeddable_keys))
+            self.dependencies.catalog.set_meta(_UNEMBEDDABLE_META_KEY, stored)
+
+    def _with_unembeddable_lines(self, update: FileUpdate) -> FileUpdate:
+        record = update.new_record
+        if record is None or not self.unembeddable_keys:
+            return update
+        return replace(update, new_record=with_unembeddable_lines(record, self.unembeddable_keys))
+
+
+def with_unembeddable_lines(record: FileRecord, unembeddable_keys: set[str]) -> FileRecord:
+    """Return a file's record with the lines that the model cannot embed added to its problem.
+
+    Returns:
+        `record` itself where no chunk has one of the keys.
+    """
+    lines = [
+        f"{chunk.start_line}-{chunk.end_line}"
+        for chunk in record.chunks
+        if chunk.vector_key in unembeddable_keys
+    ]
+    if not lines:
+        return record
+    reason = (
+        f"lines {', '.join(lines)} crash the embedding process: only word search finds them; "
+        "`anchord rebuild` tries again"
+    )
+    if record.problem:
+        reason = f"{record.problem.reason}; {reason}"
+    return record._replace(problem=Problem(reason, is_partial=True))
+
+
+def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:
+    changing = [update for update in updates if update.diff.changes_table]
+    diffs = [update.diff for update in changing]
+    return _TableChanges(
+        updates=changing,
+        new_rows=[row for diff in diffs for row in (*diff.added, *diff.changed)],
+        text_by_key=dict(pair for update in changing for pair in update.texts_to_embed),
+        changed_ids=[row.id for diff in diffs for row in diff.changed],
+        removed_ids=[row_id for diff in diffs for row_id in diff.removed],
+    )

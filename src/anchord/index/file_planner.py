@@ -1,0 +1,316 @@
+"""Plan what to do with one file: skip it, refresh its fingerprint, or change its rows.
+
+    fingerprint, record -> decide -> bytes -> digest -> parse -> chunk -> diff -> FileUpdate
+
+Planning reads files and the catalog. It writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from anchord.chunking.engine.layout import CountTokens
+from anchord.core.change_detection import decide_for_file
+from anchord.core.diff import diff_chunks, row_hash
+from anchord.core.ids import hash_content
+from anchord.core.ports import IndexerDependencies, PathFilter
+from anchord.core.types import (
+    NO_FINGERPRINT,
+    Absent,
+    Action,
+    ChangedDuringRead,
+    ChunkDiff,
+    ChunkRecord,
+    FileContent,
+    FileOutcome,
+    FileRecord,
+    FileUpdate,
+    Fingerprint,
+    IngestResult,
+    Problem,
+    ReadFile,
+    RootedPath,
+    SkipFile,
+)
+from anchord.index.recipe import Recipe
+from anchord.index.reconcile import NO_SIZE_LIMIT
+from anchord.index.rows import PreparedRow, prepare_rows
+from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.files.folder_files import MAX_FILE_BYTES
+
+TRANSCRIPT_DIGEST = "told"
+"""Stored as the content digest of a transcript file: its content is in the archive, not in rows of
+its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class FingerprintRefresh:
+    """A file whose content is as indexed: only its fingerprint in the catalog must change."""
+
+    outcome: FileOutcome
+    fingerprint: Fingerprint
+    read_ns: int
+    """Wall-clock time before the file was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestNeeded:
+    """A changed or missing transcript file: its exchanges must be ingested first."""
+
+    observed: Fingerprint | Absent | Problem
+    record: FileRecord | None
+    reason: str
+    read_ns: int
+    """Wall-clock time before the file is read."""
+    may_remove_rows: bool
+
+
+FilePlan: TypeAlias = FileOutcome | FingerprintRefresh | FileUpdate
+"""Done already (an outcome), or work for the next commit."""
+
+
+class FilePlanner:
+    """Plans single files. Reads only; keeps no state between files."""
+
+    def __init__(
+        self, dependencies: IndexerDependencies, count_tokens: CountTokens, recipe: Recipe
+    ) -> None:
+        """Plan over these files and this catalog.
+
+        Args:
+            dependencies: Files, catalog, store, clock and conversations.
+            count_tokens: Counts a text's tokens as the model does.
+            recipe: How files are chunked.
+        """
+        self._files = dependencies.files
+        self._catalog = dependencies.catalog
+        self._store = dependencies.store
+        self._clock = dependencies.clock
+        self._conversations = dependencies.conversations
+        self._count_tokens = count_tokens
+        self._recipe = recipe
+
+    def plan(
+        self,
+        path: RootedPath,
+        path_filter: PathFilter,
+        confirmed_gone: Collection[RootedPath] | None,
+    ) -> FilePlan | IngestNeeded:
+        """Plan for one file; reads the file if its fingerprint changed.
+
+        Args:
+            path: The file.
+            path_filter: The ignore rules.
+            confirmed_gone: The only files whose rows may be removed because they are missing or
+                empty. None: those of every file may.
+
+        Returns:
+            What to do. Action.RETRY: the file is changing; plan it again later.
+        """
+        record = self._catalog.get_record(path)
+        observed = self._files.fingerprint(path)
+        may_remove_rows = confirmed_gone is None or path in confirmed_gone
+        if record and isinstance(observed, Absent) and not may_remove_rows:
+            # Invariant: the file was there at the last walk, so the mass-deletion guard has not
+            # counted its deletion. The next walk does.
+            return FileOutcome(
+                origin=path, action=Action.RETRY, reason="deleted after its folder was listed"
+            )
+        is_transcript = self._conversations.is_transcript_file(path)
+        has_no_limit = is_transcript or is_exchange_path(path.path)
+        decision = decide_for_file(
+            path_filter(path),
+            observed,
+            record,
+            self._recipe.digest(path.root),
+            NO_SIZE_LIMIT if has_no_limit else MAX_FILE_BYTES,
+        )
+        if isinstance(decision, SkipFile):
+            action = Action.SKIPPED if record is None else Action.UNCHANGED
+            return FileOutcome(origin=path, action=action, reason=decision.reason)
+        if is_transcript:
+            return IngestNeeded(
+                observed=observed,
+                record=record,
+                reason=decision.reason,
+                read_ns=self._clock(),
+                may_remove_rows=may_remove_rows,
+            )
+        if isinstance(decision, ReadFile):
+            return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)
+        fingerprint = observed if isinstance(observed, Fingerprint) else NO_FINGERPRINT
+        return self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
+
+    def plan_ingested(
+        self, path: RootedPath, needed: IngestNeeded, ingested: IngestResult
+    ) -> FilePlan:
+        """Plan for a transcript file whose exchanges have been ingested and planned.
+
+        A transcript file has no rows of its own: the catalog only records that it was read. A file
+        without a conversation is planned as an ordinary document.
+        """
+        if ingested.is_ordinary_document:
+            return self._plan_read(
+                path, needed.record, needed.reason, may_remove_rows=needed.may_remove_rows
+            )
+        if not isinstance(needed.observed, Fingerprint):
+            return self._plan_removal(
+                path, needed.record, needed.reason, ingested.problem, NO_FINGERPRINT
+            )
+        new_record = FileRecord(
+            fingerprint=needed.observed,
+            read_ns=needed.read_ns,
+            content_digest=TRANSCRIPT_DIGEST,
+            recipe_digest=self._recipe.digest(path.root),
+            is_confirmed=True,
+            chunks=(),
+            problem=ingested.problem,
+        )
+        row_ids = [chunk.chunk_id for chunk in self._stored_chunks(path, needed.record)]
+        return plan_row_removal(path, row_ids, needed.reason, new_record)
+
+    def _plan_read(
+        self, path: RootedPath, record: FileRecord | None, reason: str, *, may_remove_rows: bool
+    ) -> FilePlan:
+        read_ns = self._clock()
+        content = self._files.read(path)
+        match content:
+            case ChangedDuringRead():
+                return FileOutcome(
+                    origin=path, action=Action.RETRY, reason="written while it was read"
+                )
+            case Absent():
+                return FileOutcome(
+                    origin=path, action=Action.RETRY, reason="deleted while it was opened"
+                )
+            case Problem():
+                return self._plan_removal(path, record, content.reason, content, NO_FINGERPRINT)
+            case FileContent():
+                pass
+        if record and record.chunks and not content.data and not may_remove_rows:
+            # Invariant: the file had text at the last walk. Many editors empty a file just before
+            # they write it; the next walk sees which of both it was.
+            return FileOutcome(
+                origin=path, action=Action.RETRY, reason="emptied after its folder was listed"
+            )
+        new_record = FileRecord(
+            fingerprint=content.fingerprint,
+            read_ns=read_ns,
+            content_digest=hash_content(content.data),
+            recipe_digest=self._recipe.digest(path.root),
+            is_confirmed=True,
+        )
+        if record and _has_same_rows(record, new_record):
+            chunk_count = len(record.chunks)
+            unchanged = FileOutcome(
+                origin=path,
+                action=Action.UNCHANGED,
+                reason=f"{reason}, but its content did not change",
+                chunks=chunk_count,
+                kept=chunk_count,
+            )
+            return FingerprintRefresh(unchanged, content.fingerprint, read_ns)
+        return self._plan_rows(path, record, new_record, content.data, reason)
+
+    def _plan_rows(
+        self,
+        path: RootedPath,
+        record: FileRecord | None,
+        new_record: FileRecord,
+        data: bytes,
+        reason: str,
+    ) -> FileUpdate:
+        prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
+        chunks = tuple(_chunk_record(each) for each in prepared)
+        diff = diff_chunks(
+            self._stored_chunks(path, record), [each.row for each in prepared], chunks
+        )
+        text_by_key = {each.row.vector_key: each.embed_text for each in prepared}
+        new_keys = dict.fromkeys(row.vector_key for row in (*diff.added, *diff.changed))
+        return FileUpdate(
+            origin=path,
+            new_record=new_record._replace(chunks=chunks, problem=problem),
+            diff=diff,
+            texts_to_embed=tuple((key, text_by_key[key]) for key in new_keys),
+            reason=reason,
+        )
+
+    def _plan_removal(
+        self,
+        path: RootedPath,
+        record: FileRecord | None,
+        reason: str,
+        problem: Problem | None,
+        fingerprint: Fingerprint,
+    ) -> FileOutcome | FileUpdate:
+        if record is None and problem is None:
+            return FileOutcome(origin=path, action=Action.SKIPPED, reason=reason)
+        new_record = None
+        if problem:
+            # Invariant: the file is there and cannot be used. Its record lists the problem, and its
+            # empty digest lets the file be read again when it changes.
+            new_record = FileRecord(
+                fingerprint=fingerprint,
+                read_ns=self._clock(),
+                content_digest="",
+                recipe_digest=self._recipe.digest(path.root),
+                is_confirmed=True,
+                chunks=(),
+                problem=problem,
+            )
+        row_ids = [chunk.chunk_id for chunk in self._stored_chunks(path, record)]
+        return plan_row_removal(path, row_ids, reason, new_record)
+
+    def _stored_chunks(self, path: RootedPath, record: FileRecord | None) -> Sequence[ChunkRecord]:
+        """Return the chunks of a file's rows in the table."""
+        if record is None:
+            return ()
+        if record.is_confirmed:
+            return record.chunks
+        # Invariant: a crash interrupted the file's last commit. Only the table says which rows
+        # exist, and their text may be old or new: empty hashes make every row count as changed.
+        return [
+            ChunkRecord(chunk_id=row_id, vector_key="", row_hash="", start_line=0, end_line=0)
+            for row_id in self._store.ids_of_file(path)
+        ]
+
+
+def plan_row_removal(
+    path: RootedPath, row_ids: Sequence[str], reason: str, new_record: FileRecord | None = None
+) -> FileUpdate:
+    """Return an update that deletes rows of a file and writes none.
+
+    Args:
+        path: The file.
+        row_ids: The ids of the rows to delete.
+        reason: Why, in words for the log.
+        new_record: What the catalog is to hold of the file; None removes it from the catalog.
+    """
+    diff = ChunkDiff(added=(), changed=(), removed=tuple(row_ids), shifted=0, kept=0)
+    return FileUpdate(
+        origin=path, new_record=new_record, diff=diff, texts_to_embed=(), reason=reason
+    )
+
+
+def _has_same_rows(record: FileRecord, new_record: FileRecord) -> bool:
+    """Whether the table already holds the new rows.
+
+    The same bytes under the same recipe give the same rows.
+    """
+    return (
+        record.is_confirmed
+        and record.recipe_digest == new_record.recipe_digest
+        and record.content_digest == new_record.content_digest
+    )
+
+
+def _chunk_record(prepared: PreparedRow) -> ChunkRecord:
+    return ChunkRecord(
+        chunk_id=prepared.row.id,
+        vector_key=prepared.row.vector_key,
+        row_hash=row_hash(prepared.row),
+        start_line=prepared.start_line,
+        end_line=prepared.end_line,
+    )

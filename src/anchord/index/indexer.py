@@ -1,0 +1,363 @@
+"""Index files: plan each one, embed what is new, and commit many at once.
+
+    fingerprint, record -> decide (stop?) -> bytes -> digest (stop?) -> parse -> chunk -> diff
+    -> embed what is new -> catalog.save_intents -> store.upsert -> store.delete_rows
+    -> catalog.confirm_updates -> outcome
+
+The order of the last four makes a crash harmless. An intent without its confirmation is repaired by
+reading the file again and comparing it with the rows in the store. New rows are written before old
+ones are deleted, so that every search finds one of them. `file_planner` plans; `commit` writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from anchord.chunking.engine.layout import CountTokens
+from anchord.core.deletion_guard import DeletionPolicy
+from anchord.core.ports import EnterDirCallback, IndexerDependencies, PathFilter, ignore_enter_dir
+from anchord.core.types import (
+    Absent,
+    Action,
+    FileOutcome,
+    FileUpdate,
+    Fingerprint,
+    Problem,
+    RootedPath,
+)
+from anchord.index.commit import Committer
+from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
+from anchord.index.recipe import Recipe
+from anchord.index.reconcile import ReconcileResult, reconcile
+from anchord.sources.conversations.exchange_document import is_exchange_path
+
+FILES_PER_COMMIT = 200
+
+_GUARD_ALL_DELETIONS = DeletionPolicy()
+_INGEST_TIMEOUT_S = 900.0
+"""An export of one gigabyte is ingested in a single step of about 30 s."""
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Plans that wait for the next commit."""
+
+    updates: list[FileUpdate] = field(default_factory=list)
+    refreshes: list[FingerprintRefresh] = field(default_factory=list)
+    text_count: int = 0
+
+    def add(self, plan: FileUpdate | FingerprintRefresh) -> None:
+        if isinstance(plan, FingerprintRefresh):
+            self.refreshes.append(plan)
+        else:
+            self.updates.append(plan)
+            self.text_count += len(plan.texts_to_embed)
+
+    def is_full(self, texts_per_commit: int) -> bool:
+        file_count = len(self.updates) + len(self.refreshes)
+        return file_count >= FILES_PER_COMMIT or self.text_count >= texts_per_commit
+
+
+class Indexer:
+    """Brings files and folders up to date. Not thread-safe: only the writer's thread may use it."""
+
+    def __init__(
+        self, dependencies: IndexerDependencies, count_tokens: CountTokens, recipe: Recipe
+    ) -> None:
+        """Index these files into this store.
+
+        Args:
+            dependencies: Files, catalog, store, embedder, caches, clock and heartbeat.
+            count_tokens: Counts a text's tokens as the model does.
+            recipe: How files are chunked; files indexed under another recipe are due.
+        """
+        self._dependencies = dependencies
+        self._files = dependencies.files
+        self._catalog = dependencies.catalog
+        self._store = dependencies.store
+        self._conversations = dependencies.conversations
+        self._recipe = recipe
+        self._planner = FilePlanner(dependencies, count_tokens, recipe)
+        self._committer = Committer(dependencies)
+
+    @property
+    def commit_count(self) -> int:
+        """How many commits changed the table."""
+        return self._committer.commit_count
+
+    @commit_count.setter
+    def commit_count(self, commits: int) -> None:
+        self._committer.commit_count = commits
+
+    # Which paths to index
+
+    def reconcile(
+        self,
+        root_name: str,
+        prefix: str = "",
+        on_enter_dir: EnterDirCallback = ignore_enter_dir,
+        deletion_policy: DeletionPolicy = _GUARD_ALL_DELETIONS,
+    ) -> ReconcileResult:
+        """Compare a folder with the catalog by fingerprints; file contents are not read.
+
+        Args:
+            root_name: The root.
+            prefix: A folder of the root; "" is the whole root. The mass-deletion guard applies only
+                to "".
+            on_enter_dir: Called with each folder before it is listed.
+            deletion_policy: Which deletions the guard does not hold.
+
+        Returns:
+            The files to pass to `index`, and what the guard holds.
+        """
+        folder = RootedPath(root_name, prefix)
+        return reconcile(self._dependencies, self._recipe, folder, on_enter_dir, deletion_policy)
+
+    def delete_stray_rows(self) -> Sequence[RootedPath]:
+        """Compare the ids and hashes of the whole table with the catalog, and delete stray rows.
+
+        Deletes rows of no file and duplicates; their vectors stay in the vector cache. Needed after
+        an unclean shutdown, or when the row counts of table and catalog differ.
+
+        Returns:
+            The files with a missing, duplicate or different row. They are marked in the catalog;
+            pass them to `index` to write their rows again.
+        """
+        path_by_id: dict[str, RootedPath] = {}
+        hash_by_id: dict[str, str] = {}
+        for row_id, row_hash, path in self._catalog.iter_expected_rows():
+            path_by_id[row_id] = path
+            hash_by_id[row_id] = row_hash
+        stored_rows = self._store.all_row_hashes()
+        stored_counts = Counter(row_id for row_id, _ in stored_rows)
+        # A stored hash of "" is unknown, and an id that the catalog lacks is stray, not different.
+        different = [
+            row_id
+            for row_id, stored_hash in stored_rows
+            if stored_hash and hash_by_id.get(row_id, stored_hash) != stored_hash
+        ]
+        stray = [row_id for row_id in stored_counts if row_id not in path_by_id]
+        duplicate = [
+            row_id for row_id, count in stored_counts.items() if count > 1 and row_id in path_by_id
+        ]
+        missing = [row_id for row_id in path_by_id if row_id not in stored_counts]
+        # Deleting by id removes every copy of a duplicate, so its file is written again.
+        self.delete_rows([*stray, *duplicate])
+        paths = list(
+            dict.fromkeys(path_by_id[row_id] for row_id in (*missing, *duplicate, *different))
+        )
+        self._catalog.mark_for_reread(paths)
+        return paths
+
+    def delete_damaged_rows(
+        self,
+        extra_ids: Sequence[str],
+        origins_to_reread: Sequence[RootedPath],
+        corrupt_ids: Sequence[str],
+    ) -> Sequence[RootedPath]:
+        """Delete rows that a verification found wrong, and mark their files for indexing.
+
+        Args:
+            extra_ids: Rows of no file, or duplicates. Their vectors stay in the vector cache.
+            origins_to_reread: The files to index again.
+            corrupt_ids: Rows with a wrong vector or checksum. Their vectors leave the vector cache
+                too.
+
+        Returns:
+            `origins_to_reread`, to be passed to `index`.
+        """
+        self.delete_rows(extra_ids)
+        corrupt_keys = list(self._store.vectors_by_key_of_rows(corrupt_ids))
+        self._dependencies.vector_cache.delete(corrupt_keys)
+        # Not by `delete_rows`, which would put the corrupt vectors into the cache again.
+        self._store.delete_rows(corrupt_ids)
+        self._catalog.mark_for_reread(origins_to_reread)
+        return origins_to_reread
+
+    def delete_rows(self, row_ids: Sequence[str]) -> None:
+        """Delete rows by id; their vectors go to the vector cache."""
+        self._committer.delete_rows(row_ids)
+
+    # Index them
+
+    def index(
+        self,
+        origins: Iterable[RootedPath],
+        should_stop: Callable[[], bool] = lambda: False,
+        confirmed_gone: Collection[RootedPath] | None = None,
+    ) -> Iterator[FileOutcome]:
+        """Bring files up to date, up to 200 of them a commit.
+
+        Nothing is done before the iterator is consumed.
+
+        Args:
+            origins: The files; repeats are ignored.
+            should_stop: Called before each file and between two batches of the model. Once it
+                returned True, the remaining files are not indexed: pass them again later. Texts
+                that were embedded for them are in the vector cache, and are not embedded again.
+            confirmed_gone: The only files whose rows may be deleted because they are missing or
+                empty; the others get Action.RETRY. None: those of every file may.
+
+        Yields:
+            An outcome for each file, once it is durable.
+
+        Raises:
+            EmbedderError: The model is not available. The files of the current commit are not
+                indexed.
+            StoreError: The store cannot be written. As above; call again later.
+        """
+        should_stop = _latched(should_stop)
+        batch = _Batch()
+        for plan in self._plans(list(dict.fromkeys(origins)), should_stop, confirmed_gone):
+            if isinstance(plan, FileOutcome):
+                yield plan
+            elif plan:
+                batch.add(plan)
+            if plan is None or batch.is_full(self._committer.texts_per_commit):
+                yield from self._commit(batch, should_stop)
+                batch = _Batch()
+        yield from self._commit(batch, should_stop)
+
+    def _plans(
+        self,
+        paths: Sequence[RootedPath],
+        should_stop: Callable[[], bool],
+        confirmed_gone: Collection[RootedPath] | None,
+    ) -> Iterator[FilePlan | None]:
+        """Yield a plan for each file. None: commit what was planned before going on."""
+        path_filter = self._files.path_filter()
+        queue = deque(paths)
+        planned_exchanges: _PlannedExchanges = {}
+        while queue:
+            if should_stop():
+                return
+            path = queue.popleft()
+            plan = self._planner.plan(path, path_filter, confirmed_gone)
+            if not isinstance(plan, IngestNeeded):
+                yield plan
+                continue
+            self._dependencies.heartbeat(_INGEST_TIMEOUT_S)
+            ingested = self._conversations.ingest(path)
+            # Invariant: a transcript file is recorded as read only after its exchanges. If this
+            # stops in between, the file is still due and its other exchanges are found again.
+            is_complete = yield from self._exchange_plans(
+                ingested.changed_exchanges, path_filter, planned_exchanges, should_stop
+            )
+            if not is_complete:
+                return
+            self._catalog.mark_for_reread(ingested.files_to_reread)
+            queue.extend(ingested.files_to_reread)
+            yield self._planner.plan_ingested(path, plan, ingested)
+
+    def _exchange_plans(
+        self,
+        exchanges: Sequence[RootedPath],
+        path_filter: PathFilter,
+        planned_exchanges: _PlannedExchanges,
+        should_stop: Callable[[], bool],
+    ) -> Generator[FilePlan | None, None, bool]:
+        """Yield a plan for each exchange; return False if `should_stop` ended it early.
+
+        Several transcript files can hold one exchange. `planned_exchanges` is updated with those
+        planned here.
+        """
+        for path in exchanges:
+            if should_stop():
+                return False
+            observed = self._files.fingerprint(path)
+            if planned_exchanges.get(path) == observed:
+                # Invariant: this run planned the same version for another transcript file.
+                continue
+            if path in planned_exchanges:
+                # Invariant: the earlier version may still wait for its commit. The diff of this one
+                # must be made against the table that holds it.
+                yield None
+            planned_exchanges[path] = observed
+            plan = self._planner.plan(path, path_filter, None)
+            if isinstance(plan, FileOutcome):
+                self._conversations.mark_indexed([path])
+            if not isinstance(plan, IngestNeeded):  # Never: an exchange is no transcript file.
+                yield plan
+        return True
+
+    def _commit(self, batch: _Batch, should_stop: Callable[[], bool]) -> Iterator[FileOutcome]:
+        """Commit a batch; yield an outcome for each of its files.
+
+        If `should_stop` interrupts it, the updates are not written: they yield no outcome and are
+        still due.
+        """
+        if batch.refreshes:
+            self._catalog.update_fingerprints(
+                [(each.outcome.origin, each.fingerprint, each.read_ns) for each in batch.refreshes]
+            )
+            self._acknowledge_exchanges(each.outcome.origin for each in batch.refreshes)
+            yield from (each.outcome for each in batch.refreshes)
+        committed = self._committer.commit(batch.updates, should_stop) if batch.updates else None
+        if committed:
+            updates, embedded_keys = committed
+            self._acknowledge_exchanges(update.origin for update in updates)
+            yield from (_outcome_of(update, embedded_keys) for update in updates)
+
+    def _acknowledge_exchanges(self, indexed_paths: Iterable[RootedPath]) -> None:
+        """Record in the archive which exchanges the index holds now."""
+        exchanges = [path for path in indexed_paths if is_exchange_path(path.path)]
+        if exchanges:
+            self._conversations.mark_indexed(exchanges)
+
+
+_PlannedExchanges = dict[RootedPath, Fingerprint | Absent | Problem]
+"""Exchanges that a run has planned, with the version of each."""
+
+
+def _latched(should_stop: Callable[[], bool]) -> Callable[[], bool]:
+    """Return a predicate that stays True: no file may be indexed after one that was left out."""
+    has_stopped = False
+
+    def check() -> bool:
+        nonlocal has_stopped
+        has_stopped = has_stopped or should_stop()
+        return has_stopped
+
+    return check
+
+
+def _outcome_of(update: FileUpdate, embedded_keys: set[str]) -> FileOutcome:
+    """Summarise a committed update, and remove its keys from `embedded_keys`.
+
+    So a text that several files of a commit share counts as embedded for the first of them only.
+    """
+    diff = update.diff
+    record = update.new_record
+    own_keys = {key for key, _ in update.texts_to_embed if key in embedded_keys}
+    embedded_keys -= own_keys
+    upserted = len(diff.added) + len(diff.changed)
+    reason = update.reason
+    if record and record.problem:
+        reason = f"{reason}; {record.problem.reason}"
+    return FileOutcome(
+        origin=update.origin,
+        action=_action_of(update),
+        reason=reason,
+        chunks=len(record.chunks) if record else 0,
+        kept=diff.kept,
+        shifted=diff.shifted,
+        upserted=upserted,
+        deleted=len(diff.removed),
+        embedded=len(own_keys),
+        reused=upserted - len(own_keys),
+    )
+
+
+def _action_of(update: FileUpdate) -> Action:
+    record = update.new_record
+    if record is None:
+        return Action.REMOVED
+    if record.problem and not record.problem.is_partial:
+        return Action.FAILED
+    if update.diff.changes_table:
+        return Action.INDEXED
+    if update.diff.shifted:
+        return Action.SHIFTED
+    return Action.UNCHANGED

@@ -1,0 +1,1 @@
+"""Verify the index against the files, repair it, and purge paths from it."""

@@ -1,0 +1,195 @@
+"""`forget`: remove a path from the index, its old versions and the caches, and keep it out."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from anchord.config.roots import covers, find_root
+from anchord.core.types import RootedPath, escape_non_utf8
+from anchord.errors import UsageError
+from anchord.index.file_planner import plan_row_removal
+from anchord.index.session import IndexWriter
+from anchord.index.table_location import is_local, store_uri
+from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.store.table import maintenance as table_maintenance
+
+_REWRITE_TIMEOUT_S = 3_600.0
+"""Rewriting a table of a million rows takes a minute or two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeResult:
+    """What was deleted."""
+
+    path: str
+    """Absolute."""
+    file_count: int
+    """Indexed files."""
+    row_count: int
+    exchange_count: int
+    """Exchanges of conversations, detached ones included."""
+    disk_files_removed: int
+    """Files of the table that held the rows; -1 for a remote table, whose files cannot be
+    listed."""
+    damaged_folder: str
+    """Where damaged copies are that may hold the text; "" if there are none."""
+    files_to_reread: list[RootedPath]
+    """Other transcript files that contain some of the exchanges; they are marked in the catalog."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON object that `forget` answers with."""
+        return {
+            "path": self.path,
+            "files": self.file_count,
+            "rows": self.row_count,
+            "exchanges": self.exchange_count,
+            "disk_files_removed": self.disk_files_removed,
+            "damaged_folder": escape_non_utf8(self.damaged_folder),
+            "also_in": [escape_non_utf8(origin.path) for origin in self.files_to_reread],
+        }
+
+
+def preview_purge(writer: IndexWriter, path: str) -> dict[str, Any]:
+    """Count what `purge_path` would delete, as the JSON object of `forget` with `preview`.
+
+    Raises:
+        UsageError: The path is in no root and no conversation comes from it, or it is a root.
+    """
+    found = _find(writer, path)
+    return {
+        "path": found.path,
+        "files": len(found.files),
+        "exchanges": found.exchange_count,
+        "only_here": found.only_here,
+    }
+
+
+def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
+    """Remove a file or folder from the index for good. The file itself is not touched.
+
+    Deletes its rows, records and archived conversations, detached ones included, all old versions
+    of the table, and the whole vector cache. Damaged copies that repairs set aside stay. Adds the
+    path to the forgotten paths, so that no walk indexes it again; not one that does not exist.
+
+    What left the index before is deleted too, though nothing of it is counted: old versions and the
+    vector cache may hold it.
+
+    Args:
+        writer: The index.
+        path: A file or folder; absolute, or relative to the working directory.
+
+    Raises:
+        UsageError: The path is in no root and no conversation comes from it, or it is a root.
+        StoreError: The table's files could not be rewritten. Searches no longer find the rows; call
+            again to remove them from the disk.
+    """
+    found = _find(writer, path)
+    if found.files or found.exchange_count or os.path.lexists(found.path):
+        # First, so that no walk indexes the path again while this runs.
+        writer.save_cli_state(writer.cli_state.with_forgotten_path(found.path))
+    origins = list(dict.fromkeys((*found.files, *writer.archive.erase(found.path))))
+    row_ids = list(
+        dict.fromkeys(row_id for origin in origins for row_id in writer.store.ids_of_file(origin))
+    )
+    # All of it: of a file that was deleted before, nothing says which vectors were its own.
+    writer.vector_cache.clear()
+    updates = [plan_row_removal(origin, row_ids, "forgotten by a command") for origin in origins]
+    writer.catalog.save_intents(updates)
+    writer.store.delete_rows(row_ids)
+    writer.catalog.confirm_updates(updates)
+    files_to_reread = list(writer.archive.files_to_reread)
+    writer.catalog.mark_for_reread(files_to_reread)
+    damaged_folder = writer.paths.damaged_folder
+    return PurgeResult(
+        path=found.path,
+        file_count=sum(not is_exchange_path(origin.path) for origin in origins),
+        row_count=len(row_ids),
+        exchange_count=found.exchange_count,
+        disk_files_removed=_erase_from_disk(writer),
+        damaged_folder=str(damaged_folder) if damaged_folder.exists() else "",
+        files_to_reread=files_to_reread,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the index and the archive hold of a path."""
+
+    path: str
+    files: list[RootedPath]
+    exchange_count: int
+    only_here: int
+    """How many of the exchanges are in no transcript file that exists."""
+
+
+def _find(writer: IndexWriter, path: str) -> _Found:
+    absolute = _resolve_parent(path)
+    archived = writer.archive.find_from(absolute)
+    inner = next((root for root in writer.roots if covers(absolute, root.path)), None)
+    if inner is not None and inner.path != absolute:
+        raise UsageError(
+            f"{path} contains the indexed folder {inner.path}",
+            f"`anchord remove {inner.name}` first, or forget what is inside it",
+        )
+    in_root = find_root(writer.roots, absolute)
+    if in_root is None and not archived.exchanges:
+        raise UsageError(
+            f"{path} is in no indexed folder", "`anchord roots` lists the indexed folders"
+        )
+    files = []
+    if in_root is not None:
+        root, inside = in_root
+        if not inside:
+            raise UsageError(
+                f"{path} is an indexed folder itself",
+                f"`anchord remove {root.name}` removes it; then `forget` deletes its conversations",
+            )
+        files = [
+            RootedPath(root.name, each) for each in writer.catalog.list_records(root.name, inside)
+        ]
+    return _Found(
+        path=absolute,
+        files=files,
+        exchange_count=len(archived.exchanges),
+        only_here=archived.only_here,
+    )
+
+
+def unforget_path(writer: IndexWriter, path: str) -> str:
+    """Remove a path from the forgotten paths; the next walk indexes it again.
+
+    Returns:
+        The name of its root.
+
+    Raises:
+        UsageError: The path is not forgotten, or is in no root.
+    """
+    absolute = _resolve_parent(path)
+    found = find_root(writer.roots, absolute)
+    if absolute not in writer.cli_state.forgotten_paths or found is None:
+        forgotten = ", ".join(writer.cli_state.forgotten_paths) or "nothing"
+        raise UsageError(f"{path} was not forgotten", f"forgotten: {forgotten}")
+    writer.save_cli_state(writer.cli_state.without_forgotten_path(absolute))
+    return found[0].name
+
+
+def _resolve_parent(path: str) -> str:
+    """Return the absolute path; symbolic links of its folder are resolved, a link itself is not."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def _erase_from_disk(writer: IndexWriter) -> int:
+    """Erase deleted content from journals and the table's old versions.
+
+    Returns:
+        How many files of the table were removed; -1 for a remote table.
+    """
+    writer.catalog.checkpoint_wal()
+    writer.vector_cache.checkpoint_wal()
+    writer.archive.truncate_wal()
+    writer.heartbeat.beat(_REWRITE_TIMEOUT_S)
+    if not is_local(store_uri(writer.paths, writer.config)):
+        return -1
+    return table_maintenance.erase_deleted_rows(writer.store)

@@ -1,0 +1,98 @@
+"""Verify an opened index, and delete the rows that a verification found wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from anchord.core.ports import no_heartbeat
+from anchord.core.types import RootedPath, escape_non_utf8
+from anchord.index.integrity.verify import (
+    Difference,
+    DifferenceKind,
+    VerifyResult,
+    expected_rows_of_roots,
+    verify,
+)
+from anchord.index.session import IndexReader, IndexWriter
+
+_MAX_LISTED_DIFFERENCES = 1_000
+_EXTRA_KINDS = frozenset({DifferenceKind.EXTRA, DifferenceKind.DUPLICATE})
+_CORRUPT_KINDS = frozenset({DifferenceKind.VECTOR, DifferenceKind.SPOILED})
+
+
+def verify_index(reader: IndexReader, vector_sample_size: int | None) -> VerifyResult:
+    """Compare the index with a clean rebuild; reads and chunks every file, and writes nothing.
+
+    Files and chunks are counted as status counts them: those that the index holds.
+
+    Args:
+        reader: The index.
+        vector_sample_size: How many texts to embed again; None means all.
+
+    Raises:
+        EmbedderError: The model is not available.
+        StoreError: The store cannot be read.
+    """
+    profile = reader.profile
+    expected_parts = expected_rows_of_roots(
+        [root.name for root in reader.roots],
+        (reader.files, reader.catalog),
+        profile.recipe,
+        profile.token_counter,
+    )
+    heartbeat = reader.heartbeat.beat if isinstance(reader, IndexWriter) else no_heartbeat
+    embedder_and_sample_size = (profile.embedder, vector_sample_size)
+    result = verify(
+        expected_parts, reader.catalog, reader.store, embedder_and_sample_size, heartbeat
+    )
+    archive = reader.files.archive
+    exchange_counts = archive.counts_by_root().values() if archive else ()
+    return replace(
+        result,
+        file_count=sum(files for files, _ in reader.catalog.counts_by_root().values()),
+        chunk_count=reader.store.count_rows(),
+        exchange_count=sum(counts["exchanges"] for counts in exchange_counts),
+    )
+
+
+def delete_damaged_rows(writer: IndexWriter, differences: Sequence[Difference]) -> list[RootedPath]:
+    """Delete the rows that a verification found wrong.
+
+    Deletes extra, duplicate and corrupt rows, and the vectors of corrupt ones from the vector
+    cache.
+
+    Returns:
+        The files of all differences, marked in the catalog. Index them to complete the repair.
+    """
+    extra_ids = [each.chunk_id for each in differences if each.kind in _EXTRA_KINDS]
+    corrupt_ids = [each.chunk_id for each in differences if each.kind in _CORRUPT_KINDS]
+    files_to_reread = [
+        each.origin for each in differences if each.origin.root in writer.roots_by_name
+    ]
+    unique_files = list(dict.fromkeys(files_to_reread))
+    return list(writer.indexer.delete_damaged_rows(extra_ids, unique_files, corrupt_ids))
+
+
+def verify_result_as_dict(result: VerifyResult) -> dict[str, Any]:
+    """Return a verification as JSON values; lists at most the first 1,000 differences."""
+    return {
+        "ok": not result.differences and not result.kept_files,
+        "files": result.file_count,
+        "exchanges": result.exchange_count,
+        "chunks": result.chunk_count,
+        "vectors_checked": result.vectors_checked,
+        "differences": [
+            {
+                "kind": str(each.kind),
+                "root": each.origin.root,
+                "path": escape_non_utf8(each.origin.path),
+                "chunk_id": each.chunk_id,
+            }
+            for each in result.differences[:_MAX_LISTED_DIFFERENCES]
+        ],
+        "differences_total": len(result.differences),
+        "held": dict(result.kept_files),
+        "changing": [str(path) for path in result.changing_files],
+    }

@@ -1,0 +1,289 @@
+"""Compare a folder on disk with the catalog: which files to index, and which deletions to hold."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from anchord.core.change_detection import decide_for_file, is_up_to_date
+from anchord.core.deletion_guard import (
+    DeletionPolicy,
+    find_missing_files,
+    find_moves,
+    is_mass_deletion,
+    recent_deletions_meta_key,
+)
+from anchord.core.ports import EnterDirCallback, IndexerDependencies
+from anchord.core.types import (
+    Absent,
+    FileRecord,
+    Fingerprint,
+    PathMatch,
+    Problem,
+    RootedPath,
+    SkipFile,
+    WalkResult,
+)
+from anchord.index.recipe import Recipe
+from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.files.folder_files import MAX_FILE_BYTES
+
+NO_SIZE_LIMIT = 1 << 62
+"""The size limit in bytes of transcript files and exchanges: they are streamed, so none is too
+large."""
+_FOUND_BY_WALK = PathMatch(is_included=True, reason="found by a walk")
+
+_Observed = Fingerprint | Problem
+"""What a walk reports of a file: its fingerprint, or why the file cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcileResult:
+    """What a walk found to do. All paths are relative to the root; the root itself is ""."""
+
+    paths_due: tuple[RootedPath, ...] = ()
+    """Files to index. Missing files come last, so that new rows are written before old ones are
+    deleted."""
+    gone_or_emptied: Mapping[RootedPath, Fingerprint] = field(default_factory=dict)
+    """Files among `paths_due` that are missing or have size 0, with their last indexed
+    fingerprint."""
+    moved_from: Mapping[RootedPath, RootedPath] = field(default_factory=dict)
+    """New path -> old path."""
+    held_deletions: int = 0
+    """Number of files that are missing and not in `paths_due`, because a person must confirm the
+    mass deletion."""
+    file_count: int = 0
+    """Number of files that the walk found and that the rules include, without exchanges."""
+    listed_folders: tuple[str, ...] = ()
+    """Every folder that was listed."""
+    skipped: int = 0
+    """Number of files that the ignore rules leave out and that a person might expect in the
+    index."""
+    folder_problems: tuple[tuple[str, Problem], ...] = ()
+    """Folders that could not be listed, with the reason."""
+    walk_error: str = ""
+    """Why the folder as a whole could not be walked, else "". If set, nothing is deleted."""
+
+
+def reconcile(
+    dependencies: IndexerDependencies,
+    recipe: Recipe,
+    folder: RootedPath,
+    on_enter_dir: EnterDirCallback,
+    deletion_policy: DeletionPolicy,
+) -> ReconcileResult:
+    """Compare a folder with the catalog by fingerprints; file contents are not read.
+
+    The mass-deletion guard applies only when `folder` is a whole root. It then writes the number of
+    recent deletions to the catalog for as long as it holds deletions. Nothing else is written.
+
+    Args:
+        dependencies: The files, the catalog and the heartbeat.
+        recipe: Files that were indexed under another recipe digest are due.
+        folder: The root's name, and the folder's path in it; "" is the whole root.
+        on_enter_dir: Called with each folder before it is listed.
+        deletion_policy: Which deletions the guard does not hold.
+
+    Returns:
+        The files to index. `walk_error` is set when a whole root is missing or unreadable.
+    """
+    with _garbage_collection_paused():
+        return _reconcile(dependencies, recipe, folder, on_enter_dir, deletion_policy)
+
+
+def _reconcile(
+    dependencies: IndexerDependencies,
+    recipe: Recipe,
+    folder: RootedPath,
+    on_enter_dir: EnterDirCallback,
+    deletion_policy: DeletionPolicy,
+) -> ReconcileResult:
+    root = folder.root
+    walk = _walk(dependencies, folder, on_enter_dir)
+    records = dependencies.catalog.list_records(root, folder.path)
+    if not isinstance(walk, WalkResult):
+        return _result_without_walk(walk, folder, records)
+
+    observed: dict[str, _Observed] = {found.path: found.fingerprint for found in walk.files}
+    observed.update(walk.file_problems)
+    is_transcript = dependencies.conversations.is_transcript_file(folder)
+    max_bytes = NO_SIZE_LIMIT if is_transcript else MAX_FILE_BYTES
+    recipe_digest = recipe.digest(root)
+    # Invariant: the walk saw each of these files, and the catalog does not describe it as it is
+    # now.
+    changed_paths = [
+        path
+        for path, current in observed.items()
+        if _needs_indexing(current, records.get(path), recipe_digest, max_bytes)
+    ]
+
+    # Invariant: the catalog lists each of these files, and the walk looked where it was and did not
+    # see it. Files below unreadable folders are not among them: their state is unknown.
+    missing = find_missing_files(walk, records)
+    moves = find_moves(missing, _new_files(changed_paths, observed, records))
+    guard = _MassDeletionGuard(dependencies, root, deletion_policy)
+    at_risk = guard.deletions_to_count(missing, moves)
+    held_count = 0
+    if not folder.path and guard.update_hold(at_risk, records, walk):
+        # Invariant: what stays in `missing` moved, is confirmed, or keeps its exchanges. Its rows
+        # can be deleted without a loss; the others wait for a confirmation.
+        held_count = len(at_risk)
+        missing = {path: seen for path, seen in missing.items() if path not in at_risk}
+    emptied = _emptied_files(changed_paths, observed, records)
+    return ReconcileResult(
+        paths_due=_in_root(root, [*changed_paths, *missing]),
+        gone_or_emptied={
+            RootedPath(root, path): last_seen for path, last_seen in (missing | emptied).items()
+        },
+        moved_from={
+            RootedPath(root, new_path): RootedPath(root, old_path)
+            for new_path, old_path in moves.items()
+        },
+        held_deletions=held_count,
+        file_count=sum(not is_exchange_path(found.path) for found in walk.files),
+        listed_folders=walk.listed_folders,
+        skipped=walk.skipped_count,
+        folder_problems=walk.folder_problems,
+    )
+
+
+def _emptied_files(
+    changed_paths: Sequence[str],
+    observed: Mapping[str, _Observed],
+    records: Mapping[str, FileRecord],
+) -> dict[str, Fingerprint]:
+    """Return the last known fingerprints of the known files that are empty now."""
+    return {
+        path: records[path].fingerprint
+        for path in changed_paths
+        if path in records and _is_empty(observed[path])
+    }
+
+
+def _walk(
+    dependencies: IndexerDependencies, folder: RootedPath, on_enter_dir: EnterDirCallback
+) -> WalkResult | Absent | Problem:
+    """Walk a folder with a heartbeat for each folder below it."""
+
+    def enter(entered_folder: RootedPath) -> None:
+        dependencies.heartbeat(0)
+        on_enter_dir(entered_folder)
+
+    return dependencies.files.walk(folder.root, folder.path, enter)
+
+
+def _result_without_walk(
+    failure: Absent | Problem, folder: RootedPath, records: Mapping[str, FileRecord]
+) -> ReconcileResult:
+    """Decide what a failed walk means for the files that the catalog lists in the folder."""
+    if isinstance(failure, Problem):
+        # Invariant: the folder exists. Its files are unknown, not missing: nothing is deleted.
+        return ReconcileResult(walk_error=failure.reason)
+    if not folder.path:
+        # Invariant: the whole root is missing, as an unmounted disk is. Nothing is deleted.
+        return ReconcileResult(walk_error="the folder does not exist")
+    # Invariant: the root is there and this folder of it is not. Its files were deleted; a path
+    # without files is due itself, because it may be a file and not a folder.
+    gone = {RootedPath(folder.root, path): record.fingerprint for path, record in records.items()}
+    return ReconcileResult(paths_due=tuple(gone) or (folder,), gone_or_emptied=gone)
+
+
+def _new_files(
+    changed_paths: list[str],
+    observed: Mapping[str, _Observed],
+    records: Mapping[str, FileRecord],
+) -> dict[str, Fingerprint]:
+    """Return the usable files that the catalog does not list: the possible targets of moves."""
+    new_files = {}
+    for path in changed_paths:
+        current = observed[path]
+        if path not in records and isinstance(current, Fingerprint):
+            new_files[path] = current
+    return new_files
+
+
+@dataclass(frozen=True, slots=True)
+class _MassDeletionGuard:
+    """Holds the deletions of one root when so many are missing that a person must confirm."""
+
+    dependencies: IndexerDependencies
+    root: str
+    policy: DeletionPolicy
+
+    def deletions_to_count(
+        self, missing: Mapping[str, Fingerprint], moves: Mapping[str, str]
+    ) -> dict[str, Fingerprint]:
+        """Return the missing files whose rows would be lost."""
+        conversations = self.dependencies.conversations
+        at_risk = {}
+        old_paths = set(moves.values())
+        for path, last_seen in missing.items():
+            # Invariant: the rows of a moved file are reused at its new path, so none is lost.
+            if path in old_paths:
+                continue
+            rooted_path = RootedPath(self.root, path)
+            # Invariant: a released file went through the guard before. A transcript file that keeps
+            # its exchanges loses no row.
+            is_released = rooted_path in self.policy.released
+            if not is_released and not conversations.keeps_after_delete(rooted_path):
+                at_risk[path] = last_seen
+        return at_risk
+
+    def update_hold(
+        self,
+        at_risk: Mapping[str, Fingerprint],
+        records: Mapping[str, FileRecord],
+        walk: WalkResult,
+    ) -> bool:
+        """Return whether the deletions are held, and store that in the catalog.
+
+        Deletions of a moment ago count together with those of now. Their number stays in the
+        catalog while the guard holds, so that a restart decides alike; afterwards the entry is "".
+        """
+        catalog = self.dependencies.catalog
+        meta_key = recent_deletions_meta_key(self.root)
+        stored_count = catalog.get_meta(meta_key)
+        recent_count = max(self.policy.recent_count, int(stored_count or 0))
+        must_confirm = is_mass_deletion(at_risk, records, walk, recent_count)
+        holds = must_confirm and not self.policy.all_confirmed
+        new_count = str(recent_count) if holds else ""
+        if new_count != stored_count:
+            catalog.set_meta(meta_key, new_count)
+        return holds
+
+
+def _in_root(root: str, paths: list[str]) -> tuple[RootedPath, ...]:
+    return tuple(RootedPath(root, path) for path in paths)
+
+
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause the garbage collector while many small values are created.
+
+    A walk creates hundreds of thousands of them and no cycles: a collection would find nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _is_empty(observed: _Observed) -> bool:
+    return isinstance(observed, Fingerprint) and not observed.size
+
+
+def _needs_indexing(
+    observed: _Observed, record: FileRecord | None, recipe_digest: str, max_bytes: int
+) -> bool:
+    # The fast path of nearly every file at nearly every walk: it is as the catalog describes it.
+    if record and isinstance(observed, Fingerprint):
+        fits = observed.size <= max_bytes
+        if fits and is_up_to_date(observed, record, recipe_digest):
+            return False
+    decision = decide_for_file(_FOUND_BY_WALK, observed, record, recipe_digest, max_bytes)
+    return not isinstance(decision, SkipFile)

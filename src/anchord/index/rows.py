@@ -1,0 +1,160 @@
+"""Turn a file's bytes into the rows that the index should hold, for indexing and verification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from anchord.chunking.chunker import split_into_chunks
+from anchord.chunking.engine.layout import CountTokens
+from anchord.chunking.formats.code_symbols import Definition, ParserProcessError
+from anchord.core.ids import hash_content, make_doc_id, make_file_key, make_vector_key
+from anchord.core.types import (
+    Chunk,
+    Document,
+    ExchangeMetadata,
+    Problem,
+    RootedPath,
+    Row,
+    escape_non_utf8,
+)
+from anchord.index.recipe import Recipe
+from anchord.index.topics import memory_type_of, room_of_file, topic_of
+from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
+from anchord.sources.documents.parse import parse_document
+
+_DAY_LENGTH = len("2026-01-31")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRow:
+    """A row, its lines in the file (1-based, inclusive), and the text to embed for its vector."""
+
+    row: Row
+    start_line: int
+    end_line: int
+    embed_text: str
+
+
+def prepare_rows(
+    origin: RootedPath, data: bytes, recipe: Recipe, count_tokens: CountTokens
+) -> tuple[tuple[PreparedRow, ...], Problem | None]:
+    """Parse and chunk a file. Never raises: whatever a parser raises becomes the file's problem.
+
+    Args:
+        origin: The file, or an exchange of a conversation.
+        data: Its bytes.
+        recipe: How to chunk; its quarantine records the parse.
+        count_tokens: Counts a text's tokens as the model does.
+
+    Returns:
+        The rows in the order of the file, and what is wrong with the file, if anything. No rows
+        where it could not be parsed, or crashed the process twice.
+    """
+    if not recipe.quarantine.begin_parse_unless_quarantined(hash_content(data)):
+        return (), Problem(
+            "parsing it crashed anchord twice: not indexed; "
+            "an edit or an update of anchord tries it again"
+        )
+    try:
+        return _parse_and_chunk(origin, data, recipe, count_tokens)
+    except Exception as error:  # noqa: BLE001 - one bad file must not stop the indexing of others
+        return (), Problem(f"not indexed: chunking failed with {type(error).__name__}")
+    finally:
+        recipe.quarantine.end_parse()
+
+
+def _parse_and_chunk(
+    origin: RootedPath, data: bytes, recipe: Recipe, count_tokens: CountTokens
+) -> tuple[tuple[PreparedRow, ...], Problem | None]:
+    if is_exchange_path(origin.path):
+        document = decode_exchange(data)
+    else:
+        document = parse_document(data, origin.path)
+    if not isinstance(document, Document):
+        return (), document
+    plan = recipe.plans.plan_for(origin.root, document.kind)
+    definitions, parser_problem = _find_definitions(document, recipe)
+    file_key = make_file_key(origin.root, origin.path)
+    chunks = split_into_chunks(document, plan, count_tokens, file_key, definitions)
+    rooms = _rooms_of_chunks(origin, document, chunks, plan.extract)
+    model_id = recipe.model_identity()
+    rows = [
+        _prepare_row(origin, chunk, model_id, room)
+        for chunk, room in zip(chunks, rooms, strict=True)
+    ]
+    if document.exchange_metadata.session:
+        rows = [
+            _with_exchange_metadata(row, document.exchange_metadata, index, len(rows))
+            for index, row in enumerate(rows)
+        ]
+    return tuple(rows), parser_problem or document.problem
+
+
+def _find_definitions(
+    document: Document, recipe: Recipe
+) -> tuple[list[Definition], Problem | None]:
+    """Return the definitions of source code; none, and a problem, if its parser crashed."""
+    if document.kind != "code":
+        return [], None
+    try:
+        return recipe.find_definitions(document.text, document.language), None
+    except ParserProcessError as error:
+        reason = (
+            f"the parser of {document.language} {error}: "
+            "chunked without its definitions; an edit tries it again"
+        )
+        return [], Problem(reason, is_partial=True)
+
+
+def _rooms_of_chunks(
+    origin: RootedPath, document: Document, chunks: Sequence[Chunk], extract: str
+) -> list[str]:
+    if not document.exchange_metadata.session:
+        return [room_of_file(escape_non_utf8(origin.path), document.text)] * len(chunks)
+    topic = topic_of(document.text)
+    if extract != "general":
+        return [topic] * len(chunks)
+    return [memory_type_of(chunk.content) or topic for chunk in chunks]
+
+
+def _prepare_row(origin: RootedPath, chunk: Chunk, model_id: str, room: str) -> PreparedRow:
+    path = escape_non_utf8(origin.path)
+    section = " > ".join(chunk.header_path)
+    row = Row(
+        id=chunk.chunk_id,
+        doc_id=make_doc_id(origin),
+        root=origin.root,
+        path=path,
+        kind=chunk.kind,
+        header_path=section,
+        content_hash=chunk.content_hash,
+        vector_key=make_vector_key(model_id, chunk.embed_text),
+        text=chunk.content,
+        search_text=f"{path}\n{section}\n{section}\n{chunk.content}",
+        room=room,
+    )
+    return PreparedRow(row, chunk.start_line, chunk.end_line, chunk.embed_text)
+
+
+def _with_exchange_metadata(
+    prepared: PreparedRow, metadata: ExchangeMetadata, part_index: int, total_parts: int
+) -> PreparedRow:
+    """Add the metadata of an exchange to a row.
+
+    Word search then finds its day, project, tools and changed files.
+    """
+    row = prepared.row
+    day = metadata.at[:_DAY_LENGTH]
+    searchable = [day, metadata.project, metadata.tools, metadata.files]
+    metadata_lines = "\n".join(part for part in searchable if part)
+    # The heading counts twice, as in every row.
+    search_text = f"{row.header_path}\n{row.header_path}\n{row.text}\n{metadata_lines}"
+    extended_row = replace(
+        row,
+        search_text=search_text,
+        part_index=part_index,
+        total_parts=total_parts,
+        **asdict(metadata),
+    )
+    return replace(prepared, row=extended_row)

@@ -1,0 +1,1 @@
+"""The reading side: a query -> hits."""

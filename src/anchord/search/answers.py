@@ -1,0 +1,385 @@
+"""Answer requests about an index with JSON values, for the daemon and for commands without one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from anchord.config.roots import find_root
+from anchord.core.change_detection import decide_for_file
+from anchord.core.types import (
+    Absent,
+    FileRecord,
+    Fingerprint,
+    Problem,
+    ReadFile,
+    RemoveFromIndex,
+    Root,
+    RootedPath,
+    Row,
+    SkipFile,
+    escape_non_utf8,
+)
+from anchord.errors import UsageError
+from anchord.index.metrics import WorkCounters
+from anchord.index.reconcile import NO_SIZE_LIMIT
+from anchord.index.session import IndexReader
+from anchord.ipc.protocol import SearchParams, ShowParams
+from anchord.search.coverage import Coverage
+from anchord.search.detached import search_detached
+from anchord.search.ranking import Backends, SearchResults, search
+from anchord.search.request import make_search_request
+from anchord.search.result_json import conversation_as_dict, passage_as_dict, row_as_dict
+from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.documents.file_types import kind_of
+from anchord.sources.files.folder_files import MAX_FILE_BYTES
+from anchord.store.catalog.catalog import SqliteCatalog
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+_ID_MATCHES = 10
+_WHOLE_FILE = 1 << 30
+"""More chunks than any file has."""
+_DECISION_NAMES = {SkipFile: "skip", ReadFile: "read", RemoveFromIndex: "forget"}
+"""The decisions as `explain` answers them: part of the protocol, whatever the classes are
+called."""
+_WORD_SEARCH_POOL = ThreadPoolExecutor(8, "words")
+"""Starts its threads when they are first needed."""
+
+
+def handle_search(
+    reader: IndexReader,
+    catalog: SqliteCatalog,
+    params: SearchParams,
+    coverage: Coverage | None = None,
+) -> dict[str, Any]:
+    """Answer `search`: groups of passages by file, best first, with their current lines.
+
+    Args:
+        reader: The index.
+        catalog: The index's catalog, on the caller's connection.
+        params: The request.
+        coverage: What the daemon knows of the index; None without a daemon.
+
+    Raises:
+        UsageError: The mode, the root, the kind or a date is not valid.
+        EmbedderError: The mode is "vector" and the model is not available.
+    """
+    request = make_search_request(params, reader.roots)
+    backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
+    results = search(request, backends, catalog, reader.reranker)
+    if coverage is None:
+        coverage = Coverage(is_complete=catalog.get_meta("clean") == "1")
+    answer: dict[str, Any] = {
+        "query": params.query,
+        "mode": params.mode,
+        "note": "; ".join(filter(None, [results.note, *coverage.sentences()])),
+        "complete": coverage.is_complete,
+        "coverage": coverage.as_dict(),
+        "groups": _groups_as_dicts(reader, results),
+    }
+    if params.detached:
+        answer["detached"] = _search_detached(reader, params)
+    return answer
+
+
+def _search_detached(reader: IndexReader, params: SearchParams) -> list[dict[str, Any]]:
+    with open_archive_of(reader) as archive:
+        if archive is None:
+            return []
+        groups = {group.key: group for group in archive.detached_groups()}
+        return search_detached(archive.detached_exchanges(), groups, params.query, params.k)
+
+
+def _groups_as_dicts(reader: IndexReader, results: SearchResults) -> list[list[dict[str, Any]]]:
+    root_path_by_name = {root.name: root.path for root in reader.roots}
+    transcript_paths = _transcript_paths(reader, results)
+    plans = reader.profile.recipe.plans
+    groups = []
+    for group in results.groups:
+        passages = []
+        for passage in group:
+            fields = passage_as_dict(
+                passage, results.parsed_query, root_path_by_name, transcript_paths
+            )
+            plan = plans.plan_for(passage.row.root, passage.row.kind)
+            passages.append({**fields, "strategy": plan.strategy})
+        groups.append(passages)
+    return groups
+
+
+def _transcript_paths(reader: IndexReader, results: SearchResults) -> Mapping[RootedPath, str]:
+    """Return the transcript file of each exchange among the results, by the exchange."""
+    origins = [passage.hit.location.origin for group in results.groups for passage in group]
+    exchanges = [origin for origin in origins if is_exchange_path(origin.path)]
+    if not exchanges:
+        return {}
+    with open_archive_of(reader) as archive:
+        return archive.transcript_paths_of(exchanges) if archive else {}
+
+
+def _run_in_parallel(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
+    """Run the second in another thread: words are searched while a worker embeds the query."""
+    future = _WORD_SEARCH_POOL.submit(second)
+    try:
+        return first(), future.result()
+    finally:
+        future.cancel()
+
+
+@contextmanager
+def open_archive_of(reader: IndexReader) -> Iterator[Archive | None]:
+    """Open the archive of conversations on a new connection; None where there is no archive."""
+    if not reader.paths.archive_file.exists():
+        yield None
+        return
+    with closing(Archive(reader.paths.archive_file, read_only=True)) as archive:
+        yield archive
+
+
+def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams) -> dict[str, Any]:
+    """Answer `show`: a chunk with its neighbours, or with all chunks of its file.
+
+    `previous` and `next` are the ids around what is shown, null at the ends of the file.
+
+    Raises:
+        UsageError: No chunk has such an id, or several have; or the file is not indexed.
+    """
+    if params.path:
+        chunk_id = _first_chunk_of(catalog, RootedPath(params.root, params.path))
+    else:
+        chunk_id = _find_chunk(catalog, params.id)
+    is_whole_file = params.whole or bool(params.path)
+    distance = _WHOLE_FILE if is_whole_file else max(0, params.context)
+    # One more at each side, for `previous` and `next`.
+    around = list(catalog.neighbor_chunk_ids(chunk_id, min(distance + 1, _WHOLE_FILE)))
+    index = around.index(chunk_id)
+    start, end = max(0, index - distance), index + distance + 1
+    shown_ids = around[start:end]
+    rows = {row.id: row for row in reader.store.get_rows(shown_ids)}
+    locations = catalog.locate_chunks(shown_ids)
+    answer: dict[str, Any] = {
+        "id": chunk_id,
+        "chunks": [
+            row_as_dict(rows[each], locations[each])
+            for each in shown_ids
+            if each in rows and each in locations
+        ],
+        "previous": around[start - 1] if start > 0 else None,
+        "next": around[end] if end < len(around) else None,
+    }
+    conversation = _conversation_of(reader, catalog, rows.get(chunk_id))
+    if conversation:
+        answer["conversation"] = conversation
+    return answer
+
+
+def _conversation_of(
+    reader: IndexReader, catalog: SqliteCatalog, row: Row | None
+) -> dict[str, Any] | None:
+    """Return the conversation of an exchange's row; None for other rows and unknown exchanges."""
+    if row is None or not row.session:
+        return None
+    with open_archive_of(reader) as archive:
+        origin = RootedPath(row.root, row.path)
+        context = archive.conversation_context(origin) if archive else None
+    return conversation_as_dict(context, row.root, catalog) if context else None
+
+
+def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:
+    """Return the only id that starts with some digits."""
+    found: Sequence[str] = ()
+    if id_prefix:
+        found = list(catalog.chunk_ids_with_prefix(id_prefix.lower(), _ID_MATCHES))
+    if len(found) != 1:
+        count = f"{len(found)} or more chunk ids start" if found else "no chunk id starts"
+        raise UsageError(
+            f"{count} with `{id_prefix}`", "give more digits, as `anchord search --json` shows them"
+        )
+    return found[0]
+
+
+def _first_chunk_of(catalog: SqliteCatalog, origin: RootedPath) -> str:
+    record = catalog.get_record(origin)
+    if record is None or not record.chunks:
+        state = "holds no text" if record else "is not indexed"
+        raise UsageError(
+            f"{escape_non_utf8(origin.path)} of root `{origin.root}` {state}",
+            "`anchord explain PATH` says why",
+        )
+    return record.chunks[0].chunk_id
+
+
+def handle_dump(reader: IndexReader, catalog: SqliteCatalog) -> Iterator[dict[str, Any]]:
+    """Yield every row with its lines, sorted by root, path, lines and id; holds all rows in memory.
+
+    Lines are null while a file's update is being committed.
+    """
+    rows = list(reader.store.all_rows())
+    locations = catalog.locate_chunks([row.id for row in rows])
+    dumped = [row_as_dict(row, locations.get(row.id)) for row in rows]
+    yield from sorted(
+        dumped,
+        key=lambda row: (
+            row["root"],
+            row["path"],
+            row["start_line"] or 0,
+            row["end_line"] or 0,
+            row["id"],
+        ),
+    )
+
+
+def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> dict[str, Any]:
+    """Answer `explain`: whether a file is indexed, which rule decided, and what the next walk does.
+
+    Args:
+        reader: The index.
+        catalog: The index's catalog, on the caller's connection.
+        path: A file; absolute, or relative to the working directory.
+    """
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+    absolute = os.path.join(folder, os.path.basename(path))
+    found = find_root(reader.roots, absolute)
+    if found is None or not found[1] or os.path.isdir(absolute):
+        rule, hint = _explain_no_file(found)
+        return {
+            "path": escape_non_utf8(absolute),
+            "indexed": False,
+            "rule": rule,
+            "decision": "skip",
+            "reason": hint,
+        }
+    root, inside = found
+    origin = RootedPath(root.name, inside)
+    is_transcript = root.kind == "conversations"
+    exchanges = _exchanges_in(reader, origin) if is_transcript else ()
+    record = catalog.get_record(origin)
+    observed = reader.files.fingerprint(origin)
+    match = reader.files.path_filter()(origin)
+    recipe = reader.profile.recipe
+    max_bytes = NO_SIZE_LIMIT if is_transcript else MAX_FILE_BYTES
+    decision = decide_for_file(match, observed, record, recipe.digest(origin.root), max_bytes)
+    problem = _current_problem(record, observed)
+    kind = "exchange" if exchanges else kind_of(origin.path) or "text"
+    exchange_count = {"exchanges": len(exchanges)} if is_transcript else {}
+    return {
+        "path": escape_non_utf8(absolute),
+        "root": origin.root,
+        "indexed": _is_indexed(record),
+        "chunks": _count_chunks([record, *map(catalog.get_record, exchanges)]),
+        **exchange_count,
+        "rule": match.reason,
+        "strategy": recipe.plans.plan_for(origin.root, kind).strategy,
+        "decision": _DECISION_NAMES[type(decision)],
+        "reason": decision.reason,
+        "last_reason": catalog.last_reason(origin),
+        "problem": problem.reason if problem else None,
+        "size": observed.size if isinstance(observed, Fingerprint) else None,
+    }
+
+
+def _current_problem(
+    record: FileRecord | None, observed: Fingerprint | Absent | Problem
+) -> Problem | None:
+    if record:
+        return record.problem
+    return observed if isinstance(observed, Problem) else None
+
+
+def _is_indexed(record: FileRecord | None) -> bool:
+    if record is None or not record.content_digest:
+        return False
+    return record.problem is None or record.problem.is_partial
+
+
+def _count_chunks(records: Sequence[FileRecord | None]) -> int:
+    return sum(len(record.chunks) for record in records if record)
+
+
+def _explain_no_file(found: tuple[Root, str] | None) -> tuple[str, str]:
+    """Say why a path is no file that can be indexed, and what to do."""
+    if found is None:
+        return "is in no indexed folder", "`anchord add FOLDER` adds its folder"
+    root, inside = found
+    if inside:
+        return (
+            f"is a folder of the root `{root.name}`",
+            "name a file; `search --path` takes a folder",
+        )
+    return "is an indexed folder itself", "`anchord roots` lists the indexed folders"
+
+
+def _exchanges_in(reader: IndexReader, transcript_file: RootedPath) -> tuple[RootedPath, ...]:
+    with open_archive_of(reader) as archive:
+        return archive.exchanges_in(transcript_file) if archive else ()
+
+
+def handle_failures(
+    catalog: SqliteCatalog, root_path_by_name: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Answer `failures`: the files that are not indexed completely, with the reason and since when.
+
+    Args:
+        catalog: Lists the failures.
+        root_path_by_name: Root name -> absolute path.
+    """
+    return [
+        failure_as_dict(
+            root_path_by_name.get(failure.origin.root, ""),
+            failure.origin.path,
+            failure.problem,
+            failure.since_ns,
+        )
+        for failure in catalog.list_failures()
+    ]
+
+
+def failure_as_dict(root_path: str, path: str, problem: Problem, since_ns: int) -> dict[str, Any]:
+    """Return a failure as JSON values.
+
+    Args:
+        root_path: The root's absolute path.
+        path: The file, relative to the root.
+        problem: What is wrong with it.
+        since_ns: Since when; nanoseconds of the wall clock.
+    """
+    since = datetime.fromtimestamp(since_ns // 1_000_000_000, UTC).isoformat()
+    absolute = escape_non_utf8(os.path.join(root_path, path))
+    return {
+        "path": absolute,
+        "reason": problem.reason,
+        "partial": problem.is_partial,
+        "since": since,
+    }
+
+
+def index_run_as_dict(
+    counters: WorkCounters,
+    counts_by_root: Mapping[str, tuple[int, int]],
+    row_count: int,
+    warnings: Sequence[str],
+    problems: Sequence[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what one `anchord index` did, and what the index holds now, as JSON values.
+
+    Args:
+        counters: What was done.
+        counts_by_root: Root name -> (files, chunks).
+        row_count: Rows of the table.
+        warnings: Sentences about roots that were not indexed completely.
+        problems: Failures, as JSON values.
+    """
+    return {
+        "files": sum(files for files, _ in counts_by_root.values()),
+        "chunks": row_count,
+        **counters.as_dict(),
+        "away": list(warnings),
+        "problems": list(problems),
+    }

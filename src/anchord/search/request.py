@@ -1,0 +1,76 @@
+"""Check the parameters of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from anchord.config.roots import find_root
+from anchord.config.schema import DOCUMENT_KINDS
+from anchord.core.types import Root, SearchFilters
+from anchord.errors import UsageError
+from anchord.ipc.protocol import SearchParams
+from anchord.search.dates import parse_time
+from anchord.search.ranking import SEARCH_MODES, SearchRequest
+
+
+def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRequest:
+    """Check the parameters of a search, and return them as a request.
+
+    Args:
+        params: The parameters. Dates without a zone are in this machine's zone.
+        roots: The indexed roots. An absolute path glob must be in one of them to match anything.
+
+    Raises:
+        UsageError: The mode, the root, the kind or a date is not valid.
+    """
+    if params.mode not in SEARCH_MODES:
+        raise UsageError(
+            f"there is no search mode `{params.mode}`", f"use one of {', '.join(SEARCH_MODES)}"
+        )
+    root_names = sorted(root.name for root in roots)
+    if params.root and params.root not in root_names:
+        raise UsageError(
+            f"there is no root `{params.root}`", f"there are: {', '.join(root_names) or 'none yet'}"
+        )
+    if params.kind and params.kind not in DOCUMENT_KINDS:
+        raise UsageError(
+            f"there is no kind `{params.kind}`", f"use one of {', '.join(DOCUMENT_KINDS)}"
+        )
+    now = datetime.now().astimezone()
+    since = parse_time(params.since, now)
+    until = parse_time(params.until, now, is_range_end=True)
+    if since and until and since >= until:
+        raise UsageError(
+            f"`since` ({params.since}) is not before `until` ({params.until})",
+            "give the earlier date to `since`",
+        )
+    root, path_glob = _scope_of_glob(roots, params.root, params.path)
+    return SearchRequest(
+        query=params.query,
+        mode=params.mode,
+        filters=SearchFilters(
+            root=root,
+            path_glob=path_glob,
+            kind=params.kind,
+            section=params.section,
+            room=params.room,
+            session=params.session,
+            since=since,
+            until=until,
+        ),
+        limit=params.k,
+        is_flat=params.show_chunks,
+        expand_chars=params.expand,
+    )
+
+
+def _scope_of_glob(roots: Sequence[Root], root: str, path_glob: str) -> tuple[str, str]:
+    """Return the root and the glob in it; an absolute path becomes a glob in its root."""
+    found = find_root(roots, path_glob) if path_glob.startswith("/") else None
+    if found is None:
+        return root, path_glob
+    glob_root, inside = found
+    if root not in {"", glob_root.name}:
+        return root, path_glob
+    return glob_root.name, f"/{inside}" if inside else ""

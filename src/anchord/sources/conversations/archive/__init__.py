@@ -1,0 +1,1 @@
+"""`conversations.sqlite`: exchanges, stored apart from the transcript files that contain them."""

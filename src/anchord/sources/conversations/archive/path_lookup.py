@@ -1,0 +1,117 @@
+"""What the archive holds of a transcript file or a folder of them, whatever root it is in."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class FoundInArchive(NamedTuple):
+    """What the archive holds of a file or folder."""
+
+    files: list[tuple[int, str, bytes]]
+    """Id, root or group key, and path of each transcript file."""
+    exchanges: list[tuple[int, str, str]]
+    """Id, root or group key, and path of each exchange."""
+    only_here: int
+    """How many of the exchanges are in no transcript file that exists."""
+    other_files: list[int]
+    """Ids of transcript files elsewhere that contain some of the exchanges too."""
+
+
+def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
+    """Return what comes from a transcript file or a folder of them, detached or not.
+
+    Args:
+        db: An open archive.
+        path: Absolute path; the file or folder need not exist any more.
+    """
+    found = FoundInArchive([], [], 0, [])
+    only_here = 0
+    folders = db.execute(
+        "SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached"
+    ).fetchall()
+    for root, encoded_folder in folders:
+        folder = os.fsdecode(encoded_folder)
+        if path_inside(path, folder) is not None:
+            where = BelowPath("")
+        elif (inside := path_inside(folder, path)) is not None:
+            where = BelowPath(inside)
+        else:
+            continue
+        found.files.extend(_files_below(db, root, where))
+        exchanges = _exchanges_below(db, root, where)
+        found.exchanges.extend((each[0], root, each[1]) for each in exchanges)
+        only_here += _count_only_here(db, folder, [each[0] for each in exchanges])
+    file_ids = {file_id for file_id, _, _ in found.files}
+    containing = {
+        file_id
+        for exchange_id, _, _ in found.exchanges
+        for (file_id,) in db.execute(
+            "SELECT carrier FROM tellings WHERE exchange=?", (exchange_id,)
+        )
+    }
+    return found._replace(only_here=only_here, other_files=sorted(containing - file_ids))
+
+
+def _files_below(
+    db: sqlite3.Connection, root: str, where: BelowPath
+) -> list[tuple[int, str, bytes]]:
+    return db.execute(
+        f"SELECT id, root, path FROM carriers WHERE root=? AND {where.sql('path')}",
+        (root, *where.values),
+    ).fetchall()
+
+
+def _exchanges_below(db: sqlite3.Connection, root: str, where: BelowPath) -> list[tuple[int, str]]:
+    return db.execute(
+        f"SELECT id, path FROM exchanges WHERE root=? AND ({where.sql('last_path')} OR id IN "
+        "(SELECT t.exchange FROM tellings t JOIN carriers c ON c.id=t.carrier "
+        f"WHERE c.root=? AND {where.sql('c.path')}))",
+        (root, *where.values, root, *where.values),
+    ).fetchall()
+
+
+def _count_only_here(db: sqlite3.Connection, folder: str, exchange_ids: Sequence[int]) -> int:
+    """Count the exchanges that are in no transcript file that exists."""
+    count = 0
+    for exchange_id in exchange_ids:
+        paths = db.execute(
+            "SELECT c.path FROM tellings t JOIN carriers c ON c.id=t.carrier WHERE t.exchange=?",
+            (exchange_id,),
+        ).fetchall()
+        count += not any(
+            os.path.exists(os.path.join(folder, os.fsdecode(path))) for (path,) in paths
+        )
+    return count
+
+
+class BelowPath:
+    """The SQL condition that a stored path is a file or folder, or below it; "" is every path."""
+
+    def __init__(self, path: str) -> None:
+        """Use a path relative to a root."""
+        encoded = os.fsencode(path)
+        self._matches_all = not path
+        # "0" is the character after "/".
+        self.values: tuple[bytes, ...] = (
+            () if self._matches_all else (encoded, encoded + b"/", encoded + b"0")
+        )
+
+    def sql(self, column: str) -> str:
+        """Return the condition on a column; `values` are its parameters."""
+        if self._matches_all:
+            return "1"
+        return f"({column}=? OR ({column}>=? AND {column}<?))"
+
+
+def path_inside(outer: str, inner: str) -> str | None:
+    """Return the path of a folder within another, "" for the same; None if it is not inside."""
+    if not inner:
+        return None
+    if inner == outer:
+        return ""
+    prefix = outer.rstrip("/") + "/"
+    return inner[len(prefix) :] if inner.startswith(prefix) else None

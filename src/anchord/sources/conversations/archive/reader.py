@@ -1,0 +1,306 @@
+"""Read access to the archive: exchanges as files, transcript files, sessions, counts."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anchord.core.sqlite_errors import damaged_error
+from anchord.core.types import Absent, FileContent, Fingerprint, FoundFile, RootedPath
+from anchord.sources.conversations.archive.detached import (
+    DetachedExchange,
+    DetachedExchanges,
+    DetachedGroup,
+)
+from anchord.sources.conversations.archive.path_lookup import FoundInArchive, find_from
+from anchord.sources.conversations.archive.schema import add_missing_tables, open_database
+from anchord.sources.conversations.exchange_document import add_session_info, question_line
+
+_NO_EXCHANGE = Absent("no such exchange")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptFileRecord:
+    """What the archive has recorded of a transcript file."""
+
+    id: int
+    fingerprint: Fingerprint
+    """The file's fingerprint when it was last read."""
+    source: str
+    """The program that wrote it, such as `claude-code`; "" before the first complete read."""
+    reader_version: str
+    """The reader that read it, with its version and options; "" asks for a full read."""
+    resume_point: str
+    """JSON of `ResumePoint`: where its last exchange starts. "" where reading cannot resume."""
+    unknown_counts: str
+    """JSON object: kind of a record that was not understood -> how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationContext:
+    """The session that an exchange belongs to, and its neighbours in it."""
+
+    source: str
+    session: str
+    title: str
+    project: str
+    position: int
+    """Its place among the session's exchanges that search can find, from 0."""
+    exchange_count: int
+    """How many exchanges of the session search can find."""
+    source_missing: bool
+    """Whether no transcript file contains it any more."""
+    previous: tuple[str, str]
+    """Path and question of the exchange before it; empty texts if there is none."""
+    next: tuple[str, str]
+    """Path and question of the exchange after it; empty texts if there is none."""
+
+
+class Archive:
+    """Read access to the exchanges of all conversation roots. One thread at a time may use it."""
+
+    def __init__(self, file: Path, *, read_only: bool = False) -> None:
+        """Open the archive; create or migrate the file unless `read_only`.
+
+        Args:
+            file: The database file.
+            read_only: Write nothing, not even a migration.
+
+        Raises:
+            StoreDamagedError: The file is corrupt.
+            StoreUnavailableError: It cannot be opened now; with `read_only` also if it is missing.
+            NewerStateError: A newer version of anchord wrote the file.
+        """
+        self._db = open_database(file, read_only=read_only)
+        if read_only:
+            add_missing_tables(self._db)
+        self._detached = DetachedExchanges(self._db)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    def is_intact(self) -> bool:
+        """Read the whole file and return whether SQLite finds its pages sound.
+
+        Raises:
+            StoreUnavailableError: It cannot be read now.
+        """
+        return self._db.is_intact()
+
+    # Exchanges as files
+
+    def list_exchanges(self, root: str, prefix: str = "") -> tuple[FoundFile, ...]:
+        """List exchanges in the form in which a walk lists files, sorted by path.
+
+        Exchanges on a branch that the user abandoned (by editing a question) are left out.
+
+        Args:
+            root: Name of the root.
+            prefix: Path of one exchange or of a session; "" lists the whole root.
+
+        Returns:
+            The exchanges. A fingerprint's `mtime_ns` is the exchange's version, its `inode` the id.
+        """
+        where, values = "root=? AND NOT superseded", [root]
+        if prefix:
+            where += " AND (path=? OR (path>=? AND path<?))"
+            values += [prefix, prefix + "/", prefix + "0"]  # "0" is the character after "/".
+        rows = self._db.execute(
+            f"SELECT path, length(content), version, id FROM exchanges WHERE {where} ORDER BY path",
+            values,
+        )
+        return tuple(
+            FoundFile(path, _exchange_fingerprint(size, version, exchange_id))
+            for path, size, version, exchange_id in rows
+        )
+
+    def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent:
+        """Return an exchange's fingerprint. Its `mtime_ns` is a version number, not a time."""
+        found = self.list_exchanges(origin.root, origin.path)
+        # They are sorted, so the exchange itself comes before any path below its own.
+        if not found or found[0].path != origin.path:
+            return _NO_EXCHANGE
+        return found[0].fingerprint
+
+    def read(self, origin: RootedPath) -> FileContent | Absent:
+        """Read an exchange as JSON, with its session's source, name, title and project added.
+
+        Raises:
+            StoreDamagedError: The archive is damaged, perhaps only this exchange's text.
+        """
+        row = self._db.execute(
+            "SELECT e.content, length(e.content), e.version, e.id, "
+            "s.source, s.name, s.title, s.project "
+            "FROM exchanges e JOIN sessions s ON s.id=e.session "
+            "WHERE e.root=? AND e.path=? AND NOT e.superseded",
+            (origin.root, origin.path),
+        ).fetchone()
+        if row is None:
+            return _NO_EXCHANGE
+        content, size, version, exchange_id, source, session, title, project = row
+        try:
+            data = add_session_info(zlib.decompress(content), source, session, title, project)
+        except (zlib.error, ValueError, TypeError) as error:
+            raise damaged_error(self._db.file, f"the text of {origin.path}") from error
+        return FileContent(data, _exchange_fingerprint(size, version, exchange_id))
+
+    # Transcript files and sessions
+
+    def find_transcript_file(self, origin: RootedPath) -> TranscriptFileRecord | None:
+        """Return the record of a transcript file; None if it was never read."""
+        row = self._db.execute(
+            "SELECT id, size, mtime_ns, ctime_ns, inode, device, source, reader, mark, unknown "
+            "FROM carriers WHERE root=? AND path=?",
+            stored_key(origin),
+        ).fetchone()
+        if row is None:
+            return None
+        file_id, *fingerprint, source, reader_version, resume_point, unknown_counts = row
+        return TranscriptFileRecord(
+            id=file_id,
+            fingerprint=Fingerprint(*fingerprint),
+            source=source,
+            reader_version=reader_version,
+            resume_point=resume_point,
+            unknown_counts=unknown_counts,
+        )
+
+    def transcript_paths_of(self, exchanges: Sequence[RootedPath]) -> dict[RootedPath, str]:
+        """Map exchanges to the path of the transcript file that each is read from.
+
+        Returns:
+            Exchange -> path relative to the root. Exchanges whose last file is gone are left out.
+        """
+        paths = {}
+        for origin in exchanges:
+            row = self._db.execute(
+                "SELECT c.path FROM exchanges e JOIN carriers c ON c.id=e.carrier "
+                "WHERE e.root=? AND e.path=?",
+                (origin.root, origin.path),
+            ).fetchone()
+            if row:
+                paths[origin] = decode_path(row[0])
+        return paths
+
+    def exchanges_in(self, transcript_file: RootedPath) -> tuple[RootedPath, ...]:
+        """Return the exchanges that are read from a transcript file, without superseded ones."""
+        rows = self._db.execute(
+            "SELECT e.path FROM exchanges e JOIN carriers c ON c.id=e.carrier "
+            "WHERE c.root=? AND c.path=? AND NOT e.superseded",
+            stored_key(transcript_file),
+        )
+        return tuple(RootedPath(transcript_file.root, path) for (path,) in rows)
+
+    def conversation_context(self, origin: RootedPath) -> ConversationContext | None:
+        """Return the session and the neighbours of an exchange; None if it does not exist."""
+        row = self._db.execute(
+            "SELECT s.id, s.source, s.name, s.title, s.project, e.carrier IS NULL FROM exchanges e "
+            "JOIN sessions s ON s.id=e.session WHERE e.root=? AND e.path=?",
+            (origin.root, origin.path),
+        ).fetchone()
+        if row is None:
+            return None
+        session_id, source, session, title, project, source_missing = row
+        paths = self._findable_paths(session_id)
+        # A superseded exchange is not among them: it is shown at the session's start.
+        position = paths.index(origin.path) if origin.path in paths else 0
+        previous = paths[position - 1] if position > 0 else ""
+        following = paths[position + 1] if position + 1 < len(paths) else ""
+        return ConversationContext(
+            source=source,
+            session=session,
+            title=title,
+            project=project,
+            position=position,
+            exchange_count=len(paths),
+            source_missing=bool(source_missing),
+            previous=(previous, self._question(origin.root, previous)),
+            next=(following, self._question(origin.root, following)),
+        )
+
+    def _findable_paths(self, session_id: int) -> list[str]:
+        """Return the paths of a session's exchanges in their order, without superseded ones."""
+        rows = self._db.execute(
+            "SELECT path FROM exchanges WHERE session=? AND NOT superseded ORDER BY number, id",
+            (session_id,),
+        )
+        return [path for (path,) in rows]
+
+    def _question(self, root: str, path: str) -> str:
+        if not path:
+            return ""
+        content = self.read(RootedPath(root, path))
+        return question_line(content.data) if isinstance(content, FileContent) else ""
+
+    def counts_by_root(self) -> dict[str, dict[str, Any]]:
+        """Count sessions and exchanges by root name.
+
+        Returns:
+            Root name -> counts: `sessions`, `exchanges`, `source_missing` (no transcript file
+            contains them any more), `superseded` (on an abandoned branch), and `redacted` (kind of
+            secret -> how many). Roots without exchanges are left out.
+        """
+        counts: dict[str, dict[str, Any]] = {}
+        rows = self._db.execute(
+            "SELECT root, count(DISTINCT session), count(*), sum(carrier IS NULL), sum(superseded) "
+            "FROM exchanges WHERE root NOT IN (SELECT key FROM detached) GROUP BY root"
+        )
+        for root, sessions, exchanges, source_missing, superseded in rows:
+            counts[root] = {
+                "sessions": sessions,
+                "exchanges": exchanges,
+                "source_missing": source_missing,
+                "superseded": superseded,
+                "redacted": {},
+            }
+        redactions = self._db.execute(
+            "SELECT root, redacted FROM exchanges WHERE redacted != '' "
+            "AND root NOT IN (SELECT key FROM detached)"
+        )
+        for root, counts_json in redactions:
+            total = counts[root]["redacted"]
+            for kind, count in json.loads(counts_json).items():
+                total[kind] = total.get(kind, 0) + count
+        return counts
+
+    # Detached exchanges
+
+    def detached_groups(self) -> list[DetachedGroup]:
+        """Return the groups of exchanges that were taken out of the index and kept."""
+        return self._detached.groups()
+
+    def detached_exchanges(self) -> Iterator[DetachedExchange]:
+        """Yield every detached exchange with its text, in the order of sessions."""
+        return self._detached.exchanges()
+
+    def find_from(self, path: str) -> FoundInArchive:
+        """Return what comes from a transcript file or a folder of them, detached or not.
+
+        Args:
+            path: Absolute path; the file or folder need not exist any more.
+        """
+        return find_from(self._db, path)
+
+    def get_meta(self, key: str) -> str:
+        """Return a stored key's value, "" if the key is not set."""
+        row = self._db.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
+        return str(row[0]) if row else ""
+
+
+def _exchange_fingerprint(size: int, version: int, exchange_id: int) -> Fingerprint:
+    return Fingerprint(size=size, mtime_ns=version, ctime_ns=0, inode=exchange_id, device=0)
+
+
+def stored_key(origin: RootedPath) -> tuple[str, bytes]:
+    """Return a transcript file's root and path as SQL values; the path is in the system's bytes."""
+    return origin.root, origin.path.encode("utf-8", "surrogateescape")
+
+
+def decode_path(path: bytes) -> str:
+    """Turn a stored path back into text; undecodable bytes become surrogates."""
+    return path.decode("utf-8", "surrogateescape")

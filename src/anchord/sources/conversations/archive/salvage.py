@@ -1,0 +1,376 @@
+"""Make a sound archive from what is readable of a damaged one.
+
+Pages are read one by one (`page_records`). A record is assigned to a table of the archive by the
+number and the types of its columns, so neither the schema nor the pages above it are needed. An
+exchange counts as readable if its text is whole: zlib checks it. The indexes name exchanges,
+sessions and files whose own rows are lost, and decide where a row contradicts its session.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from anchord.core.ids import hash_content
+from anchord.core.sqlite_connection import translate_sqlite_errors
+from anchord.core.types import RootedPath
+from anchord.sources.conversations.archive.page_records import (
+    DamagedFile,
+    FoundRecord,
+    Value,
+    layouts_of,
+)
+from anchord.sources.conversations.archive.schema import open_database
+from anchord.sources.conversations.exchange_document import exchange_path
+
+_MAX_VERSION = 1 << 60
+_VERSION_GAP = 1_000_000
+"""Versions of lost exchanges are not used again: the catalog may still hold them."""
+_TYPES = {"INTEGER": int, "TEXT": str, "BLOB": bytes}
+_EMPTY: dict[str, Value] = {"INTEGER": 0, "TEXT": "", "BLOB": b""}
+_MEND_SQL = """
+DELETE FROM tellings WHERE carrier NOT IN (SELECT id FROM carriers)
+    OR exchange NOT IN (SELECT id FROM exchanges);
+DELETE FROM heads WHERE carrier NOT IN (SELECT id FROM carriers)
+    OR session NOT IN (SELECT id FROM sessions);
+UPDATE exchanges SET carrier=NULL WHERE carrier NOT IN (SELECT id FROM carriers);
+INSERT OR IGNORE INTO tellings(carrier, exchange, digest, until)
+    SELECT carrier, id, digest, until FROM exchanges WHERE carrier IS NOT NULL;
+UPDATE carriers SET reader='', mark='';
+"""
+_TITLE_SQL = """
+UPDATE sessions SET
+    title=ifnull(
+        (SELECT title FROM heads WHERE session=id AND title!='' ORDER BY updated DESC), ''),
+    project=ifnull(
+        (SELECT project FROM heads WHERE session=id AND project!='' ORDER BY updated DESC), '')
+WHERE id=?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SalvageResult:
+    """What a salvage saved and what it could not."""
+
+    saved_count: int
+    """Exchanges in the new archive."""
+    lost: tuple[RootedPath, ...]
+    """Exchanges that were in the damaged archive and cannot be read; those of which nothing is
+    known any more are not among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of the archive."""
+
+    name: str
+    type: str
+    is_optional: bool
+    is_rowid: bool
+
+
+@dataclass(slots=True)
+class _Named:
+    """What the indexes say: the id of a row -> its key."""
+
+    exchanges: dict[int, tuple[str, str]] = field(default_factory=dict)
+    carriers: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+    sessions: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+    unreadable: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Rows of exchanges whose text is damaged."""
+
+
+def salvage_archive(damaged_file: Path, new_file: Path) -> SalvageResult:
+    """Write what is readable of a damaged archive to a new file.
+
+    The transcript files of the new archive are due to be read again in full.
+
+    Args:
+        damaged_file: The archive; it and its `-wal` are only read.
+        new_file: Must not exist. It is closed and on disk when this returns.
+
+    Raises:
+        StoreError: The new file cannot be written, or the damaged one cannot be opened.
+    """
+    with ExitStack() as stack, translate_sqlite_errors(new_file):
+        file = _open(damaged_file, stack)
+        wal_file = Path(f"{damaged_file}-wal")
+        wal = _open(wal_file, stack) if wal_file.exists() else None
+        db = stack.enter_context(closing(open_database(new_file, read_only=False)))
+        layouts = layouts_of(file, wal)
+        found = [DamagedFile(file, wal, layout) for layout in layouts]
+        salvage = _Salvage(db)
+        # Usually there is one layout only. A wrong one gives no exchange whose text is whole.
+        best = found[0] if len(found) == 1 else max(found, key=salvage.count_readable)
+        return salvage.run(best.records())
+
+
+def _open(file: Path, stack: ExitStack) -> int:
+    descriptor = os.open(file, os.O_RDONLY)
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+class _Salvage:
+    """One salvage into an empty archive."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        names = db.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        self._tables = {name: table_columns(db, name) for (name,) in names.fetchall()}
+        self._named = _Named()
+
+    def count_readable(self, file: DamagedFile) -> int:
+        """Return how many exchanges a layout of the file gives."""
+        rows = (self._row_of(record) for record in file.records())
+        return sum(table == "exchanges" and _read_content(row) is not None for table, row in rows)
+
+    def run(self, records: Iterable[FoundRecord]) -> SalvageResult:
+        """Write all records to the archive, then complete what is missing."""
+        self._db.execute("PRAGMA foreign_keys=OFF")
+        self._db.execute("BEGIN IMMEDIATE")
+        for record in records:
+            self._take(record)
+        self._insert_named_rows()
+        self._place_exchanges()
+        for statement in _MEND_SQL.split(";"):
+            self._db.execute(statement)
+        self._set_next_version()
+        self._db.execute("COMMIT")
+        saved = {id_: (root, path) for id_, root, path in self._exchanges("id, root, path")}
+        self._db.execute("PRAGMA journal_mode=DELETE")  # One file, without a WAL.
+        return SalvageResult(len(saved), self._lost(saved))
+
+    def _take(self, record: FoundRecord) -> None:
+        """Insert a row of a table; note an entry of an index."""
+        table, row = self._row_of(record)
+        if table == "exchanges":
+            self._take_exchange(row)
+        elif table:
+            self._insert("INSERT OR IGNORE", table, row)
+        elif record.rowid is None:
+            self._note_index_entry(record.values)
+
+    def _row_of(self, record: FoundRecord) -> tuple[str, dict[str, Value]]:
+        """Return the table that a record fits best, and its row; "" if it fits none."""
+        best, best_score = "", -1
+        for table, columns in self._tables.items():
+            score = _fit(record, columns)
+            if score > best_score:
+                best, best_score = table, score
+        return best, _to_row(record, self._tables[best]) if best else {}
+
+    def _take_exchange(self, row: dict[str, Value]) -> None:
+        data = _read_content(row)
+        if data is None:
+            self._named.unreadable[_int(row["id"])] = (str(row["root"]), str(row["path"]))
+            return
+        exchange = json.loads(data)
+        row["name"], row["until"] = exchange["exchange"], exchange["until"]
+        row["digest"] = hash_content(data)
+        row["superseded"] = int(bool(row["superseded"]))
+        row["due"] = 1
+        if not 0 < _int(row["version"]) < _MAX_VERSION:
+            row["version"] = 0
+        if not _is_json_of_counts(str(row["redacted"])):
+            row["redacted"] = ""
+        if self._insert_newest(row):
+            return
+        # Another exchange has its id, or its path: the id of one of them is damaged.
+        row["id"] = None
+        self._insert_newest(row)
+
+    def _insert_newest(self, row: dict[str, Value]) -> bool:
+        """Insert an exchange, or replace an older copy of it; return False if its id is taken."""
+        older = self._db.execute(
+            "SELECT id, version FROM exchanges WHERE root=? AND path=?", (row["root"], row["path"])
+        ).fetchone()
+        if older and older[1] >= row["version"]:
+            return True
+        if older:
+            self._db.execute("DELETE FROM exchanges WHERE id=?", (older[0],))
+        return self._insert("INSERT OR IGNORE", "exchanges", row)
+
+    def _insert(self, verb: str, table: str, row: dict[str, Value]) -> bool:
+        marks = ",".join("?" * len(row))
+        statement = f"{verb} INTO {table}({','.join(row)}) VALUES({marks})"
+        return self._db.execute(statement, tuple(row.values())).rowcount > 0
+
+    def _note_index_entry(self, values: Sequence[Value]) -> None:
+        match values:
+            case (str(root), str(path), int(id_)) if path.startswith("/"):
+                self._named.exchanges[id_] = (root, path)
+            case (str(root), bytes(file_path), int(id_)):
+                self._named.carriers[id_] = (root, file_path)
+            case (str(root), str(source), str(name), int(id_)):
+                self._named.sessions[id_] = (root, source, name)
+
+    def _insert_named_rows(self) -> None:
+        """Insert the files and sessions that only an index names."""
+        for id_, (root, path) in self._named.carriers.items():
+            row = {column.name: _EMPTY[column.type] for column in self._tables["carriers"]}
+            row |= {"id": id_, "root": root, "path": path, "unknown": "{}"}
+            self._insert("INSERT OR IGNORE", "carriers", row)
+        for id_, key in self._named.sessions.items():
+            self._insert_session(id_, key)
+
+    def _insert_session(self, id_: int | None, key: tuple[str, str, str]) -> int:
+        """Insert a session unless it exists; return its id."""
+        row = dict(zip(("root", "source", "name"), key, strict=True))
+        if self._insert(
+            "INSERT OR IGNORE",
+            "sessions",
+            {"id": id_, **row, "title": "", "project": "", "parent": ""},
+        ):
+            self._db.execute(_TITLE_SQL, (id_,))
+        found = self._db.execute(
+            "SELECT id FROM sessions WHERE root=? AND source=? AND name=?", key
+        ).fetchone()
+        return int(found[0]) if found else self._insert_session(None, key)
+
+    def _place_exchanges(self) -> None:
+        """Give each exchange a session, and the root and path on which the witnesses agree."""
+        for id_, root, path, name, session_id in self._exchanges("id, root, path, name, session"):
+            session = self._db.execute(
+                "SELECT root, source, name FROM sessions WHERE id=?", (session_id,)
+            ).fetchone()
+            named = self._named.exchanges.get(id_, (root, path))
+            if session is None:
+                new_id = self._insert_session(session_id, _session_from_path(named, session_id))
+                self._db.execute("UPDATE exchanges SET session=? WHERE id=?", (new_id, id_))
+                continue
+            better = _best_place([(root, path), named, (session[0], path)], session, name)
+            if better != (root, path):
+                self._db.execute(
+                    "UPDATE OR IGNORE exchanges SET root=?, path=? WHERE id=?", (*better, id_)
+                )
+
+    def _set_next_version(self) -> None:
+        (version,) = self._db.execute("SELECT ifnull(max(version), 0) FROM exchanges").fetchone()
+        stored = self._db.execute("SELECT value FROM meta WHERE key='version'").fetchone()
+        known = int(stored[0]) if stored and stored[0].isdecimal() else 0
+        last = max(version, known if known < _MAX_VERSION else 0)
+        values = (str(last + _VERSION_GAP),)
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES('version',?)", values)
+
+    def _exchanges(self, columns: str) -> list[tuple[Any, ...]]:
+        return self._db.execute(f"SELECT {columns} FROM exchanges").fetchall()
+
+    def _lost(self, saved: dict[int, tuple[str, str]]) -> tuple[RootedPath, ...]:
+        known = {**self._named.unreadable, **self._named.exchanges}
+        places = set(saved.values())
+        lost = {place for id_, place in known.items() if id_ not in saved and place not in places}
+        return tuple(RootedPath(root, path) for root, path in sorted(lost))
+
+
+def fit_columns(columns: Sequence[Column], others: Sequence[Column]) -> bool:
+    """Whether a row of one table could be taken for a row of the other.
+
+    Rows of tables with a rowid are told apart by the number of columns alone: those may be damaged.
+    """
+    if columns[0].is_rowid != others[0].is_rowid:
+        return False
+    shared = range(_least_columns(columns), len(columns) + 1)
+    counts = [count for count in range(_least_columns(others), len(others) + 1) if count in shared]
+    has_rowid = columns[0].is_rowid
+    return any(
+        has_rowid
+        or [each.type for each in columns[:count]] == [each.type for each in others[:count]]
+        for count in counts
+    )
+
+
+def _least_columns(columns: Sequence[Column]) -> int:
+    """Return how many columns a row has at least: those at the end may have been added later."""
+    least = len(columns)
+    while columns[least - 1].is_optional:
+        least -= 1
+    return least
+
+
+def table_columns(db: sqlite3.Connection, table: str) -> tuple[Column, ...]:
+    """Return the columns of a table."""
+    rows = db.execute(f"PRAGMA table_info({table})").fetchall()
+    has_rowid = [kind for _, _, kind, *_, key in rows if key] == ["INTEGER"]
+    return tuple(
+        Column(name, kind, not notnull or default is not None, bool(key) and has_rowid)
+        for _, name, kind, notnull, default, key in rows
+    )
+
+
+def _fit(record: FoundRecord, columns: Sequence[Column]) -> int:
+    """Return how well a record fits a table: columns of the declared type; -1 if it does not fit.
+
+    A row of a table with a rowid may have damaged columns.
+    """
+    count, has_rowid = len(record.values), columns[0].is_rowid
+    if not _least_columns(columns) <= count <= len(columns) or has_rowid != (
+        record.rowid is not None
+    ):
+        return -1
+    exact = sum(
+        isinstance(value, _TYPES[column.type])
+        for value, column in zip(record.values, columns, strict=False)
+    )
+    return exact if has_rowid or exact == count else -1
+
+
+def _to_row(record: FoundRecord, columns: Sequence[Column]) -> dict[str, Value]:
+    """Return a record's columns by name; a value of a wrong type becomes an empty one."""
+    row: dict[str, Value] = {}
+    for value, column in zip(record.values, columns, strict=False):
+        if column.is_rowid:
+            row[column.name] = record.rowid
+        elif isinstance(value, _TYPES[column.type]) or (column.type == "BLOB" and value):
+            row[column.name] = value
+        else:
+            row[column.name] = None if column.is_optional else _EMPTY[column.type]
+    return row
+
+
+def _read_content(row: dict[str, Value]) -> bytes | None:
+    """Return an exchange's JSON; None if it is damaged."""
+    try:
+        data = zlib.decompress(row["content"])  # type: ignore[arg-type]
+        fields = json.loads(data)
+        is_whole = isinstance(fields["exchange"], str) and isinstance(fields["until"], str)
+    except (zlib.error, ValueError, KeyError, TypeError):
+        return None
+    return data if is_whole else None
+
+
+def _is_json_of_counts(text: str) -> bool:
+    try:
+        counts = json.loads(text or "{}")
+    except ValueError:
+        return False
+    return isinstance(counts, dict) and all(isinstance(count, int) for count in counts.values())
+
+
+def _session_from_path(place: tuple[str, str], session_id: int) -> tuple[str, str, str]:
+    """Return root, source and name of a session by the path of one of its exchanges."""
+    root, path = place
+    parts = [unquote(part) for part in path.split("/")[1:]]
+    name = parts[1] if len(parts) == 3 else f"recovered-{session_id}"
+    return root, parts[0] if parts else "", name
+
+
+def _best_place(
+    places: Sequence[tuple[str, str]], session: tuple[str, str, str], name: str
+) -> tuple[str, str]:
+    """Return the root and path that fit an exchange's session best; the first among equals."""
+    root, source, session_name = session
+    paths = (exchange_path(source, session_name, name), exchange_path(source, "", name))
+    return max(places, key=lambda place: (place[0] == root) + (place[1] in paths))
+
+
+def _int(value: Value) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,391 @@
+"""Reads transcript files into the archive; the cost is in proportion to what is new in a file.
+
+A file of lines resumes where its last exchange started if the file before that place is unchanged
+(`resume`). Any other file is read in full; exchanges that are the same as before change nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from anchord.core.change_detection import RACY_WINDOW_NS
+from anchord.core.types import Absent, Fingerprint, IngestResult, Problem, Root, RootedPath
+from anchord.sources.conversations.archive.detached import DetachReason
+from anchord.sources.conversations.archive.reader import TranscriptFileRecord
+from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.sources.conversations.containers import is_zip, make_transcript_file
+from anchord.sources.conversations.events import Exchange
+from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.conversations.formats.registry import (
+    FORMATS,
+    FORMATS_VERSION,
+    HEAD_BYTES,
+    TranscriptFormat,
+    detect_format,
+    has_prose_suffix,
+)
+from anchord.sources.conversations.reader_process import (
+    ReaderEndedError,
+    WholeReads,
+    reason_of,
+)
+from anchord.sources.conversations.redaction import Redactor
+from anchord.sources.conversations.resume import (
+    ResumePoint,
+    encode_resume_point,
+    has_only_grown,
+    usable_resume_point,
+)
+from anchord.sources.conversations.transcript_read import (
+    ReadRules,
+    TranscriptRead,
+    unknown_records_problem,
+)
+from anchord.sources.conversations.whole_read import (
+    SQLITE_MAGIC,
+    ReadItem,
+    ReadRequest,
+    Transcript,
+    digest_of_read,
+    folder_fingerprint,
+    format_of_source,
+    read_transcript,
+)
+from anchord.sources.files.folder_files import DATABASE_SUFFIXES, FolderFiles
+
+_BROKEN_FILE = (OSError, EOFError, ValueError, MemoryError, RecursionError, zipfile.BadZipFile)
+"""What a broken transcript file raises; the archive raises StoreError."""
+_QUARANTINED = Problem(
+    "reading it crashed or hung twice: not indexed; "
+    "a change of it or an update of anchord tries it again"
+)
+_UNKNOWN_FORMAT = Problem("not a known conversation format: not indexed")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """What of transcript files is stored."""
+
+    redact: bool = True
+    """Redact secrets before an exchange is stored."""
+    include_summaries: bool = False
+    """Store summaries that programs wrote of conversations."""
+
+    @property
+    def reader_version(self) -> str:
+        """Name the reader with its version and options: under another name files are read again."""
+        redaction = Redactor.version if self.redact else "as written"
+        summaries = ", summaries" if self.include_summaries else ""
+        return f"{FORMATS_VERSION} {redaction}{summaries}"
+
+
+class ConversationIngester:
+    """Reads transcript files into the archive. Only the writer thread may use it."""
+
+    def __init__(
+        self,
+        files: FolderFiles,
+        archive: ArchiveWriter,
+        clock: Callable[[], int],
+        roots: Mapping[str, Root],
+        options: IngestOptions,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            files: The roots' files.
+            archive: Where exchanges are stored.
+            clock: Returns the time in nanoseconds since the epoch.
+            roots: The roots by name; only those of kind `conversations` are read.
+            options: What is stored.
+        """
+        self.whole_reads = WholeReads()
+        """How zips, databases, exports and folders are read; at first in this process."""
+        self._files = files
+        self._archive = archive
+        self._clock = clock
+        self._roots = roots
+        self._redactor = Redactor() if options.redact else None
+        self._include_summaries = options.include_summaries
+        self.reader_version = options.reader_version
+        """The reader with its version and options."""
+
+    def is_transcript_file(self, origin: RootedPath) -> bool:
+        """Return whether a path is a file in a root of conversations, and no exchange."""
+        is_conversation_root = self._roots[origin.root].kind == "conversations"
+        return is_conversation_root and not is_exchange_path(origin.path)
+
+    def keeps_after_delete(self, origin: RootedPath) -> bool:
+        """Return whether a file's exchanges outlive the file."""
+        return self.is_transcript_file(origin) and self._roots[origin.root].on_delete == "keep"
+
+    def ingest(self, origin: RootedPath) -> IngestResult:
+        """Read a transcript file into the archive, or remove it from there if the file is gone.
+
+        A file in a folder that is one transcript as a whole stands for that folder. Changes are
+        durable in the archive when this returns. A broken file changes nothing.
+
+        Args:
+            origin: The file.
+
+        Returns:
+            The exchanges that changed, and the file's problem if there is one.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        for transcript_format in FORMATS:
+            folder = transcript_format.transcript_folder(origin.path)
+            if folder:
+                result = self._ingest_folder(RootedPath(origin.root, folder), transcript_format)
+                if result is not None:
+                    return result
+        fingerprint = self._files.fingerprint(origin)
+        if isinstance(fingerprint, Absent):
+            return self._remove(origin)
+        if isinstance(fingerprint, Problem):
+            return IngestResult(problem=fingerprint)
+        record = self._archive.find_transcript_file(origin)
+        if record and self._is_up_to_date(record, fingerprint):
+            return self._pending_result(origin, record)
+        try:
+            return self._ingest_file(origin, fingerprint, record)
+        except _BROKEN_FILE as error:
+            return IngestResult(problem=Problem(f"{reason_of(error)}: not indexed"))
+
+    def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
+        """Record that the index has taken over these exchanges' changes.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self._archive.transaction():
+            self._archive.mark_indexed(origins)
+
+    def _is_up_to_date(self, record: TranscriptFileRecord, fingerprint: Fingerprint) -> bool:
+        """Return whether a file is as it was read, and was not changed too recently to be sure."""
+        if record.fingerprint != fingerprint or record.reader_version != self.reader_version:
+            return False
+        changed_ns = max(fingerprint.mtime_ns, fingerprint.ctime_ns)
+        return changed_ns < self._clock() - RACY_WINDOW_NS
+
+    def _ingest_folder(
+        self, folder: RootedPath, transcript_format: TranscriptFormat
+    ) -> IngestResult | None:
+        """Read a folder that is one transcript; None if it is not one."""
+        listed = self._files.list_files_below(folder)
+        record = self._archive.find_transcript_file(folder)
+        if record and not listed:
+            return self._remove(folder)
+        names = [name for name, _ in listed]
+        if not transcript_format.matches_folder(names):
+            return None
+        fingerprint = folder_fingerprint(listed)
+        if record and self._is_up_to_date(record, fingerprint):
+            return self._pending_result(folder, record)
+
+        try:
+            return self._ingest_whole(folder, fingerprint, transcript_format.source, names)
+        except _BROKEN_FILE as error:
+            return IngestResult(problem=Problem(f"{reason_of(error)}: not indexed"))
+
+    def _remove(self, origin: RootedPath) -> IngestResult:
+        """Remove a deleted file from the archive; its exchanges stay, or move to the trash."""
+        orphans_go_to = None if self.keeps_after_delete(origin) else DetachReason.TRASH
+        with self._archive.transaction():
+            self._archive.remove_transcript_file(origin, self._clock(), orphans_go_to)
+        return self._changed_result(origin)
+
+    def _pending_result(self, origin: RootedPath, record: TranscriptFileRecord) -> IngestResult:
+        """Return what the index has not taken over yet of a file that is up to date."""
+        return IngestResult(
+            changed_exchanges=tuple(self._archive.exchanges_due(origin)),
+            problem=unknown_records_problem(Counter(json.loads(record.unknown_counts))),
+        )
+
+    def _changed_result(self, origin: RootedPath, problem: Problem | None = None) -> IngestResult:
+        """Return what the transaction before has changed."""
+        changed = dict.fromkeys(
+            (
+                *self._archive.exchanges_due(origin),
+                *self._archive.retitled_exchanges,
+                *self._archive.removed_exchanges,
+            )
+        )
+        others = tuple(other for other in self._archive.files_to_reread if other != origin)
+        return IngestResult(tuple(changed), others, problem)
+
+    def _ingest_file(
+        self, origin: RootedPath, fingerprint: Fingerprint, record: TranscriptFileRecord | None
+    ) -> IngestResult:
+        def opener() -> BinaryIO:
+            return self._files.open(origin)
+
+        transcript_file = make_transcript_file(
+            origin.path, opener, self._files.absolute_path(origin)
+        )
+        with transcript_file.open() as stream:
+            head = stream.read(HEAD_BYTES)
+        recorded_source = record.source if record else ""
+        if is_zip(head) or head.startswith(SQLITE_MAGIC):
+            return self._ingest_whole(origin, fingerprint, recorded_source)
+        transcript_format = detect_format(head, transcript_file.path)
+        transcript_format = transcript_format or format_of_source(recorded_source)
+        if transcript_format is None:
+            return _result_without_format(origin)
+        if not transcript_format.can_resume:
+            return self._ingest_whole(origin, fingerprint, recorded_source)
+        with self._archive.transaction():
+            transcript = (transcript_format, transcript_file)
+            read = self._read_lines(origin, fingerprint, record, transcript)
+        return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
+
+    def _ingest_whole(
+        self,
+        origin: RootedPath,
+        fingerprint: Fingerprint,
+        source: str,
+        member_names: Sequence[str] = (),
+    ) -> IngestResult:
+        """Read a file or a folder as a whole, twice if the process that reads it ends.
+
+        Args:
+            origin: The file or folder.
+            fingerprint: Its fingerprint before the read.
+            source: The format of a folder; for a file, the one of its last read or "".
+            member_names: The paths of a folder's files.
+
+        Raises:
+            OSError, ValueError, and others: The file is broken.
+        """
+        request = ReadRequest(
+            root_path=self._roots[origin.root].path,
+            path=origin.path,
+            member_names=tuple(member_names),
+            recorded_source=source,
+            size=fingerprint.size,
+        )
+        digest = digest_of_read(request, fingerprint)
+        crash_counts = self.whole_reads.crash_counts
+        while not crash_counts.is_quarantined(digest):
+            try:
+                return self._read_request(origin, fingerprint, request)
+            except ReaderEndedError:
+                crash_counts.count_crash(digest)
+        return IngestResult(problem=_QUARANTINED)
+
+    def _read_request(
+        self, origin: RootedPath, fingerprint: Fingerprint, request: ReadRequest
+    ) -> IngestResult:
+        with closing(self.whole_reads.read(request)) as items:
+            first = next(items, None)
+            if first is None:
+                return _result_without_format(origin)
+            with self._archive.transaction():
+                record = self._archive.find_transcript_file(origin)
+                rules = self._read_rules(origin, record, has_grown=False)
+                read = self._read_full(origin, fingerprint, rules, itertools.chain([first], items))
+                read.finish("", is_full_read=True)
+        return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
+
+    def _read_lines(
+        self,
+        origin: RootedPath,
+        fingerprint: Fingerprint,
+        record: TranscriptFileRecord | None,
+        transcript: Transcript,
+    ) -> TranscriptRead:
+        """Read a file of lines from its resume point on if possible, else in full."""
+        point = usable_resume_point(record, fingerprint, *transcript, self.reader_version)
+        has_grown = record is not None and has_only_grown(record, fingerprint, point)
+        rules = self._read_rules(origin, record, has_grown=has_grown)
+        read = None
+        if point:
+            read = self._resume(origin, fingerprint, rules, transcript, point)
+        is_full_read = read is None
+        if read is None:
+            read = self._read_full(origin, fingerprint, rules, read_transcript(*transcript))
+        elif record:
+            # Unknown records before the resume point were not read again: the larger count holds.
+            read.unknown_counts |= Counter(json.loads(record.unknown_counts))
+        resume_point = encode_resume_point(read.last_exchange, *transcript)
+        read.finish(resume_point, is_full_read=is_full_read)
+        return read
+
+    def _resume(
+        self,
+        origin: RootedPath,
+        fingerprint: Fingerprint,
+        rules: ReadRules,
+        transcript: Transcript,
+        point: ResumePoint,
+    ) -> TranscriptRead | None:
+        """Read what was appended; None if all must be read to understand it."""
+        read = TranscriptRead(self._archive, origin, fingerprint, rules)
+        return read if read.resume(*transcript, point) else None
+
+    def _read_full(
+        self,
+        origin: RootedPath,
+        fingerprint: Fingerprint,
+        rules: ReadRules,
+        items: Iterable[ReadItem],
+    ) -> TranscriptRead:
+        read = TranscriptRead(self._archive, origin, fingerprint, rules)
+        read.read_full(items)
+        read.remove_missing_exchanges()
+        return read
+
+    def _read_rules(
+        self, origin: RootedPath, record: TranscriptFileRecord | None, *, has_grown: bool
+    ) -> ReadRules:
+        # "" asks for a full read with the same reader.
+        is_same_reader = record is not None and record.reader_version in {"", self.reader_version}
+        orphans_go_to = None
+        if not self.keeps_after_delete(origin):
+            orphans_go_to = DetachReason.TRASH
+        elif has_grown or not is_same_reader:
+            # Invariant: what is missing is understood in another way now, and is stored anew.
+            orphans_go_to = DetachReason.READER
+        return ReadRules(
+            reader_version=self.reader_version,
+            prepare=self._prepare,
+            now_ns=self._clock(),
+            orphans_go_to=orphans_go_to,
+            preserve=is_same_reader,
+        )
+
+    def _prepare(self, exchange: Exchange) -> tuple[Exchange, Counter[str]] | None:
+        """Redact an exchange and count its secrets by kind; None for a summary to leave out."""
+        counts: Counter[str] = Counter()
+        if exchange.kind == "summary" and not self._include_summaries:
+            return None
+        if self._redactor is None:
+            return exchange, counts
+        question = self._redactor.redact(exchange.question)
+        answer = self._redactor.redact(exchange.answer)
+        tools = [self._redactor.redact(tool) for tool in exchange.tools]
+        for redacted in (question, answer, *tools):
+            counts += redacted.counts_by_kind
+        clean = replace(
+            exchange,
+            question=question.text,
+            answer=answer.text,
+            tools=tuple(tool.text for tool in tools),
+        )
+        return clean, counts
+
+
+def _result_without_format(origin: RootedPath) -> IngestResult:
+    if origin.path.endswith(DATABASE_SUFFIXES):
+        return IngestResult()  # Editors keep many databases, most without a conversation.
+    if has_prose_suffix(origin.path):
+        return IngestResult(is_ordinary_document=True)
+    return IngestResult(problem=_UNKNOWN_FORMAT)

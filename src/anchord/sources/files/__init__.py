@@ -1,0 +1,1 @@
+"""The roots as trees: stat, read, walk, ignore rules."""

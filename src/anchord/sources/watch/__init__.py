@@ -1,0 +1,1 @@
+"""Hints that a path may have changed."""

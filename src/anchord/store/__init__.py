@@ -1,0 +1,1 @@
+"""What anchord stores: catalog, table of chunks, vector cache, writer lock, crash journal."""

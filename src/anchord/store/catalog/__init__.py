@@ -1,0 +1,1 @@
+"""`state.sqlite`: what is known of each file."""

@@ -1,0 +1,42 @@
+"""Runs LanceDB's asynchronous calls from ordinary threads.
+
+LanceDB's synchronous calls enter an event loop five or six times for each query, which takes a
+third of the query's time. Here a query enters it once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from functools import cache
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_START_LOCK = threading.Lock()
+
+
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in the shared event loop and block until it ends. Thread-safe.
+
+    The first call starts the loop in a daemon thread of its own.
+
+    Returns:
+        What the coroutine returns. Raises what it raises.
+    """
+    with _START_LOCK:  # Two concurrent first calls must not start two loops.
+        loop = _start_loop()
+    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@cache
+def _start_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="lancedb", daemon=True).start()
+    return loop

@@ -1,0 +1,158 @@
+"""Search filters -> SQL conditions. `sql_literal` is the only place that quotes a text for SQL."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from anchord.core.query_syntax import phrase_regex
+from anchord.core.types import SearchFilters
+from anchord.errors import UsageError
+
+MAX_HEADINGS = 32
+"""Of a section: its condition grows with their square."""
+MAX_TEXT_CONDITIONS = 100
+"""Phrases, prefixes and excluded words together: each is looked for in every row."""
+MAX_PATH_WILDCARDS = 50
+_MAX_VALUES = 1_000
+_MAX_EXPANDED_WORDS = 30
+_GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
+_GLOB_REGEX = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_WILDCARD_IN_LAST_PART = re.compile(r"[*?][^/]*$")
+
+
+def sql_condition(filters: SearchFilters) -> str:
+    """Return the SQL condition of some filters; "" if they let every row through.
+
+    Raises:
+        UsageError: A filter has more parts than the limits above.
+    """
+    _check_limits(filters)
+    clauses = []
+    for column in ("root", "kind", "room", "session"):
+        value = getattr(filters, column)
+        if value:
+            clauses.append(f"{column} = {sql_literal(value)}")
+    if filters.since:
+        clauses.append(f"until >= {sql_literal(filters.since)}")
+    if filters.until:
+        clauses.append(f"at < {sql_literal(filters.until)} AND at != ''")
+    if filters.section:
+        headings = [heading.strip() for heading in filters.section.split(">")]
+        clauses.append(_in_section(headings))
+    if filters.path_glob:
+        clauses.append(_matches("path", _glob_regex(filters.path_glob)))
+    clauses += [_has_text(phrase_regex(phrase)) for phrase in filters.required_phrases]
+    clauses += [
+        _has_text(phrase_regex(prefix, is_prefix=True)) for prefix in filters.required_prefixes
+    ]
+    clauses += [f"NOT {_has_text(phrase_regex(phrase))}" for phrase in filters.excluded_phrases]
+    return " AND ".join(clauses)
+
+
+def _check_limits(filters: SearchFilters) -> None:
+    text_conditions = (
+        *filters.required_phrases,
+        *filters.required_prefixes,
+        *filters.excluded_phrases,
+    )
+    counted = (
+        (filters.section.count(">") + 1, MAX_HEADINGS, "a section of {} headings"),
+        (len(text_conditions), MAX_TEXT_CONDITIONS, "a query of {} phrases, prefixes and -words"),
+        (len(_GLOB_TOKEN.findall(filters.path_glob)), MAX_PATH_WILDCARDS, "a path of {} wildcards"),
+    )
+    for count, limit, description in counted:
+        if count > limit:
+            raise UsageError(description.format(f"{count:,}"), f"use at most {limit}")
+
+
+def sql_in_conditions(column: str, values: Sequence[str]) -> list[str]:
+    """Return conditions that together match each row whose column has one of some values.
+
+    Args:
+        column: The column's name.
+        values: The values; repeats count once.
+
+    Returns:
+        One `column IN (...)` for each 1,000 values; empty if there are no values.
+    """
+    unique = list(dict.fromkeys(values))
+    conditions = []
+    for start in range(0, len(unique), _MAX_VALUES):
+        literals = map(sql_literal, unique[start : start + _MAX_VALUES])
+        conditions.append(f"{column} IN ({', '.join(literals)})")
+    return conditions
+
+
+def frequent_words_with_prefix(texts: Sequence[str], prefixes: Sequence[str]) -> set[str]:
+    """Return the 30 most frequent words that start with a prefix, in lower case."""
+    patterns = [re.compile(phrase_regex(prefix, is_prefix=True) + r"\w*") for prefix in prefixes]
+    counts: Counter[str] = Counter()
+    for text in texts:
+        for pattern in patterns:
+            counts.update(map(str.lower, pattern.findall(text)))
+    return {word for word, _ in counts.most_common(_MAX_EXPANDED_WORDS)}
+
+
+def sql_literal(text: str) -> str:
+    """Quote a text as a SQL literal: the quote is the only character with a meaning inside."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _in_section(headings: Sequence[str]) -> str:
+    """Return the condition that a chunk lies in a section.
+
+    A chunk can lie below all headings (its `header_path` has them), or hold the last of them in its
+    own text, because short sections share a chunk. So there is one alternative for each place where
+    the path can be divided into headings above the chunk and headings inside it.
+
+    Args:
+        headings: The section's path, outermost heading first.
+    """
+    alternatives = [_below_headings(headings)]
+    for count in range(len(headings)):
+        above, inside = headings[:count], headings[count:]
+        condition = _holds_headings(inside)
+        if above:
+            condition = f"({_below_headings(above)} AND {condition})"
+        alternatives.append(condition)
+    return f"({' OR '.join(alternatives)})"
+
+
+def _below_headings(headings: Sequence[str]) -> str:
+    path = re.escape(" > ".join(headings))
+    return _matches("header_path", rf"(?i)(^|> ){path}($| >)")
+
+
+def _holds_headings(headings: Sequence[str]) -> str:
+    lines = [rf"^#{{1,6}}[ \t]+{re.escape(heading)}[ \t#]*$" for heading in headings]
+    return _matches("text", f"(?ims){'.*'.join(lines)}")
+
+
+def _has_text(pattern: str) -> str:
+    return _matches("search_text", pattern)
+
+
+def _matches(column: str, pattern: str) -> str:
+    return f"regexp_like({column}, {sql_literal(pattern)})"
+
+
+def _glob_regex(glob: str) -> str:
+    """Return the regular expression of a glob, by the rules of .gitignore.
+
+    `*` stays in a folder, `**` does not. A glob without "/" matches the name in any folder. A
+    folder's name matches everything in the folder, unless the name has a wildcard.
+    """
+    path = glob.removesuffix("/")
+    parts = _GLOB_TOKEN.split(path.removeprefix("/"))
+    body = "".join(_GLOB_REGEX.get(part) or re.escape(part) for part in parts)
+    if path != glob:
+        inside = "/.*"  # A "/" at the end: only what is in the folder.
+    elif _WILDCARD_IN_LAST_PART.search(path):
+        inside = ""
+    else:
+        inside = "(/.*)?"
+    if "/" in path:
+        return f"^{body}{inside}$"
+    return f"(^|/){body}{inside}$"

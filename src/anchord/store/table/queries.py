@@ -1,0 +1,113 @@
+"""The queries of the chunk table, as coroutines over an open LanceDB table."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+from lancedb.query import MatchQuery
+
+from anchord.core.types import SearchFilters, Vector
+from anchord.store.table.filters import (
+    frequent_words_with_prefix,
+    sql_condition,
+    sql_in_conditions,
+    sql_literal,
+)
+from anchord.store.table.schema import ArrowTable, LanceTable
+
+_VECTOR_INDEX_PROBES = 20
+_REFINE_FACTOR = 2
+_PREFIX_SAMPLE_ROWS = 500
+
+
+async def any_id_exists(table: LanceTable, ids: Sequence[str]) -> bool:
+    """Return whether the table has a row of any of these ids."""
+    for condition in sql_in_conditions("id", ids):
+        if await table.count_rows(condition):
+            return True
+    return False
+
+
+async def select_vectors(
+    table: LanceTable, condition: str, *, indexed_only: bool = False
+) -> ArrowTable:
+    """Return id, vector key, vector and address of the rows that meet a SQL condition.
+
+    Args:
+        table: The table.
+        condition: A condition on columns that have an index.
+        indexed_only: Use the indices alone, and so leave out rows that they do not cover.
+    """
+    query = table.query().select(["id", "vector_key", "vector"]).where(condition).with_row_id()
+    if indexed_only:
+        query = query.fast_search()
+    return await query.to_arrow()
+
+
+async def find_nearest(
+    table: LanceTable, vector: Vector, limit: int, filters: SearchFilters
+) -> list[dict[str, Any]]:
+    """Return id, `_distance` (1 - cosine similarity) and address of the nearest rows, in order."""
+    query = table.query().nearest_to(array("f", vector).tolist())
+    query = query.column("vector").distance_type("cosine")
+    condition = sql_condition(filters)
+    if condition:
+        # The vector index visits a part of the rows. Where few rows meet the condition, it would
+        # find fewer than there are.
+        query = query.where(condition).bypass_vector_index()
+    else:
+        query = query.nprobes(_VECTOR_INDEX_PROBES).refine_factor(_REFINE_FACTOR)
+    rows = await query.select(["id", "_distance"]).with_row_id().limit(limit).to_list()
+    return list(rows)
+
+
+async def find_by_words(
+    table: LanceTable, text: str, limit: int, filters: SearchFilters
+) -> list[dict[str, Any]]:
+    """Return id, heading path, `_score` (BM25) and address of rows with words of a text, in order.
+
+    The full-text index holds whole words only, so a required prefix is expanded to words first.
+    """
+    terms = " ".join([text, *await _expand_prefixes(table, filters)])
+    # MatchQuery, because LanceDB takes a bare text in quotes for a phrase.
+    query = table.query().nearest_to_text(MatchQuery(terms, "search_text"))
+    condition = sql_condition(filters)
+    if condition:
+        query = query.where(condition)
+    columns = ["id", "header_path", "_score"]
+    rows = await query.select(columns).with_row_id().limit(limit).to_list()
+    return list(rows)
+
+
+async def _expand_prefixes(table: LanceTable, filters: SearchFilters) -> set[str]:
+    """Return frequent words with the required prefixes, from the first 500 rows that have them."""
+    if not filters.required_prefixes:
+        return set()
+    query = table.query().where(sql_condition(filters)).select(["search_text"])
+    rows = await query.limit(_PREFIX_SAMPLE_ROWS).to_arrow()
+    return frequent_words_with_prefix(rows["search_text"].to_pylist(), filters.required_prefixes)
+
+
+async def find_ids_containing(
+    table: LanceTable, literal: str, limit: int, filters: SearchFilters
+) -> list[str]:
+    """Return the ids of rows whose search text contains a text exactly, in no order."""
+    conditions = [f"contains(search_text, {sql_literal(literal)})"]
+    if filter_condition := sql_condition(filters):
+        conditions.insert(0, filter_condition)
+    query = table.query().where(" AND ".join(conditions)).select(["id"])
+    rows = await query.limit(limit).to_arrow()
+    return list(rows["id"].to_pylist())
+
+
+async def count_unindexed_rows(table: LanceTable) -> int:
+    """Return how many rows the id or key index lacks; all rows if one of them is missing."""
+    unindexed = []
+    for column in ("id", "vector_key"):
+        stats = await table.index_stats(f"{column}_idx")
+        if not stats:
+            return int(await table.count_rows())
+        unindexed.append(int(stats.num_unindexed_rows))
+    return max(unindexed)

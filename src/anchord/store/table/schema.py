@@ -1,0 +1,253 @@
+"""The columns and the indices of the table of chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import pyarrow as pa
+from lancedb.index import FTS, Bitmap, BTree
+
+from anchord.core.diff import row_hash
+from anchord.core.ids import row_checksum
+from anchord.core.types import Row, Vector, escape_non_utf8
+
+LanceTable = Any
+"""An asynchronous LanceDB table; lancedb ships no types."""
+ArrowTable = Any
+"""A `pyarrow.Table`; pyarrow ships no types."""
+ArrowBatch = Any
+"""A `pyarrow.RecordBatch`."""
+ArrowColumn = Any
+"""A `pyarrow.Array`."""
+
+SCHEMA_VERSION = 3
+_CONVERSATION_TEXT_COLUMNS = (
+    "session",
+    "exchange_id",
+    "at",
+    "until",
+    "project",
+    "model",
+    "tools",
+    "files",
+    "branch",
+)
+TEXT_COLUMNS = (
+    "id",
+    "doc_id",
+    "path",
+    "root",
+    "kind",
+    "room",
+    "content_hash",
+    "vector_key",
+    "header_path",
+    "text",
+    "search_text",
+    "source",
+    *_CONVERSATION_TEXT_COLUMNS,
+)
+NUMBER_COLUMNS = ("part_index", "total_parts")
+ROW_COLUMNS = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
+FIRST_CHECKSUM_VERSION = 2
+"""The first schema version whose rows have a hash and a checksum."""
+DISPLAY_COLUMNS = ("id", "kind", "room", "header_path", "content_hash", "text", "source")
+"""What a search result shows of a row besides its file.
+
+No more than that: reading one column of a dozen rows takes a tenth of the time of the search.
+"""
+CONVERSATION_COLUMNS = ("id", *_CONVERSATION_TEXT_COLUMNS, *NUMBER_COLUMNS)
+"""What a search result shows besides `DISPLAY_COLUMNS` of an exchange."""
+_EMPTY_ROW: dict[str, Any] = dict.fromkeys(TEXT_COLUMNS, "") | dict.fromkeys(NUMBER_COLUMNS, 0)
+_STORED_TEXT_COLUMNS = (*TEXT_COLUMNS, "row_hash")
+
+_FLOAT32_BYTES = 4
+_VECTOR_NUMBER_TYPE = pa.float32()
+_CHECKSUM_TYPE = pa.int64()
+_METADATA_TYPE = pa.struct([("source", pa.string()), ("header_path", pa.string())])
+_FIELDS_BEFORE_VECTOR = [
+    *(pa.field(name, pa.string(), nullable=False) for name in _STORED_TEXT_COLUMNS),
+    *(pa.field(name, pa.int32(), nullable=False) for name in NUMBER_COLUMNS),
+]
+_FIELDS_AFTER_VECTOR = [
+    pa.field("metadata", _METADATA_TYPE),
+    pa.field("checksum", _CHECKSUM_TYPE, nullable=False),
+]
+
+
+def table_schema(dimension: int, model: str) -> pa.Schema:
+    """Return the Arrow schema of a new table.
+
+    Args:
+        dimension: Numbers in a vector.
+        model: The model that makes the vectors, noted in the schema's metadata.
+    """
+    vector_type = pa.list_(_VECTOR_NUMBER_TYPE, dimension)
+    vector_field = pa.field("vector", vector_type)
+    fields = list(_FIELDS_BEFORE_VECTOR)
+    fields.append(vector_field)
+    fields += _FIELDS_AFTER_VECTOR
+    version = str(SCHEMA_VERSION)
+    metadata = {"anchord.schema": version, "anchord.model": model}
+    return pa.schema(fields, metadata=metadata)
+
+
+def row_from_columns(columns: Mapping[str, Any]) -> Row:
+    """Return a row from column values; columns that were not read are "" or 0."""
+    values = dict(_EMPTY_ROW)
+    for name in ROW_COLUMNS:
+        if name in columns:
+            values[name] = columns[name]
+    return Row(**values)
+
+
+def checksummed_columns(arrow_schema: pa.Schema) -> list[str]:
+    """Return the columns that a row's checksum covers besides its vector; the first is `id`."""
+    present = arrow_schema.names
+    return [name for name in _STORED_TEXT_COLUMNS if name in present]
+
+
+def rows_to_arrow(
+    rows: Sequence[Row], vectors: Mapping[str, Vector], arrow_schema: pa.Schema
+) -> pa.Table:
+    """Return rows as an Arrow table, with their vectors, hashes and checksums.
+
+    Args:
+        rows: The rows.
+        vectors: Vector key -> vector, for at least the keys of these rows.
+        arrow_schema: The schema of the table they are written to; it may be an older one.
+    """
+    columns = _value_columns(rows)
+    vectors_of_rows = [vectors[row.vector_key] for row in rows]
+    dimension = _dimension(arrow_schema)
+    columns["vector"] = _vector_column(vectors_of_rows, dimension)
+    checksummed_names = checksummed_columns(arrow_schema)
+    checksummed = _select(columns, checksummed_names)
+    checksummed_values = checksummed.values()
+    columns["checksum"] = _checksum_column(checksummed_values, vectors_of_rows)
+    columns_of_table = _select(columns, arrow_schema.names)
+    schema = arrow_schema.remove_metadata()
+    return pa.table(columns_of_table, schema=schema)
+
+
+def _select(columns: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    selected = {}
+    for name in names:
+        column = columns[name]
+        selected[name] = column
+    return selected
+
+
+def _value_columns(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return all columns but the vectors and the checksums."""
+    columns: dict[str, Any] = {}
+    for name in TEXT_COLUMNS:
+        texts = _iter_values(rows, name)
+        valid_texts = map(escape_non_utf8, texts)
+        columns[name] = list(valid_texts)
+    for name in NUMBER_COLUMNS:
+        numbers = _iter_values(rows, name)
+        columns[name] = list(numbers)
+    hashes = map(row_hash, rows)
+    columns["row_hash"] = list(hashes)
+    metadata = map(_metadata, rows)
+    columns["metadata"] = list(metadata)
+    return columns
+
+
+def _iter_values(rows: Sequence[Row], column: str) -> Iterator[Any]:
+    get_value = attrgetter(column)
+    return map(get_value, rows)
+
+
+def _metadata(row: Row) -> dict[str, str]:
+    source = escape_non_utf8(row.path)
+    return {"source": source, "header_path": row.header_path}
+
+
+def _iter_checksums(columns: Iterable[Sequence[str]], vectors: Iterable[Vector]) -> Iterator[int]:
+    """Yield the checksum of each row, from its texts, column by column, and its vector."""
+    texts_of_rows = zip(*columns, strict=True)
+    rows = zip(texts_of_rows, vectors, strict=True)
+    for texts, vector in rows:
+        yield row_checksum(texts, vector)
+
+
+def _checksum_column(columns: Iterable[Sequence[str]], vectors: Sequence[Vector]) -> pa.Array:
+    checksums = _iter_checksums(columns, vectors)
+    return pa.array(checksums, _CHECKSUM_TYPE)
+
+
+def _vector_column(vectors: Sequence[Vector], dimension: int) -> pa.Array:
+    """Return vectors as a column without copying number by number: Vector is Arrow's own form."""
+    data = b"".join(vectors)
+    byte_count = len(data)
+    number_count = byte_count // _FLOAT32_BYTES
+    no_nulls = None
+    values = pa.py_buffer(data)
+    buffers = [no_nulls, values]
+    numbers = pa.Array.from_buffers(_VECTOR_NUMBER_TYPE, number_count, buffers)
+    return pa.FixedSizeListArray.from_arrays(numbers, dimension)
+
+
+def iter_vectors(batch: ArrowBatch) -> Iterator[Vector]:
+    """Yield the vector of each row of a batch, in order."""
+    column = batch["vector"]
+    data = _column_bytes(column)
+    dimension = _dimension(batch.schema)
+    vector_bytes = _FLOAT32_BYTES * dimension
+    byte_count = len(data)
+    for start in range(0, byte_count, vector_bytes):
+        end = start + vector_bytes
+        yield data[start:end]
+
+
+def _column_bytes(column: ArrowColumn) -> bytes:
+    """Return the numbers of a column of vectors, one after the other."""
+    numbers = column.flatten()
+    numpy_array = numbers.to_numpy(zero_copy_only=False)
+    little_endian = numpy_array.astype("<f4")
+    data: bytes = little_endian.tobytes()
+    return data
+
+
+def _dimension(arrow_schema: pa.Schema) -> int:
+    vector_type = arrow_schema.field("vector").type
+    return int(vector_type.list_size)
+
+
+def corrupt_row_ids(batch: ArrowBatch, checksummed: Sequence[str]) -> Iterator[str]:
+    """Yield the ids of those rows of a batch whose bytes do not match their checksum.
+
+    Args:
+        batch: Rows with the columns `checksummed`, `vector` and `checksum`.
+        checksummed: The columns that the checksum covers; the first is `id`.
+    """
+    columns = [batch[name].to_pylist() for name in checksummed]
+    vectors = iter_vectors(batch)
+    actual_checksums = _iter_checksums(columns, vectors)
+    checksum_column = batch["checksum"]
+    stored_checksums = checksum_column.to_pylist()
+    ids = columns[0]
+    rows = zip(ids, actual_checksums, stored_checksums, strict=True)
+    for row_id, actual, stored in rows:
+        if actual != stored:
+            yield row_id
+
+
+async def create_or_replace_indices(table: LanceTable) -> None:
+    """Build the table's scalar and full-text indices, replacing those that exist."""
+    ordered = BTree()
+    for column in ("id", "path", "vector_key"):
+        await _replace_index(table, column, ordered)
+    by_value = Bitmap()
+    for column in ("root", "kind"):
+        await _replace_index(table, column, by_value)
+    full_text = FTS(with_position=False)
+    await _replace_index(table, "search_text", full_text)
+
+
+async def _replace_index(table: LanceTable, column: str, index: BTree | Bitmap | FTS) -> None:
+    await table.create_index(column, config=index, replace=True)

@@ -1,0 +1,431 @@
+"""The table of chunks in LanceDB: reading, writing and searching its rows.
+
+Facts this relies on (measured, lancedb 0.40 / lance 13):
+- A merge by `id` with a BTREE on it costs the same at any size, and four times as much as counting
+  those ids and appending the rows. The difference grows with each fragment since the last
+  compaction. So rows are merged only if one of their ids is in the table already.
+- The same new id twice in one batch, or two concurrent writers, create duplicates without an error.
+  So ids are made unique here, counts are checked, and the writer lock admits one writer.
+- Both searches see a row at once; indices only make them faster.
+- LanceDB does not notice a flipped bit in a data file: every row carries a checksum of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from anchord.core.ids import make_doc_id
+from anchord.core.ports import VectorLookup
+from anchord.core.types import (
+    RootedPath,
+    Row,
+    ScoredRow,
+    SearchFilters,
+    StoreStats,
+    Vector,
+    escape_non_utf8,
+)
+from anchord.errors import StoreError
+from anchord.store.disk_usage import folder_bytes
+from anchord.store.table import queries
+from anchord.store.table.compaction import LANCE_ERRORS, first_line
+from anchord.store.table.connection import TableConnection
+from anchord.store.table.event_loop import run_sync
+from anchord.store.table.filters import sql_in_conditions, sql_literal
+from anchord.store.table.row_addresses import RowAddressCache
+from anchord.store.table.schema import (
+    CONVERSATION_COLUMNS,
+    DISPLAY_COLUMNS,
+    FIRST_CHECKSUM_VERSION,
+    ROW_COLUMNS,
+    ArrowBatch,
+    ArrowTable,
+    LanceTable,
+    checksummed_columns,
+    corrupt_row_ids,
+    iter_vectors,
+    row_from_columns,
+    rows_to_arrow,
+)
+from anchord.store.table.unindexed_rows import UnindexedRows
+
+TABLE_NAME = "chunks"
+TABLE_FOLDER = f"{TABLE_NAME}.lance"
+NEXT_TABLE_NAME = "next"
+"""The table of a new generation, until it replaces `chunks`."""
+_SIZE_MAX_AGE_S = 5.0
+
+
+class LanceStore:
+    """A table of chunks. Reads are thread-safe; writes need the writer lock and one thread.
+
+    Methods that read raise StoreError when the table cannot be read, and methods that write when it
+    cannot be written.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        dimension: int,
+        model: str,
+        *,
+        read_only: bool = False,
+        table_name: str = TABLE_NAME,
+    ) -> None:
+        """Open the table; unless `read_only`, create it if it is missing.
+
+        Args:
+            uri: A LanceDB uri: a folder, or a remote store such as `s3://...`.
+            dimension: Numbers in a vector.
+            model: The model that makes the vectors, noted in a table that is created.
+            read_only: Never write, and see each version that the writer commits.
+            table_name: `TABLE_NAME`, or `NEXT_TABLE_NAME` for the table of a new generation.
+
+        Raises:
+            StoreDamagedError: The table exists and cannot be read.
+            DimensionMismatchError: Its vectors have another dimension.
+            NewerStateError: A newer anchord created it.
+            StoreError: The uri cannot be reached; with `read_only` also when there is no table.
+        """
+        self._table = TableConnection(uri, table_name, dimension, model, is_writer=not read_only)
+        self._is_writer = not read_only
+        self._folder = Path(uri)
+        self._size_bytes = 0
+        self._size_measured_at = float("-inf")
+        columns = self._table.schema.names
+        self._columns = [name for name in ROW_COLUMNS if name in columns]
+        self._checksummed = checksummed_columns(self._table.schema)
+        self._addresses = RowAddressCache()
+        self._unindexed_rows = UnindexedRows()
+
+    # Writing
+
+    def upsert(
+        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+    ) -> None:
+        """Insert rows, or replace the rows of the same ids; both searches see them on return.
+
+        Args:
+            rows: The rows. Of several with one id the last one is written.
+            vectors: Vector key -> vector, for at least the keys of these rows.
+            absent_ids: Ids that the table does not have; their rows are appended without a look-up.
+                A wrong id here creates a duplicate row.
+
+        Raises:
+            StoreError: Writing failed; the rows may have been written or not.
+        """
+        unique = list({row.id: row for row in rows}.values())
+        if not unique:
+            return
+        batch = rows_to_arrow(unique, vectors, self._table.schema)
+        maybe_present = [row.id for row in unique if row.id not in absent_ids]
+        if not self._any_id_exists(maybe_present):
+            self._append(batch)
+            self._unindexed_rows.record_written(unique, vectors)
+            return
+        written = self._merge(batch)
+        self._unindexed_rows.record_written(unique, vectors)
+        if written != len(unique):
+            # Some id had duplicate rows, and the merge replaced each of them: delete all, append
+            # one.
+            self.delete_rows([row.id for row in unique])
+            self._append(batch)
+            self._unindexed_rows.record_written(unique, vectors)
+
+    def _append(self, batch: ArrowTable) -> None:
+        with self._writing():
+            run_sync(self._table.handle.add(batch))
+
+    def _merge(self, batch: ArrowTable) -> int:
+        """Insert or replace rows by id; return how many rows were written."""
+        merge = (
+            self._table.handle.merge_insert("id")
+            .when_matched_update_all()
+            .when_not_matched_insert_all()
+        )
+        with self._writing():
+            result = run_sync(merge.execute(batch))
+        return int(result.num_inserted_rows + result.num_updated_rows)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Translate the errors of a write. After a failed one the unindexed rows are unknown."""
+        unindexed_rows = self._unindexed_rows
+        self._unindexed_rows = UnindexedRows()
+        try:
+            yield
+        except LANCE_ERRORS as error:
+            raise StoreError(
+                f"writing rows failed: {first_line(error)}", "check the free space of the disk"
+            ) from error
+        self._unindexed_rows = unindexed_rows
+
+    def _any_id_exists(self, ids: Sequence[str]) -> bool:
+        return self._table.run_query(
+            lambda table: queries.any_id_exists(table, ids), check_for_newer=False
+        )
+
+    def delete_rows(self, ids: Sequence[str]) -> None:
+        """Delete rows by id, duplicates included; unknown ids are ignored."""
+        if not self._delete_by_address(ids):
+            for condition in sql_in_conditions("id", ids):
+                self._delete_where(condition)
+        self._unindexed_rows.record_deleted(set(ids))
+
+    def _delete_by_address(self, ids: Sequence[str]) -> bool:
+        """Delete rows at the addresses of the last look-up, which spares a search for their ids.
+
+        Returns:
+            Whether every row was deleted. At a stale address nothing is, as the id must match too.
+        """
+        conditions = sql_in_conditions("id", ids)
+        if len(conditions) != 1:
+            return False
+        addresses = self._unindexed_rows.addresses_of(ids)
+        if not addresses:
+            return False
+        literals = ", ".join(map(str, addresses))
+        deleted = self._delete_where(f"_rowid IN ({literals}) AND {conditions[0]}")
+        return deleted == len(set(ids))
+
+    def _delete_where(self, condition: str) -> int:
+        with self._writing():
+            result = run_sync(self._table.handle.delete(condition))
+        return int(result.num_deleted_rows)
+
+    # Reading
+
+    def ids_of_file(self, origin: RootedPath) -> Sequence[str]:
+        """Return the ids of a file's rows, those of an unconfirmed change included."""
+        # Two paths can have one stored form (a byte that is not UTF-8, and the four characters that
+        # escape it). The document's id tells them apart.
+        path = sql_literal(escape_non_utf8(origin.path))
+        doc_id = sql_literal(make_doc_id(origin))
+        return self._select_ids(f"path = {path} AND doc_id = {doc_id}")
+
+    def ids_of_root(self, root: str) -> Sequence[str]:
+        """Return the ids of a root's rows."""
+        return self._select_ids(f"root = {sql_literal(root)}")
+
+    def all_ids(self) -> Sequence[str]:
+        """Return the id of every row, duplicates included."""
+        return self._select_ids("")
+
+    def _select_ids(self, condition: str) -> list[str]:
+        return list(self._table.select(condition, ["id"])["id"].to_pylist())
+
+    def vectors_by_key(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return vector key -> vector; keys that no row has are left out."""
+        return {key: vector for _, key, _, vector in self._vectors({"vector_key": vector_keys})}
+
+    def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return vector key -> vector of some rows; unknown ids are left out."""
+        return {key: vector for _, key, _, vector in self._vectors({"id": ids})}
+
+    def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
+        """Return row id -> vector; unknown ids are left out."""
+        return {row_id: vector for row_id, _, _, vector in self._vectors({"id": ids})}
+
+    def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
+        """Return what the table has of some rows and of some vectors, in one query.
+
+        The writer also remembers where the rows are, for the `delete_rows` of the same commit.
+        """
+        unindexed = self._unindexed_rows
+        found = unindexed.record_addresses(
+            self._vectors(
+                {"id": ids, "vector_key": vector_keys}, indexed_only=unindexed.rows is not None
+            )
+        )
+        wanted_keys = set(vector_keys)
+        return VectorLookup(
+            keyed_vectors_by_id={row_id: found[row_id] for row_id in found.keys() & set(ids)},
+            vectors_by_key={key: vector for key, vector in found.values() if key in wanted_keys},
+        )
+
+    def _vectors(
+        self, values_by_column: Mapping[str, Sequence[str]], *, indexed_only: bool = False
+    ) -> Iterator[tuple[str, str, int, Vector]]:
+        """Yield (id, vector key, address, vector) of rows that match in some column."""
+        conditions_by_column = [
+            sql_in_conditions(column, values) for column, values in values_by_column.items()
+        ]
+        for conditions in zip_longest(*conditions_by_column):
+            condition = " OR ".join(filter(None, conditions))
+
+            async def query(table: LanceTable, condition: str = condition) -> ArrowTable:
+                return await queries.select_vectors(table, condition, indexed_only=indexed_only)
+
+            for batch in self._table.run_query(query, check_for_newer=False).to_batches():
+                columns = (batch[name].to_pylist() for name in ("id", "vector_key", "_rowid"))
+                yield from zip(*columns, iter_vectors(batch), strict=True)
+
+    def search_by_vector(
+        self, vector: Vector, limit: int, filters: SearchFilters
+    ) -> Sequence[ScoredRow]:
+        """Return up to `limit` rows with the highest cosine similarity, best first."""
+        found = self._table.run_query(
+            lambda table: queries.find_nearest(table, vector, limit, filters)
+        )
+        self._addresses.remember(found)
+        return [
+            ScoredRow(row["id"], 1.0 - row["_distance"])
+            for row in found
+            if not math.isnan(row["_distance"])  # A vector of zeros has no direction.
+        ]
+
+    def search_by_words(self, text: str, limit: int, filters: SearchFilters) -> Sequence[ScoredRow]:
+        """Return up to `limit` rows with the highest BM25 score, in order; none for blank text."""
+        if not text.strip():
+            return []
+        found = self._table.run_query(
+            lambda table: queries.find_by_words(table, text, limit, filters)
+        )
+        self._addresses.remember(found)
+        return [ScoredRow(row["id"], row["_score"], row["header_path"]) for row in found]
+
+    def find_ids_containing(
+        self, literal: str, limit: int, filters: SearchFilters
+    ) -> Sequence[str]:
+        """Return the ids of up to `limit` rows that contain a text exactly, in no order."""
+        return self._table.run_query(
+            lambda table: queries.find_ids_containing(table, literal, limit, filters)
+        )
+
+    def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, in no order; unknown ids are left out."""
+        return [row_from_columns(columns) for columns in self._select_by_id(ids, self._columns)]
+
+    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, in no order, with only the columns that a search result shows.
+
+        The other fields are empty; those of conversations are filled only for exchanges.
+        """
+        rows = {row["id"]: row for row in self._read_columns(ids, DISPLAY_COLUMNS)}
+        exchange_ids = [row["id"] for row in rows.values() if row.get("source")]
+        for row in self._read_columns(exchange_ids, CONVERSATION_COLUMNS):
+            rows[row["id"]] |= row
+        return [row_from_columns(row) for row in rows.values()]
+
+    def _read_columns(self, ids: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+        """Return columns of rows: by address if a recent search found all of them, else by id."""
+        names = [name for name in columns if name in self._columns]
+        unique = list(dict.fromkeys(ids))
+        addresses = self._addresses.addresses_of(unique)
+        if addresses:
+            with suppress(*LANCE_ERRORS):  # A stale address may lie beyond its fragment.
+                query = self._table.handle.take_row_ids(addresses).select(names)
+                rows = list(run_sync(query.to_arrow()).to_pylist())
+                if len(rows) == len(unique) and {row["id"] for row in rows} == set(unique):
+                    return rows
+        return self._select_by_id(unique, names)
+
+    def _select_by_id(self, ids: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for condition in sql_in_conditions("id", ids):
+            rows += self._table.select(condition, columns).to_pylist()
+        return rows
+
+    def all_row_hashes(self) -> Sequence[tuple[str, str]]:
+        """Return (id, row hash) of every row, duplicates included; "" in a table without hashes."""
+        if self.schema_version < FIRST_CHECKSUM_VERSION:
+            return [(row_id, "") for row_id in self.all_ids()]
+        columns = self._table.select("", ["id", "row_hash"])
+        return list(zip(columns["id"].to_pylist(), columns["row_hash"].to_pylist(), strict=True))
+
+    def all_rows(self) -> Iterator[Row]:
+        """Yield every row, in no order; a batch at a time is in memory."""
+        for batch in self.scan(self._columns):
+            yield from map(row_from_columns, batch.to_pylist())
+
+    def find_corrupt_ids(self, ids: Sequence[str]) -> Iterator[str]:
+        """Yield the ids of those rows whose bytes do not match their checksum.
+
+        Yields nothing for a table of a schema without checksums.
+        """
+        if self.schema_version < FIRST_CHECKSUM_VERSION:
+            return
+        columns = [*self._checksummed, "vector", "checksum"]
+        for condition in sql_in_conditions("id", ids):
+            for batch in self._table.select(condition, columns).to_batches():
+                yield from corrupt_row_ids(batch, self._checksummed)
+
+    def scan(self, columns: Sequence[str]) -> Iterator[ArrowBatch]:
+        """Yield some columns of every row as Arrow batches, in no order.
+
+        An empty table yields one batch without rows.
+        """
+        return self._table.scan(columns)
+
+    # Figures and state
+
+    def stats(self) -> StoreStats:
+        """Count rows, fragments, versions and bytes; the bytes can be five seconds old."""
+
+        async def count(table: LanceTable) -> tuple[int, int, int]:
+            stats = await table.stats()
+            fragments = int(stats["fragment_stats"]["num_fragments"])
+            versions = await self._table.count_versions(table)
+            return int(await table.count_rows()), fragments, versions
+
+        rows, fragments, versions = self._table.run_query(count)
+        return StoreStats(
+            rows=rows, fragments=fragments, versions=versions, bytes=self._size_on_disk()
+        )
+
+    def count_unindexed_rows(self) -> int:
+        """Count the rows that an index does not cover yet; every search reads each of them.
+
+        If there are none, the writer remembers the rows that it writes from here on.
+        """
+        count = self._table.run_query(queries.count_unindexed_rows)
+        if self._is_writer and not count:
+            self._unindexed_rows.mark_all_indexed()
+        return count
+
+    def count_rows(self) -> int:
+        """Count the rows."""
+        return int(self._table.run_query(lambda table: table.count_rows()))
+
+    def refresh(self, *, clear_cache: bool = False) -> None:
+        """Open the newest version, after maintenance or after another table took this one's place.
+
+        Args:
+            clear_cache: Also drop what LanceDB keeps in memory, as `TableConnection.reopen`
+                explains.
+        """
+        self._table.reopen(clear_cache=clear_cache)
+        self._unindexed_rows = UnindexedRows()
+        with suppress(StoreError):  # If an index cannot be read, unindexed rows stay unknown.
+            self.count_unindexed_rows()
+
+    def _size_on_disk(self) -> int:
+        """Return the bytes of all versions, measured every 5 s at most; 0 for a remote store."""
+        if time.monotonic() - self._size_measured_at > _SIZE_MAX_AGE_S:
+            self._size_bytes = folder_bytes(self._folder)
+            self._size_measured_at = time.monotonic()
+        return self._size_bytes
+
+    @property
+    def dataset_uri(self) -> str:
+        """The uri under which pylance opens the table."""
+        return self._table.dataset_uri
+
+    @property
+    def schema_version(self) -> int:
+        """The schema version of this table.
+
+        An older table is read and written as it is until a new generation replaces it.
+        """
+        return self._table.schema_version
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The names of the table's columns."""
+        return list(self._table.schema.names)

@@ -1,0 +1,137 @@
+"""What is told of a chunk among its siblings, and what comparing two versions of a file tells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from anchord import chunk_text
+from anchord.api import compare_chunks
+from anchord.chunking.chunk_metadata import chunks_to_dicts
+from anchord.core.types import Chunk, Document, RootedPath
+
+ORIGIN = RootedPath("notes", "docs/a.md")
+
+
+def piece(number: int, content: str = "words", path: tuple[str, ...] = (), **changes: Any) -> Chunk:  # noqa: ANN401 - any field
+    fields: dict[str, Any] = {
+        "chunk_id": f"id{number}", "content": content, "embed_text": content, "header_path": path, "start_line": number,
+        "end_line": number, "anchor_line": 1, "content_hash": "h", "token_count": 10, "kind": "markdown",
+    }  # fmt: skip
+    return Chunk(**(fields | changes))
+
+
+def told(
+    *pieces: Chunk, document: Document | None = None, keywords: bool = False
+) -> list[dict[str, Any]]:
+    return chunks_to_dicts(
+        pieces,
+        document or Document(text="", kind="markdown"),
+        ORIGIN,
+        "anchored",
+        include_keywords=keywords,
+    )
+
+
+def test_neighbours_index_and_position() -> None:
+    first, second = told(piece(1), piece(2))
+    assert (first["prev_chunk_id"], first["next_chunk_id"], first["chunk_index"], first["chunk_position_ratio"]) == (
+        None, "id2", 0, 0.5,
+    )  # fmt: skip
+    assert (second["prev_chunk_id"], second["next_chunk_id"], second["sibling_count"]) == (
+        "id1",
+        None,
+        2,
+    )
+
+
+def test_the_title_is_the_first_heading_or_else_the_name_of_the_file() -> None:
+    assert {chunk["parent_title"] for chunk in told(piece(1), piece(2, path=("Guide", "Use")))} == {
+        "Guide"
+    }
+    assert told(piece(1))[0]["parent_title"] == "a.md"
+
+
+def test_the_parent_is_the_document_of_the_rows() -> None:
+    from anchord.core.ids import make_doc_id  # noqa: PLC0415 - beside its only use
+
+    assert told(piece(1))[0]["parent_id"] == make_doc_id(ORIGIN)
+    assert make_doc_id(ORIGIN) != make_doc_id(RootedPath("other", ORIGIN.path))
+
+
+def test_granularity_changes_at_400_and_1200_tokens_and_small_is_under_150() -> None:
+    sizes = {n: told(piece(1, token_count=n))[0] for n in (149, 150, 399, 400, 1200, 1201)}
+    assert [sizes[n]["granularity_level"] for n in (399, 400, 1200, 1201)] == [
+        "fine",
+        "medium",
+        "medium",
+        "coarse",
+    ]
+    assert [sizes[n]["below_typical_size"] for n in (149, 150)] == [True, False]
+
+
+def test_keywords_tell_a_chunk_from_its_siblings_and_need_no_list_of_stop_words() -> None:
+    chunks = told(
+        piece(1, "the cat and the cat sleep"), piece(2, "the dog and the dog bark"), keywords=True
+    )
+    assert [chunk["keywords"][0] for chunk in chunks] == ["cat", "dog"]
+    assert "the" not in chunks[0]["keywords"][:2]
+
+
+def test_a_name_that_is_no_utf_8_can_be_printed() -> None:
+    (chunk,) = chunks_to_dicts(
+        [piece(1)], Document(text="", kind="text"), RootedPath("", "b\udcff.md"), "anchored"
+    )
+    assert chunk["locator"].encode() == b"b\\xff.md#0"
+
+
+# Two versions
+
+SECTIONS = [f"## Part {n}\n\n" + f"words of part {n} and more of them. " * 12 for n in range(6)]
+
+
+def compared(before: list[str], now: list[str]) -> dict[str, Any]:
+    return compare_chunks(
+        *(chunk_text("# Title\n\n" + "\n\n".join(some), path="a.md") for some in (before, now))
+    )
+
+
+def changes(found: dict[str, Any]) -> list[str]:
+    return [row["change"] for row in found["chunks"]]
+
+
+def test_equal_versions_are_all_kept_and_cost_nothing() -> None:
+    found = compared(SECTIONS, SECTIONS)
+    assert set(changes(found)) == {"kept"}
+    assert (found["embedded"], found["tokens"]) == (0, 0)
+
+
+def test_a_changed_section_stands_beside_what_it_was() -> None:
+    found = compared(SECTIONS, [*SECTIONS[:2], SECTIONS[2] + "One more.", *SECTIONS[3:]])
+    at = changes(found).index("vanished")
+    assert {"vanished", "new"} == {*changes(found)[at : at + 2]} or changes(found)[at - 1] == "new"
+    (new,) = [row for row in found["chunks"] if row["change"] == "new"]
+    assert (found["embedded"], found["tokens"]) == (1, new["token_count"])
+
+
+def test_what_moved_says_where_it_was() -> None:
+    found = compared(SECTIONS, ["A line above.\n", *SECTIONS])
+    moved = [row for row in found["chunks"] if row["change"] == "moved"]
+    assert moved
+    assert all(row["start_line"] == row["before_lines"][0] + 3 for row in moved)
+
+
+def test_a_vanished_section_stands_where_it_was_among_those_that_stay() -> None:
+    found = compared(SECTIONS, [*SECTIONS[:3], *SECTIONS[4:]])
+    vanished = [n for n, what in enumerate(changes(found)) if what == "vanished"]
+    assert vanished
+    assert 0 < vanished[0] < len(found["chunks"]) - 1
+    assert found["embedded"] == sum(row["embeds"] for row in found["chunks"])
+
+
+def test_swapped_sections_are_not_embedded_again() -> None:
+    big = [
+        section + " " + f"something else about it {n}. " * 30 for n, section in enumerate(SECTIONS)
+    ]
+    found = compared(big, [big[0], big[2], big[1], *big[3:]])
+    assert found["embedded"] <= 1
+    assert found["vanished"] + found["new"] <= 2

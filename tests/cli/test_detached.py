@@ -1,0 +1,343 @@
+"""The archive is a record: whatever takes conversations out of the index, they are kept and come back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from cli.conftest import Shell
+from conversations.conftest import answer, claude
+
+TURNS = [(f"What is subject {n}?", answer(f"subject{n}")) for n in range(4)]
+GONE = [("Where do gulls sleep?", "On chimneys, said the assistant."), ("Why?", "For warmth.")]
+
+
+def archived(shell: Shell) -> set[str]:
+    """Return every question in the archive's file, detached or not, read without anchord."""
+    with closing(sqlite3.connect(shell.home / "data" / "conversations.sqlite")) as db:
+        rows = db.execute("SELECT content FROM exchanges").fetchall()
+    return {json.loads(zlib.decompress(content))["question"] for (content,) in rows}
+
+
+def found(shell: Shell) -> set[str]:
+    """Return the questions of all indexed exchanges."""
+    rows = [json.loads(line) for line in shell("dump").out.splitlines()]
+    return {row["header_path"].rpartition(" > ")[2] for row in rows if row.get("source")}
+
+
+def embedded(shell: Shell) -> int:
+    """Index; return how many texts were embedded."""
+    ran = shell("index", "--json")
+    assert ran.code == 0, ran.err
+    return int(ran.json["embedded"])
+
+
+ALL = {question for question, _ in TURNS + GONE}
+
+
+def configure(shell: Shell, folder: Path, name: str = "talks", *more: str) -> None:
+    shell.configure(
+        "[[root]]", f'path = "{folder}"', 'kind = "conversations"', f'name = "{name}"', *more
+    )
+
+
+@pytest.fixture
+def talks(shell: Shell) -> Shell:
+    """Two sessions are indexed; the transcript of one was deleted by its assistant."""
+    configure(shell, shell.notes)
+    shell.write("s1.jsonl", claude(*TURNS))
+    gone = Path(shell.write("s2.jsonl", claude(*GONE, session="s2")))
+    assert shell("index").code == 0
+    gone.unlink()
+    assert shell("index").code == 0
+    assert found(shell) == ALL
+    return shell
+
+
+def without_configuration(shell: Shell) -> None:
+    shell.config.rename(shell.config.with_suffix(".lost"))
+
+
+def with_an_empty_configuration(shell: Shell) -> None:
+    shell.config.write_text("", "utf-8")
+
+
+def with_other_roots_only(shell: Shell) -> None:
+    other = shell.base / "other"
+    other.mkdir()
+    (other / "a.md").write_text("# A\n\nText.\n", "utf-8")
+    configure(shell, other, "other")
+
+
+@pytest.mark.parametrize(
+    "lose", [without_configuration, with_an_empty_configuration, with_other_roots_only]
+)
+def test_a_configuration_that_was_lost_costs_nothing(
+    talks: Shell, lose: Callable[[Shell], None]
+) -> None:
+    configuration = talks.config.read_text("utf-8")
+    lose(talks)
+    talks("index")
+    assert archived(talks) == ALL
+    talks.config.write_text(configuration, "utf-8")
+    assert embedded(talks) == 0
+    assert found(talks) == ALL
+    assert talks("verify", "--vectors", "all").code == 0
+
+
+@pytest.mark.parametrize("command", [["index"], ["confirm-delete", "talks"]], ids=" ".join)
+def test_a_command_without_any_root_is_refused_before_anything_is_deleted(
+    talks: Shell, command: list[str]
+) -> None:
+    configuration = talks.config.read_text("utf-8")
+    talks.configure()
+    refused = talks(*command)
+    assert refused.code == 2
+    assert "no folders to index" in refused.err
+    talks.config.write_text(configuration, "utf-8")
+    assert found(talks) == ALL
+
+
+def test_a_removed_root_is_kept_named_found_and_comes_back(talks: Shell) -> None:
+    removed = talks("remove", "talks", "--json")
+    assert removed.json["detached_exchanges"] == 6
+    assert archived(talks) == ALL
+    talks("add", str(talks.base / "notes"), "--kind", "project", "--name", "other")
+    hits = talks("search", "chimneys", "--detached", "--json").json["detached"]
+    assert [(hit["question"], hit["reason"], hit["root"]) for hit in hits] == [
+        ("Where do gulls sleep?", "root", "talks")
+    ]
+    assert hits[0]["transcript"] == str(talks.notes / "s2.jsonl")
+    assert "detached" not in talks("search", "chimneys", "--json").json
+    shown = talks("search", "chimneys", "--detached").out
+    assert "On chimneys, said the assistant." in shown
+    talks("remove", "other")
+    assert talks("add", str(talks.notes), "--kind", "conversations").code == 0
+    assert embedded(talks) == 0
+    assert found(talks) == ALL
+
+
+def test_remove_says_what_stays(talks: Shell) -> None:
+    printed = talks("remove", "talks").out
+    assert "6 exchanges of its conversations are kept" in printed
+
+
+def test_a_root_that_gets_another_name_keeps_its_conversations(talks: Shell) -> None:
+    configure(talks, talks.notes, "conversations")
+    assert embedded(talks) == 0
+    assert found(talks) == ALL
+
+
+def test_a_root_whose_folder_was_moved_keeps_its_conversations(talks: Shell) -> None:
+    talks("remove", "talks")
+    configure(talks, talks.notes.rename(talks.base / "elsewhere"))
+    assert embedded(talks) == 0
+    assert found(talks) == ALL
+
+
+def test_an_outer_root_takes_over_the_conversations_of_an_inner_one(shell: Shell) -> None:
+    inner = shell.notes / "inner"
+    inner.mkdir()
+    configure(shell, inner, "inner")
+    kept = inner / "s1.jsonl"
+    kept.write_bytes(claude(*TURNS))
+    gone = inner / "s2.jsonl"
+    gone.write_bytes(claude(*GONE, session="s2"))
+    shell("index")
+    gone.unlink()
+    shell("index")
+    configure(shell, shell.notes, "outer")
+    assert embedded(shell) == 0
+    assert found(shell) == ALL
+    configure(shell, inner, "inner")
+    assert shell("index").code == 0
+    assert archived(shell) == ALL
+    configure(shell, shell.notes, "outer")
+    assert shell("index").code == 0
+    assert found(shell) == ALL
+    assert shell("verify").code == 0
+
+
+def test_another_folder_under_the_same_name_does_not_get_them(talks: Shell) -> None:
+    talks("remove", "talks")
+    other = talks.base / "other"
+    other.mkdir()
+    (other / "s9.jsonl").write_bytes(claude(("Another?", "Another."), session="s9"))
+    configure(talks, other)
+    assert talks("index").code == 0
+    assert found(talks) == {"Another?"}
+    assert archived(talks) == ALL | {"Another?"}
+
+
+def test_a_root_that_becomes_a_project_and_conversations_again_loses_nothing(
+    talks: Shell,
+) -> None:
+    configuration = talks.config.read_text("utf-8")
+    talks.config.write_text(configuration.replace("conversations", "project"), "utf-8")
+    assert talks("index").code == 0
+    assert found(talks) == set()
+    assert archived(talks) == ALL
+    talks.config.write_text(configuration, "utf-8")
+    assert talks("index").code == 0
+    assert found(talks) == ALL
+
+
+@pytest.mark.parametrize("command", [["reindex"], ["reindex", "--force-rechunk"], ["rebuild"]])
+def test_reading_everything_again_loses_nothing(talks: Shell, command: list[str]) -> None:
+    assert talks(*command).code == 0
+    assert found(talks) == ALL
+
+
+def test_what_on_delete_lets_go_is_in_the_trash_for_thirty_days(shell: Shell) -> None:
+    configure(shell, shell.notes, "talks", 'on_delete = "delete"')
+    file = Path(shell.write("s1.jsonl", claude(*GONE)))
+    shell.write("s2.jsonl", claude(*TURNS, session="s2"))
+    shell("index")
+    file.unlink()
+    shell("index")
+    assert found(shell) == {question for question, _ in TURNS}
+    hits = shell("search", "chimneys", "--detached", "--json").json["detached"]
+    assert [(hit["question"], hit["reason"]) for hit in hits] == [
+        ("Where do gulls sleep?", "trash")
+    ]
+    _age_the_trash(shell, days=29)
+    shell("index")
+    assert archived(shell) == ALL
+    _age_the_trash(shell, days=2)
+    shell("index")
+    assert archived(shell) == {question for question, _ in TURNS}
+
+
+def test_what_comes_back_from_the_trash_is_stored_once(shell: Shell) -> None:
+    configure(shell, shell.notes, "talks", 'on_delete = "delete"')
+    file = Path(shell.write("s1.jsonl", claude(*GONE)))
+    shell("index")
+    file.unlink()
+    shell("index")
+    shell.write("s1.jsonl", claude(*GONE))
+    assert embedded(shell) == 0
+    assert found(shell) == {question for question, _ in GONE}
+    assert shell("search", "chimneys", "--detached", "--json").json["detached"] == []
+
+
+def _age_the_trash(shell: Shell, days: int) -> None:
+    with closing(sqlite3.connect(shell.home / "data" / "conversations.sqlite")) as db, db:
+        db.execute("UPDATE exchanges SET detached_ns=detached_ns-? WHERE detached_ns>0",
+                   (days * 24 * 3600 * 10**9,))  # fmt: skip
+
+
+def test_forget_says_what_exists_nowhere_else_and_deletes_it_only_with_yes(talks: Shell) -> None:
+    path = str(talks.notes / "s2.jsonl")
+    refused = talks("forget", path)
+    assert refused.code == 2
+    assert "2 exchanges of conversations (2 of which exist nowhere else)" in refused.err
+    assert "--yes" in refused.err
+    assert found(talks) == ALL
+    assert talks("forget", path, "--yes").code == 0
+    assert found(talks) == archived(talks) == {question for question, _ in TURNS}
+
+
+def test_forget_deletes_what_is_detached_too(talks: Shell) -> None:
+    talks("remove", "talks")
+    assert talks("forget", str(talks.notes), "--yes").code == 0
+    assert archived(talks) == set()
+
+
+def test_forget_of_what_is_not_indexed_fails_with_one_line(talks: Shell) -> None:
+    failed = talks("forget", str(talks.notes / "typo.jsonl"))
+    assert failed.code == 1
+    assert len(failed.err.splitlines()) == 1
+    assert "nothing of" in failed.err
+    assert found(talks) == ALL
+    talks.write("typo.jsonl", claude(("Written later?", "Yes."), session="s3"))
+    talks("index")
+    assert "Written later?" in found(talks)
+
+
+def test_forget_leaves_damaged_copies_that_were_set_aside(talks: Shell) -> None:
+    copy = talks.home / "data" / "damaged" / "20260101T000000-1" / "conversations.sqlite"
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"a person may still want this")
+    forgot = talks("forget", str(talks.notes / "s1.jsonl"), "--yes")
+    assert forgot.code == 0
+    assert "damaged copies" in forgot.err
+    assert copy.read_bytes() == b"a person may still want this"
+
+
+def test_an_archive_that_was_lost_is_read_again_from_the_transcripts(talks: Shell) -> None:
+    for file in (talks.home / "data").glob("conversations.sqlite*"):
+        file.unlink()
+    assert talks("index").code == 0
+    assert archived(talks) == found(talks) == {question for question, _ in TURNS}
+
+
+def test_what_another_file_contains_too_returns_from_there_after_forget(talks: Shell) -> None:
+    copy = talks.notes / "copy.jsonl"
+    copy.write_bytes((talks.notes / "s1.jsonl").read_bytes())
+    assert talks("index").code == 0
+    forgot = talks("forget", str(copy), "--yes", "--json")
+    assert forgot.json["also_in"] == ["s1.jsonl"]
+    assert talks("index").code == 0
+    assert found(talks) == archived(talks) == ALL
+    assert talks("verify").code == 0
+
+
+def test_two_roots_that_swap_their_names_keep_their_own_conversations(shell: Shell) -> None:
+    other = shell.base / "other"
+    other.mkdir()
+    (other / "s9.jsonl").write_bytes(claude(("Another?", "Another."), session="s9"))
+    gone = Path(shell.write("s2.jsonl", claude(*GONE, session="s2")))
+
+    def name_them(first: str, second: str) -> None:
+        shell.configure(
+            "[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"', f'name = "{first}"',
+            "[[root]]", f'path = "{other}"', 'kind = "conversations"', f'name = "{second}"',
+        )  # fmt: skip
+        assert shell("index").code == 0
+
+    def in_root(name: str) -> set[str]:
+        rows = [json.loads(line) for line in shell("dump").out.splitlines()]
+        return {row["header_path"].rpartition(" > ")[2] for row in rows if row["root"] == name}
+
+    name_them("one", "two")
+    gone.unlink()
+    for first, second in (("two", "one"), ("one", "two")):
+        name_them(first, second)
+        assert in_root(first) == {question for question, _ in GONE}
+        assert in_root(second) == {"Another?"}
+        assert shell("search", "another", "--detached", "--json").json["detached"] == []
+    assert shell("verify").code == 0
+
+
+def test_what_an_outer_root_took_over_returns_to_the_inner_one(shell: Shell) -> None:
+    inner = shell.notes / "inner"
+    inner.mkdir()
+    (shell.notes / "outside.jsonl").write_bytes(claude(("Outside?", "Yes."), session="s7"))
+    configure(shell, inner, "inner")
+    gone = inner / "s2.jsonl"
+    gone.write_bytes(claude(*GONE, session="s2"))
+    (inner / "s1.jsonl").write_bytes(claude(*TURNS))
+    shell("index")
+    gone.unlink()
+    for folder, name in ((shell.notes, "outer"), (inner, "inner")):
+        configure(shell, folder, name)
+        assert shell("index").code == 0
+    assert found(shell) == ALL
+    hits = shell("search", "outside", "--detached", "--json").json["detached"]
+    assert [hit["question"] for hit in hits] == ["Outside?"]
+    configure(shell, shell.notes, "outer")
+    assert shell("index").code == 0
+    assert shell("forget", str(gone), "--yes").code == 0
+    assert found(shell) == {question for question, _ in TURNS} | {"Outside?"}
+
+
+def test_forget_of_a_folder_around_a_root_is_refused(talks: Shell) -> None:
+    refused = talks("forget", str(talks.base), "--yes")
+    assert refused.code == 2
+    assert "contains the indexed folder" in refused.err
+    assert archived(talks) == ALL

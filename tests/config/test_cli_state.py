@@ -1,0 +1,57 @@
+"""What was asked for by commands: it comes back as it was, whatever the paths, and damage is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from anchord.config.cli_state import CliState, load_cli_state, save_cli_state
+from anchord.core.types import Root
+from anchord.errors import StoreDamagedError
+
+ROOT = Root(name="notes", path="/home/ada/caf\udce9", kind="project", is_configured=False)
+
+
+def test_nothing_was_asked_for_at_first(tmp_path: Path) -> None:
+    asked = load_cli_state(tmp_path / "asked.json")
+    assert (asked.given_roots, asked.forgotten_paths) == ([], ())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_roots_and_paths_come_back_as_bytes_for_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "asked.json"
+    save_cli_state(
+        file,
+        CliState().with_root(ROOT).with_forgotten_path("/secret/\udcff").with_forgotten_path("/a"),
+    )
+    again = load_cli_state(file)
+    assert again.given_roots == [ROOT]
+    assert again.forgotten_paths == ("/a", "/secret/\udcff")
+    assert [path.name for path in tmp_path.iterdir()] == ["asked.json"]
+
+
+def test_a_root_is_kept_once_and_taken_out_by_its_name() -> None:
+    asked = (
+        CliState()
+        .with_root(ROOT)
+        .with_root(Root(name="notes", path="/elsewhere", is_configured=False))
+    )
+    assert [root.path for root in asked.given_roots] == ["/elsewhere"]
+    assert asked.without_root("notes").given_roots == []
+    assert asked.without_root("other") == asked
+
+
+def test_a_path_is_kept_once_and_taken_out() -> None:
+    asked = CliState().with_forgotten_path("/a").with_forgotten_path("/a")
+    assert asked.forgotten_paths == ("/a",)
+    assert asked.without_forgotten_path("/a").forgotten_paths == ()
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"{", b'{"given": 3}', b"\xff"])
+def test_a_damaged_file_is_told_and_not_taken_for_an_empty_one(
+    tmp_path: Path, spoiled: bytes
+) -> None:
+    (tmp_path / "asked.json").write_bytes(spoiled)
+    with pytest.raises(StoreDamagedError):
+        load_cli_state(tmp_path / "asked.json")

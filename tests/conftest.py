@@ -1,0 +1,53 @@
+"""What every test shares: how many examples hypothesis tries, and which files begin first.
+
+`quick` is the default; `HYPOTHESIS_PROFILE=full` (or `--hypothesis-profile=full`) tries five times as many. Tests that set
+their own number of examples keep it under both. There is no deadline: no test asserts a duration.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from hypothesis import settings
+
+_LONGEST_FIRST = (
+    "embedding/workers/test_export_model.py",
+    "live/test_process.py",
+    "live/test_daemon.py",
+    "upgrades/test_upgrades.py",
+    "embedding/test_reranker.py",
+    "faults/test_sequences.py",
+    "embedding/test_local.py",
+    "faults/test_store_life.py",
+    "faults/test_worded.py",
+    "test_packaging.py",
+    "chunking/formats/test_parser_process.py",
+    "faults/test_whole_daemon.py",
+    "faults/test_kills.py",
+    "live/",
+    "faults/",
+    "cli/",
+)
+"""A file is run by one process (`--dist loadfile`): the long ones begin first, so that no process
+is left alone with one at the end."""
+
+# Hundreds of tests start processes: compiling 200 modules in each takes half of a start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+settings.register_profile("quick", max_examples=20, deadline=None)
+settings.register_profile("full", max_examples=100, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the tests by how long their files take; tests of a file keep their order."""
+    items.sort(key=_start_rank)
+
+
+def _start_rank(item: pytest.Item) -> int:
+    path = item.nodeid.removeprefix("tests/")
+    ranks = (rank for rank, start in enumerate(_LONGEST_FIRST) if path.startswith(start))
+    return next(ranks, len(_LONGEST_FIRST))

@@ -1,0 +1,133 @@
+"""Backups of a running daemon: while it writes, killed in the middle, beside `forget` and `stop`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from live.conftest import Home, until
+
+from anchord.config.file import load_config
+from anchord.config.paths import find_paths
+from anchord.errors import AnchordError
+from anchord.index.session import IndexReader, open_reader
+
+
+@pytest.fixture
+def other_home(home: Home, tmp_path: Path) -> Iterator[Home]:
+    """Give a second home over the same folder, which is empty so far."""
+    (tmp_path / "other").mkdir()
+    other = Home(tmp_path / "other", "hash")
+    (other.path / "config.toml").unlink()
+    other.folder = home.folder
+    yield other
+    if other.process is not None and other.process.poll() is None:
+        other.kill()
+
+
+def restored(other: Home, source: str) -> IndexReader:
+    done = other.anchord("restore", source)
+    assert done.returncode == 0, done.stderr
+    paths = find_paths({"ANCHORD_HOME": str(other.path)})
+    return open_reader(paths, load_config(paths.config_file))
+
+
+def test_a_backup_while_files_change_has_table_and_catalog_of_one_moment(
+    home: Home, other_home: Home, tmp_path: Path
+) -> None:
+    for number in range(60):
+        home.write(f"n{number}.md", f"# Note {number}\n\n" + f"word{number} " * 50)
+    home.run()
+    home.call("sync")
+    ended = threading.Event()
+
+    def edit() -> None:
+        turn = 0
+        while not ended.is_set():
+            turn += 1
+            home.write(f"n{turn % 60}.md", f"# Note {turn}\n\n" + f"turn{turn} " * 50)
+            home.write(f"m{turn}.md", f"# More {turn}\n\nnew\n")
+            ended.wait(0.01)
+
+    editor = threading.Thread(target=edit)
+    editor.start()
+    try:
+        commits = home.status()["commits_total"]
+        for _ in range(3):
+            made = home.call("backup", target=str(tmp_path / "backups"))
+            until(lambda: home.status()["commits_total"] > commits)
+    finally:
+        ended.set()
+        editor.join()
+    home.call("sync")
+    assert home.anchord("backup", "--check", str(tmp_path / "backups")).returncode == 0
+    reader = restored(other_home, made["snapshot"])
+    with_chunks = sum(chunks for _, chunks in reader.catalog.counts_by_root().values())
+    assert reader.store.count_rows() == with_chunks
+    reader.close()
+    home.terminate()
+    assert other_home.anchord("index").returncode == 0
+    assert other_home.anchord("verify", "--vectors", "all").returncode == 0
+    assert other_home.dump() == home.dump()
+
+
+def test_a_daemon_killed_in_the_middle_leaves_the_former_backup_and_no_links(
+    home: Home, other_home: Home, tmp_path: Path
+) -> None:
+    target = tmp_path / "backups"
+    home.write("a.md", "# A\n\nfirst\n")
+    home.run()
+    home.call("sync")
+    first = home.call("backup", target=str(target))
+    before = home.dump()
+    home.write("a.md", "# A\n\nsecond\n")
+    home.call("sync")
+    failures: list[AnchordError] = []
+    caller = threading.Thread(target=_expect_failure, args=(home, target, failures))
+    caller.start()
+    until(lambda: list(target.glob("*.partial")))
+    assert (home.path / "data" / "lance" / "backup.lance").is_dir()
+    home.kill()
+    caller.join()
+    assert failures
+    assert [str(each) for each in target.glob("*Z")] == [first["snapshot"]]
+    assert list(target.glob("*.partial"))
+    assert "interrupted" in home.anchord("backup", "--check", str(target)).stdout
+    restored(other_home, str(target)).close()
+    assert other_home.dump() == before
+    home.run()
+    assert not (home.path / "data" / "lance" / "backup.lance").exists()
+    home.call("sync")
+    home.call("backup", target=str(target))
+    assert not list(target.glob("*.partial"))
+    assert home.anchord("backup", "--check", str(target)).returncode == 0
+
+
+def test_stop_ends_a_backup_and_forget_waits_for_its_end(home: Home, tmp_path: Path) -> None:
+    target = tmp_path / "backups"
+    home.write("a.md", "# A\n\nfirst\n")
+    home.run()
+    home.call("sync")
+    failures: list[AnchordError] = []
+    caller = threading.Thread(target=_expect_failure, args=(home, target, failures))
+    caller.start()
+    until(lambda: list(target.glob("*.partial")))
+    with pytest.raises(AnchordError, match="backup"):
+        home.call("forget", path=str(home.folder / "a.md"))
+    with pytest.raises(AnchordError, match="backup"):
+        home.call("backup", target=str(tmp_path / "second"))
+    assert home.terminate() == 0
+    caller.join()
+    until(lambda: not list(target.glob("*.partial")))
+    assert list(target.glob("*Z")) == []
+    assert failures
+    assert not (home.path / "data" / "lance" / "backup.lance").exists()
+
+
+def _expect_failure(home: Home, target: Path, failures: list[AnchordError]) -> None:
+    try:
+        home.call("backup", target=str(target))
+    except AnchordError as error:
+        failures.append(error)

@@ -1,0 +1,748 @@
+"""Scores: how two lists become one; passages: how hits become an answer. Laws, and the few cases that a person would name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+
+import pytest
+from fakes import FakeCatalogue, FakeStore
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchord.core.types import (
+    NO_FINGERPRINT,
+    ChunkDiff,
+    ChunkLocation,
+    ChunkRecord,
+    FileRecord,
+    FileUpdate,
+    Hit,
+    RootedPath,
+    Row,
+    ScoredRow,
+    SearchFilters,
+    Vector,
+)
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.errors import EmbedderError, UsageError
+from anchord.search.passages import (
+    Passage,
+    drop_repeated_passages,
+    join_chunk_texts,
+    merge_adjacent_hits,
+)
+from anchord.search.ranking import (
+    EXACT_MATCH_WEIGHT,
+    HEADING_MATCH_WEIGHT,
+    MAX_CANDIDATES,
+    MAX_RERANKED,
+    SEARCH_MODES,
+    Backends,
+    Boosts,
+    SearchRequest,
+    SearchResults,
+    fuse_scores,
+    group_hits_by_file,
+    search,
+)
+
+
+def row(chunk_id: str, path: str = "a.md", text: str = "", header_path: str = "") -> Row:
+    return Row(
+        id=chunk_id,
+        doc_id="doc",
+        root="r",
+        path=path,
+        kind="markdown",
+        header_path=header_path,
+        content_hash="hash",
+        vector_key=f"key-{chunk_id}",
+        text=text,
+        search_text=f"{header_path}\n{text}",
+    )
+
+
+def scored(**scores: float) -> list[ScoredRow]:
+    return [ScoredRow(chunk_id, score) for chunk_id, score in scores.items()]
+
+
+near = words = scored
+
+
+def spots_of(*lists: Sequence[ScoredRow]) -> Mapping[str, ChunkLocation]:
+    return {
+        found.id: ChunkLocation(RootedPath("r", "a.md"), 1, 1)
+        for found in (item for each in lists for item in each)
+    }
+
+
+def fused(
+    one: Sequence[ScoredRow],
+    other: Sequence[ScoredRow],
+    share: float = 0.5,
+    exact: frozenset[str] = frozenset(),
+) -> list[Hit]:
+    return fuse_scores(
+        one,
+        other,
+        spots_of(one, other, [ScoredRow(each, 0.0) for each in exact]),
+        lambda _: share,
+        Boosts(exact),
+    )
+
+
+def scores_of(
+    one: Sequence[ScoredRow], other: Sequence[ScoredRow], share: float = 0.5
+) -> dict[str, float]:
+    return {hit.id: hit.score for hit in fused(one, other, share)}
+
+
+# Laws
+
+_ids = st.sampled_from([f"{n:02}" for n in range(12)])
+_near = st.dictionaries(_ids, st.floats(-1, 1), max_size=8).map(lambda found: near(**found))
+_words = st.dictionaries(_ids, st.floats(0, 1e6), max_size=8).map(lambda found: words(**found))
+_share = st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0, 1)
+
+
+@given(_near, _words, _share)
+def test_every_score_is_between_0_and_1(
+    one: list[ScoredRow], other: list[ScoredRow], share: float
+) -> None:
+    assert all(0.0 <= hit.score <= 1.0 for hit in fused(one, other, share))
+
+
+@given(_near, _words, _share)
+def test_each_row_found_either_way_comes_once_and_none_is_lost(
+    one: list[ScoredRow], other: list[ScoredRow], share: float
+) -> None:
+    assert sorted(hit.id for hit in fused(one, other, share)) == sorted(
+        {found.id for found in (*one, *other)}
+    )
+
+
+@given(_near, _words, _share, st.randoms(use_true_random=False))
+def test_the_order_of_the_lists_does_not_matter(
+    one: list[ScoredRow], other: list[ScoredRow], share: float, random: Random
+) -> None:
+    shuffled = [list(one), list(other)]
+    for found in shuffled:
+        random.shuffle(found)
+    assert fused(shuffled[0], shuffled[1], share) == fused(one, other, share)
+
+
+@given(_near, _words, _share)
+def test_hits_come_best_first_and_ties_by_id(
+    one: list[ScoredRow], other: list[ScoredRow], share: float
+) -> None:
+    keys = [(-hit.score, hit.id) for hit in fused(one, other, share)]
+    assert keys == sorted(keys)
+
+
+@given(_near, _words, _share)
+def test_a_hit_says_how_it_was_found(
+    one: list[ScoredRow], other: list[ScoredRow], share: float
+) -> None:
+    cosines, scores = ({found.id: found.score for found in each} for each in (one, other))
+    assert all(
+        (hit.cosine, hit.bm25) == (cosines.get(hit.id), scores.get(hit.id))
+        for hit in fused(one, other, share)
+    )
+
+
+@given(_near)
+def test_by_meaning_alone_the_order_is_that_of_the_cosines(found: list[ScoredRow]) -> None:
+    cosines = [hit.cosine for hit in fused(found, (), 1.0) if hit.cosine is not None]
+    assert all(a >= b - 1e-9 for a, b in pairwise(cosines))
+
+
+@given(_words)
+def test_by_words_alone_the_order_is_that_of_the_words_scores(found: list[ScoredRow]) -> None:
+    scores = [hit.bm25 for hit in fused((), found, 0.0) if hit.bm25 is not None]
+    assert all(a >= b - 1e-6 for a, b in pairwise(scores))
+
+
+@given(_near, _words, _ids, st.floats(0, 1), st.floats(0, 0.5))
+def test_a_better_cosine_never_lowers_the_rank_among_equals(
+    one: list[ScoredRow], other: list[ScoredRow], chunk_id: str, low: float, more: float
+) -> None:
+    rest = [found for found in one if found.id != chunk_id]
+    bounds = near(worst=-1.0, best=1.0)
+    worse = scores_of([*bounds, *rest, *near(**{chunk_id: low})], other)
+    better = scores_of([*bounds, *rest, *near(**{chunk_id: min(1.0, low + more)})], other)
+    assert better[chunk_id] >= worse[chunk_id]
+
+
+# Cases
+
+
+def test_nothing_found_gives_nothing() -> None:
+    assert fused((), (), 0.5) == []
+
+
+def test_the_best_both_ways_has_1_and_the_worst_found_by_meaning_alone_0() -> None:
+    assert scores_of(near(a=0.9, b=0.1), words(a=7.0)) == {"a": 1.0, "b": 0.0}
+
+
+def test_a_row_that_one_way_did_not_find_counts_as_its_worst_there() -> None:
+    assert scores_of(near(a=0.8, b=0.2), words(c=3.0)) == {"a": 0.5, "b": 0.0, "c": 0.5}
+
+
+def test_a_single_row_found_by_meaning_is_the_best_there_is() -> None:
+    assert scores_of(near(a=-0.3), (), 1.0) == {"a": 1.0}
+
+
+def test_rows_equally_near_are_equally_good() -> None:
+    assert scores_of(near(a=0.4, b=0.4), (), 1.0) == {"a": 1.0, "b": 1.0}
+
+
+def test_words_that_all_score_nothing_count_for_nothing() -> None:
+    assert scores_of((), words(a=0.0, b=0.0), 0.0) == {"a": 0.0, "b": 0.0}
+
+
+def test_the_share_weighs_meaning_against_words() -> None:
+    found = near(a=1.0, b=0.0), words(b=5.0)
+    assert scores_of(*found, 0.75) == {"a": 0.75, "b": 0.25}
+    assert scores_of(*found, 0.25) == {"a": 0.25, "b": 0.75}
+
+
+def test_a_kind_may_weigh_meaning_differently() -> None:
+    spots = {
+        "file": ChunkLocation(RootedPath("r", "a.md"), 1, 1),
+        "talk": ChunkLocation(RootedPath("r", "b.md"), 1, 1),
+    }
+    share = {"a.md": 0.5, "b.md": 0.25}
+    hits = fuse_scores(
+        near(file=1.0, talk=1.0, low=0.0), (), spots, lambda spot: share[spot.origin.path]
+    )
+    assert {hit.id: hit.score for hit in hits} == {"file": 0.5, "talk": 0.25}
+
+
+def test_what_holds_a_name_letter_by_letter_goes_before_what_only_resembles_it() -> None:
+    hits = fused(
+        near(like=0.9, has=0.5, none=0.1), words(like=2.0, has=1.8), exact=frozenset({"has", "far"})
+    )
+    assert [hit.id for hit in hits] == ["has", "like", "far", "none"]
+    assert [hit.contains_identifier for hit in hits] == [True, False, True, False]
+    assert hits[2].score == EXACT_MATCH_WEIGHT
+
+
+def test_of_a_query_of_many_words_a_name_counts_for_less() -> None:
+    found = near(like=0.9, has=0.5, none=0.1), words(like=2.0, has=1.8)
+    for naming, first in ((1.0, "has"), (0.1, "like")):
+        hits = fuse_scores(
+            *found, spots_of(*found), lambda _: 0.5, Boosts(frozenset({"has"}), naming)
+        )
+        assert hits[0].id == first
+
+
+def test_what_stands_below_a_heading_that_the_query_has_goes_before_what_only_has_its_words() -> (
+    None
+):
+    found = (), words(told=2.0, below=1.8, beside=1.8)
+    hits = fuse_scores(
+        *found, spots_of(*found), lambda _: 0.5, Boosts(heading_match_by_id={"below": 1.0})
+    )
+    assert [(hit.id, hit.matches_heading) for hit in hits] == [
+        ("below", True),
+        ("told", False),
+        ("beside", False),
+    ]
+    doubtful = fuse_scores(
+        *found, spots_of(*found), lambda _: 0.5, Boosts(heading_match_by_id={"below": 0.5})
+    )
+    scores = [next(hit.score for hit in each if hit.matches_heading) for each in (hits, doubtful)]
+    assert scores[0] - scores[1] == pytest.approx(HEADING_MATCH_WEIGHT / 2)
+
+
+_lifts = st.builds(
+    Boosts, st.frozensets(_ids), st.floats(0, 1), st.dictionaries(_ids, st.floats(0.01, 1))
+)
+
+
+@given(_near, _words, _share, _lifts)
+def test_every_score_is_between_0_and_1_whatever_is_lifted(
+    one: list[ScoredRow], other: list[ScoredRow], share: float, lifts: Boosts
+) -> None:
+    spots = spots_of(one, other, [ScoredRow(each, 0.0) for each in lifts.exact_match_ids])
+    hits = fuse_scores(one, other, spots, lambda _: share, lifts)
+    assert all(0.0 <= hit.score <= 1.0 for hit in hits)
+    assert {hit.id for hit in hits} == spots.keys()
+
+
+def test_ranks_count_from_1_in_each_list() -> None:
+    hits = {
+        hit.id: (hit.cosine_rank, hit.bm25_rank) for hit in fused(near(a=0.9, b=0.1), words(b=7.0))
+    }
+    assert hits == {"a": (1, None), "b": (2, 1)}
+
+
+def test_what_has_no_place_any_more_is_left_out() -> None:
+    assert fuse_scores(near(a=0.9), words(a=1.0), {}, lambda _: 0.5) == []
+
+
+# Groups and passages
+
+
+def hits_of(paths: Sequence[str]) -> list[Hit]:
+    spots = {f"{n:03}": ChunkLocation(RootedPath("r", path), 1, 1) for n, path in enumerate(paths)}
+    return fuse_scores(
+        [ScoredRow(chunk, 1.0 - n / 1000) for n, chunk in enumerate(spots)],
+        (),
+        spots,
+        lambda _: 1.0,
+    )
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=20))
+def test_grouping_drops_none_and_keeps_the_order_in_each_group(paths: list[str]) -> None:
+    hits = hits_of(paths)
+    groups = group_hits_by_file(hits)
+    assert sorted(hit.id for group in groups for hit in group) == sorted(hit.id for hit in hits)
+    assert all(
+        [hit.location.origin for hit in group] == [group[0].location.origin] * len(group)
+        for group in groups
+    )
+    assert all(
+        [hit.score for hit in group] == sorted((hit.score for hit in group), reverse=True)
+        for group in groups
+    )
+    assert [group[0].location.origin.path for group in groups] == list(dict.fromkeys(paths))
+
+
+def test_files_of_the_same_path_in_two_roots_are_two_groups() -> None:
+    one, other = (
+        Hit(
+            id=root,
+            location=ChunkLocation(RootedPath(root, "a.md"), 1, 1),
+            score=1.0,
+            cosine=1.0,
+            bm25=None,
+            cosine_rank=1,
+            bm25_rank=None,
+        )
+        for root in ("one", "other")
+    )
+    assert len(group_hits_by_file([one, other])) == 2
+
+
+def placed(
+    number: int, score: float, section: str = "S", lines: tuple[int, int] | None = None
+) -> tuple[Row, Hit]:
+    start, end = lines or (10 * number + 1, 10 * number + 9)
+    made = row(f"{number:02}", text=f"text {number}", header_path=section)
+    return made, Hit(
+        id=made.id,
+        location=ChunkLocation(RootedPath("r", "a.md"), start, end, number),
+        score=score,
+        cosine=score,
+        bm25=None,
+        cosine_rank=1,
+        bm25_rank=None,
+    )
+
+
+def test_hits_that_touch_in_a_section_are_one_passage_with_the_fields_of_the_best() -> None:
+    (passage,) = merge_adjacent_hits([placed(2, 0.9), placed(1, 0.3), placed(3, 0.1)])
+    assert (passage.chunk_ids, passage.hit.id, passage.hit.score) == (("01", "02", "03"), "02", 0.9)
+    assert (passage.start_line, passage.end_line) == (11, 39)
+    assert passage.text == "text 1\n\ntext 2\n\ntext 3"
+
+
+def test_hits_of_other_sections_and_those_with_something_between_stay_apart() -> None:
+    passages = merge_adjacent_hits(
+        [placed(1, 0.5), placed(2, 0.9, "Other"), placed(4, 0.7, "Other")]
+    )
+    assert [passage.chunk_ids for passage in passages] == [("02",), ("04",), ("01",)]
+
+
+@given(st.sets(st.integers(0, 12)), st.integers(1, 4))
+def test_every_hit_is_in_one_passage(numbers: set[int], per_section: int) -> None:
+    found = [placed(number, number / 20, f"S{number // per_section}") for number in numbers]
+    ids = [chunk for passage in merge_adjacent_hits(found) for chunk in passage.chunk_ids]
+    assert sorted(ids) == sorted(each.id for each, _ in found)
+
+
+def test_text_is_joined_with_the_blank_lines_between() -> None:
+    origin = RootedPath("r", "a.md")
+    assert (
+        join_chunk_texts(
+            [
+                ("a", ChunkLocation(origin, 1, 1)),
+                ("b", ChunkLocation(origin, 2, 2)),
+                ("c", ChunkLocation(origin, 5, 5)),
+            ]
+        )
+        == "a\nb\n\n\nc"
+    )
+    assert (
+        join_chunk_texts(
+            [("one part", ChunkLocation(origin, 1, 4)), ("of a line", ChunkLocation(origin, 4, 4))]
+        )
+        == "one part\nof a line"
+    )
+
+
+def test_a_passage_told_in_better_ones_is_not_told_again() -> None:
+    def passage(*ids: str) -> Passage:
+        made, hit = placed(1, 1.0)
+        return Passage(row=made, hit=hit, start_line=1, end_line=1, text="", chunk_ids=ids)
+
+    assert [
+        each.chunk_ids
+        for each in drop_repeated_passages([passage("1", "2"), passage("2"), passage("2", "3")])
+    ] == [
+        ("1", "2"),
+        ("2", "3"),
+    ]
+
+
+# The whole search
+
+
+@dataclass
+class Shelf:
+    """A few texts in fakes, one chunk a file."""
+
+    store: FakeStore = field(default_factory=FakeStore)
+    catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
+    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+
+    def put(self, chunk_id: str, *texts: str, line: int = 1, heading: str = "") -> None:
+        """Store a text in a file of its own; several as chunks of one section that follow each other, ten lines apart."""
+        ids = [chunk_id, *(f"{chunk_id} {number}" for number in range(2, len(texts) + 1))]
+        rows = [
+            row(each, f"{chunk_id}.md", text, heading)
+            for each, text in zip(ids, texts, strict=True)
+        ]
+        self.store.upsert(
+            rows,
+            {
+                made.vector_key: vector
+                for made in rows
+                for vector in HashEmbedder().embed([made.text])
+            },
+        )
+        chunks = [
+            ChunkRecord(
+                chunk_id=made.id,
+                vector_key=made.vector_key,
+                row_hash="",
+                start_line=line + 10 * n,
+                end_line=line + 10 * n,
+            )
+            for n, made in enumerate(rows)
+        ]
+        known = FileRecord(
+            fingerprint=NO_FINGERPRINT,
+            read_ns=0,
+            content_digest="digest",
+            recipe_digest="recipe",
+            is_confirmed=True,
+            chunks=tuple(chunks),
+        )
+        self.catalogue.confirm_updates(
+            [
+                FileUpdate(
+                    origin=RootedPath("r", rows[0].path),
+                    new_record=known,
+                    diff=ChunkDiff(added=(), changed=(), removed=(), shifted=0, kept=0),
+                    texts_to_embed=(),
+                    reason="new file",
+                )
+            ]
+        )
+
+    def ask(self, question: SearchRequest) -> SearchResults:
+        """Search."""
+        return search(question, Backends(self.store, self.embedder), self.catalogue)
+
+    def hits(self, text: str, mode: str = "hybrid") -> list[Hit]:
+        """Return the best hits of each passage, best first."""
+        answer = self.ask(SearchRequest(query=text, mode=mode, limit=1000))
+        return [passage.hit for group in answer.groups for passage in group]
+
+    def find(self, text: str, mode: str = "hybrid") -> list[str]:
+        """Return the ids that a search finds, best first."""
+        return [hit.id for hit in self.hits(text, mode) if hit.score > 0]
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Give three texts."""
+    made = Shelf()
+    made.put("cats", "the cat sleeps on the sofa", line=7)
+    made.put("banks", "the bank raised its interest rates")
+    made.put("soup", "simmer the onions in the soup")
+    return made
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+def test_each_mode_finds_the_text_that_shares_the_words(shelf: Shelf, mode: str) -> None:
+    assert shelf.find("onions soup", mode)[0] == "soup"
+
+
+def test_the_mode_decides_what_is_asked(shelf: Shelf) -> None:
+    shelf.find("onions", "text")
+    assert shelf.embedder.embedded == 0
+    shelf.find("onions", "vector")
+    assert shelf.embedder.embedded == 1
+    assert all(hit.bm25 is None for hit in shelf.hits("onions", "vector"))
+    assert [(hit.id, hit.cosine, hit.score) for hit in shelf.hits("onions", "text")] == [
+        ("soup", None, 1.0)
+    ]
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+def test_a_blank_question_finds_nothing_and_embeds_nothing(shelf: Shelf, mode: str) -> None:
+    assert shelf.find(" \n", mode) == []
+    assert shelf.embedder.embedded == 0
+
+
+def test_a_hit_has_the_lines_that_its_chunk_has_now(shelf: Shelf) -> None:
+    (hit, *_) = shelf.hits("sofa", "text")
+    assert (hit.location.start_line, hit.location.end_line) == (7, 7)
+
+
+def test_a_row_that_left_its_file_is_not_found(shelf: Shelf) -> None:
+    shelf.catalogue.confirm_updates(
+        [
+            FileUpdate(
+                origin=RootedPath("r", "soup.md"),
+                new_record=None,
+                diff=ChunkDiff(added=(), changed=(), removed=(), shifted=0, kept=0),
+                texts_to_embed=(),
+                reason="the file is gone",
+            )
+        ]
+    )
+    assert shelf.find("onions soup", "text") == []
+
+
+def test_filters_hold_for_both_ways(shelf: Shelf) -> None:
+    for mode in SEARCH_MODES:
+        answer = shelf.ask(
+            SearchRequest(query="the", mode=mode, filters=SearchFilters(path_glob="cats.md"))
+        )
+        assert [passage.chunk_ids for group in answer.groups for passage in group] == [("cats",)]
+
+
+def test_no_more_candidates_are_asked_for_than_the_limit() -> None:
+    shelf = Shelf()
+    for n in range(MAX_CANDIDATES + 10):
+        shelf.put(f"{n:03}", f"word number{n}")
+    assert len(shelf.hits("word", "text")) == MAX_CANDIDATES
+
+
+def test_the_limit_counts_groups_and_in_a_flat_list_chunks(shelf: Shelf) -> None:
+    shelf.put("herbs", "basil in the soup", "thyme in the soup")
+    groups = shelf.ask(SearchRequest(query="soup", mode="text", limit=1)).groups
+    assert [passage.chunk_ids for passage in groups[0]] == [("herbs", "herbs 2")]
+    assert groups[0][0].text == "basil in the soup" + "\n" * 10 + "thyme in the soup"
+    flat = shelf.ask(SearchRequest(query="soup", mode="text", limit=3, is_flat=True)).groups
+    assert sorted(passage.chunk_ids for (passage,) in flat) == [("herbs",), ("herbs 2",), ("soup",)]
+
+
+def test_a_passage_takes_in_neighbours_of_its_section_up_to_a_size(shelf: Shelf) -> None:
+    shelf.put(
+        "long",
+        "first part",
+        "second part",
+        "third parts about cranberries",
+        "fourth part",
+        "fifth part",
+    )
+    taken = {
+        most: shelf.ask(SearchRequest(query="cranberries", mode="text", expand_chars=most)).groups[
+            0
+        ][0]
+        for most in (0, 40, 55, 10_000)
+    }
+    assert {most: passage.chunk_ids for most, passage in taken.items()} == {
+        0: ("long 3",),
+        40: ("long 3", "long 4"),
+        55: ("long 2", "long 3", "long 4"),
+        10_000: ("long", "long 2", "long 3", "long 4", "long 5"),
+    }
+    assert (taken[55].start_line, taken[55].end_line) == (11, 31)
+    assert taken[10_000].text.startswith("first part\n\n")
+
+
+# What a query asks for besides words
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+def test_a_quoted_phrase_must_be_there(shelf: Shelf, mode: str) -> None:
+    shelf.put("other", "its rates of interest")
+    assert shelf.find('"interest rates"', mode) == ["banks"]
+    assert "other" in shelf.find("interest rates", mode)
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+def test_a_word_after_a_minus_must_not_be_there(shelf: Shelf, mode: str) -> None:
+    assert "soup" not in shelf.find("the -onions", mode)
+    assert shelf.find("the cat", mode)
+
+
+def test_the_beginning_of_a_word_finds_the_whole_one(shelf: Shelf) -> None:
+    assert shelf.find("oni*", "text") == ["soup"]
+
+
+def test_a_section_is_found_by_its_heading_before_a_text_that_repeats_its_words(
+    shelf: Shelf,
+) -> None:
+    shelf.put("a", "The retry budget is told of elsewhere.")
+    shelf.put(
+        "z", "How often it is tried again, and when it stops.", heading="Guide > Retry budget"
+    )
+    (first, second, *_) = shelf.hits("retry budget", "text")
+    assert [(first.id, first.matches_heading), (second.id, second.matches_heading)] == [
+        ("z", True),
+        ("a", False),
+    ]
+
+
+def test_the_title_of_a_session_lifts_none_of_its_exchanges(shelf: Shelf) -> None:
+    shelf.put("/claude-code/s/1", "Of retry budgets.", heading="Retry budgets")
+    assert not any(hit.matches_heading for hit in shelf.hits("retry budget"))
+
+
+def test_a_query_that_only_excludes_is_refused(shelf: Shelf) -> None:
+    with pytest.raises(UsageError, match="what to exclude"):
+        shelf.ask(SearchRequest(query="-onions"))
+
+
+def test_a_name_is_found_whole_and_by_case(shelf: Shelf) -> None:
+    for chunk_id, text in {
+        "a": "parse the config",
+        "b": "def parse_config",
+        "c": "PARSE_CONFIG",
+        "d": "x_parse_configs",
+    }.items():
+        shelf.put(chunk_id, text)
+    assert shelf.find("parse_config", "text")[0] in {"b", "d"}
+    assert [hit.id for hit in shelf.hits("parse_config") if hit.contains_identifier] in (
+        ["b", "d"],
+        ["d", "b"],
+    )
+    assert [hit.id for hit in shelf.hits("PARSE_CONFIG") if hit.contains_identifier] == ["c"]
+
+
+# Without a model
+
+
+class Unable(HashEmbedder):
+    """Has no vectors just now."""
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it refuses all
+        """Refuse."""
+        raise EmbedderError("the model is being made ready for this machine", "wait")
+
+
+def test_a_hybrid_search_goes_by_words_while_there_is_no_model_and_says_so(shelf: Shelf) -> None:
+    by_words = shelf.find("onions", "text")
+    shelf.embedder = Unable()
+    assert shelf.find("onions") == by_words
+    answer = shelf.ask(SearchRequest(query="onions"))
+    assert answer.note == "found by words alone: the model is being made ready for this machine"
+    assert all(passage.hit.cosine is None for group in answer.groups for passage in group)
+
+
+def test_a_search_that_has_a_model_has_no_note(shelf: Shelf) -> None:
+    assert shelf.ask(SearchRequest(query="onions")).note == ""
+
+
+def test_a_search_by_meaning_alone_is_refused_while_there_is_no_model(shelf: Shelf) -> None:
+    shelf.embedder = Unable()
+    with pytest.raises(EmbedderError):
+        shelf.find("onions", "vector")
+
+
+def test_of_a_query_full_of_names_the_first_few_are_looked_for(shelf: Shelf) -> None:
+    names = [f"name_{n}" for n in range(9)]
+    for name in names:
+        shelf.put(name, f"the {name} of it")
+    assert {hit.id for hit in shelf.hits(" ".join(names)) if hit.contains_identifier} == {
+        "name_0",
+        "name_1",
+        "name_2",
+    }
+
+
+# A reranker
+
+
+class ByLength:
+    """Likes long texts."""
+
+    def __init__(self, error: EmbedderError | None = None) -> None:
+        """Fail with this error, if there is one."""
+        self.error = error
+        self.asked: list[str] = []
+
+    def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return the lengths."""
+        self.asked.append(query)
+        if self.error:
+            raise self.error
+        return [float(len(text)) for text in texts]
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
+def reranked_ids(shelf: Shelf, question: SearchRequest, reranker: ByLength) -> list[str]:
+    answer = search(question, Backends(shelf.store, shelf.embedder), shelf.catalogue, reranker)
+    return [passage.hit.id for group in answer.groups for passage in group]
+
+
+def test_a_reranker_orders_what_was_found_and_loses_nothing(shelf: Shelf) -> None:
+    found = reranked_ids(shelf, SearchRequest(query="the cat"), ByLength())
+    assert found == ["banks", "soup", "cats"]
+    assert sorted(found) == sorted(
+        shelf.find("the cat") + ["soup"] * ("soup" not in shelf.find("the cat"))
+    )
+
+
+def test_scores_stay_in_order_when_it_has_spoken(shelf: Shelf) -> None:
+    hits = search(
+        SearchRequest(query="the cat"),
+        Backends(shelf.store, shelf.embedder),
+        shelf.catalogue,
+        ByLength(),
+    ).groups
+    scores = [passage.hit.score for group in hits for passage in group]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_only_the_best_are_ordered_anew() -> None:
+    shelf = Shelf()
+    for n in range(MAX_RERANKED + 5):
+        shelf.put(f"{n:03}", "word " * (n + 1))
+    before = [hit.id for hit in shelf.hits("word")]
+    after = reranked_ids(shelf, SearchRequest(query="word", limit=1000), ByLength())
+    assert set(after[:MAX_RERANKED]) == set(before[:MAX_RERANKED])
+    assert after[MAX_RERANKED:] == before[MAX_RERANKED:]
+
+
+def test_a_search_by_words_is_left_as_it_is(shelf: Shelf) -> None:
+    reranker = ByLength()
+    reranked_ids(shelf, SearchRequest(query="the cat", mode="text"), reranker)
+    assert reranker.asked == []
+
+
+def test_a_reranker_that_fails_costs_its_order_and_says_so(shelf: Shelf) -> None:
+    failing = ByLength(EmbedderError("it is away", "wait"))
+    answer = search(
+        SearchRequest(query="the cat"),
+        Backends(shelf.store, shelf.embedder),
+        shelf.catalogue,
+        failing,
+    )
+    assert answer.note == "not reranked: it is away"
+    assert [group[0].hit.id for group in answer.groups] == [
+        group[0].hit.id for group in shelf.ask(SearchRequest(query="the cat")).groups
+    ]

@@ -1,0 +1,50 @@
+"""lancedb is imported without the packages that anchord does not use, and they still work for whoever uses them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+_REPORT = "import json, sys; print(json.dumps({}))"
+
+
+def report(program: str, expression: str) -> object:
+    """Run a program in a process of its own and return what an expression gives there."""
+    answer = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{program}\n{_REPORT.format(expression)}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return json.loads(answer.stdout)
+
+
+@pytest.mark.parametrize("module", ["anchord.daemon.main", "anchord.store.table.table"])
+def test_the_client_of_remote_catalogs_is_not_loaded(module: str) -> None:
+    unused = (
+        "lance_namespace_urllib3_client.api",
+        "lance_namespace_urllib3_client.api_client",
+        "overrides",
+    )
+    loaded = report(f"import {module}", f"[name for name in {unused} if name in sys.modules]")
+    assert loaded == []
+    assert report(f"import {module}", "sys.modules['lance_namespace']._is_loaded") is False
+
+
+def test_the_packages_load_when_they_are_used() -> None:
+    program = "import anchord.store.table.table\nimport lance_namespace as used"
+    assert report(program, "used.ListTablesResponse(tables=['a']).tables") == ["a"]
+    assert report(program, "isinstance(3, used.LanceNamespace)") is False
+    client = "import anchord.store.table.table\nimport lance_namespace_urllib3_client as used"
+    assert report(client, "used.ApiClient().configuration.host") == "http://localhost:2333/"
+
+
+def test_a_program_that_has_overrides_already_keeps_it() -> None:
+    program = "import overrides as mine\nimport anchord.store.table.table"
+    assert report(program, "sys.modules['overrides'] is mine") is True
+
+
+def test_a_program_that_imported_lancedb_before_is_left_as_it_is() -> None:
+    program = "import lancedb\nimport anchord.store.table.table"
+    assert report(program, "type(sys.modules['lance_namespace']).__name__") == "module"

@@ -1,0 +1,95 @@
+"""A session that grows: what is read on from a mark is what a whole reading gives.
+
+An input's first line is the family (for who reads it), how many bytes of the rest were there first, and the path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tools.fuzz.inputs import headed, number, word
+from tools.fuzz.laws import hold
+from tools.fuzz.targets.taking import is_sound, safe_path, taking
+
+from anchord.sources.conversations.formats.registry import PROSE_SUFFIXES
+
+_FIRST = ("title", "project", "question", "answer", "tools", "files")
+
+Told = Mapping[str, bytes]
+
+
+def repeats(data: bytes) -> bool:
+    """Whether a log names something twice, its session anew, or a line that comes later: a program writes a line once.
+
+    What is read on knows nothing of what was before, so such lines are told otherwise than in a whole reading;
+    `found/` has them.
+    """
+    seen = set[str]()
+    sessions = set[str]()
+    records = list(_records(headed(data)[1]))
+    is_codex = any("payload" in record or record.get("type") == "message" for record in records)
+    for line, record in enumerate(records):
+        message = record.get("message")
+        blocks = message.get("content") if isinstance(message, dict) else None
+        inner = (
+            [block.get("id") for block in blocks if isinstance(block, dict)]
+            if isinstance(blocks, list)
+            else []
+        )
+        names = [str(name) for name in (record.get("uuid"), record.get("id"), *inner) if name]
+        is_bare = "id" in record and "payload" not in record and (is_codex or "type" not in record)
+        is_header = is_bare or record.get("type") == "session_meta"
+        if seen & set(names) or (line and (is_header or record.get("type") == "summary")):
+            return True
+        if record.get("type") in ("user", "assistant") and not record.get("uuid"):
+            return True
+        seen.update(names)
+        sessions.add(str(record.get("sessionId") or ""))
+    return len(sessions - {""}) > 1
+
+
+def _records(body: bytes) -> Iterator[dict[str, Any]]:
+    for line in body.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def growing(data: bytes) -> None:
+    """Take a file in, then as it has grown: the archive holds what it would if it had been read once."""
+    head, body = headed(data)
+    words = head.split(" ", 2)
+    cut, path = number(word(words, 1), 0, len(body)), safe_path(word(words, 2))
+    if path.endswith((".zst", *PROSE_SUFFIXES)) or body.startswith((b"PK", b"SQLite")):
+        return  # What is packed does not grow; and a text stays a transcript once it was one, whatever becomes of it.
+    with taking(path) as fresh:
+        is_sound(fresh.take(body))
+        whole = fresh.told()
+        is_sound(fresh.again())
+        _same(fresh.told(), whole, "a file that is read again tells the same")
+    with taking(path) as grown:
+        is_sound(grown.take(body[:cut]))
+        is_sound(grown.take(body))
+        _same(grown.told(), whole, "a file that grew tells what a whole reading tells")
+
+
+def _same(told: Told, whole: Told, law: str) -> None:
+    differing = sorted(
+        name for name in told.keys() | whole.keys() if told.get(name) != whole.get(name)
+    )
+    seen = [(name, told.get(name), whole.get(name)) for name in differing[:2]]
+    where = f"{differing[0].split('/')[1]}: {_how(told, whole, differing[0])}" if differing else ""
+    hold(not differing, law, *seen, where=where)
+
+
+def _how(told: Told, whole: Told, name: str) -> str:
+    """Say in what an exchange differs: another cause, most often."""
+    if name not in told or name not in whole:
+        return "missing" if name in whole else "too much"
+    now, wanted = json.loads(told[name]), json.loads(whole[name])
+    return str(next(key for key in (*_FIRST, *wanted) if now.get(key) != wanted[key]))

@@ -1,0 +1,63 @@
+"""Ignore files: an input's first line is a path, the rest the lines of a `.gitignore` in the root.
+
+Beside the rules stands what they are made of: each pattern asked by itself, without the looks that spare that.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from tools.fuzz.inputs import headed
+from tools.fuzz.laws import hold
+
+from anchord.core.types import Root
+from anchord.sources.files import ignore_patterns
+from anchord.sources.files.folder_files import _split_ignore_lines
+from anchord.sources.files.ignore_rules import FolderRules, IgnoreFile, root_rules
+
+_ROOT = Root(name="root", path="/srv/root")
+
+
+def ignoring(data: bytes) -> None:
+    """Judge a path: no line breaks the rules, and no shortcut changes what they say."""
+    head, body = headed(data)
+    path = "/".join(
+        part for part in head.replace("\0", "").split("/") if part not in ("", ".", "..")
+    )[:200]
+    lines = _split_ignore_lines(body)
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", FutureWarning
+        )  # Of pathspec's expressions, for classes like `[[:alpha:]]`.
+        scope = root_rules(_ROOT, ()).for_subfolder("", [IgnoreFile(".gitignore", lines)])
+    *folders, name = path.split("/") if path else ["a"]
+    for folder in folders:
+        _judge(scope, folder, is_folder=True)
+        scope = scope.for_subfolder(folder, [])
+    _judge(scope, name, is_folder=False)
+
+
+def _judge(scope: FolderRules, name: str, *, is_folder: bool) -> None:
+    verdict = scope.match(name, is_folder=is_folder)
+    hold(verdict.reason, "every verdict has its reason", name)
+    hold(
+        verdict == scope.match(name, is_folder=is_folder),
+        "the same path has the same verdict",
+        name,
+    )
+    path = scope.path + name + "/" * is_folder
+    for patterns in scope.ignore_patterns:
+        spoken = patterns.last_match(path)
+        by_each = next(
+            (
+                ignore_patterns.PatternMatch(
+                    bool(made.include), f"{patterns.file_path}:{at} {line}"
+                )
+                for at, line, made in patterns.lines
+                if ignore_patterns._matches_entry(made, path)
+            ),
+            None,
+        )
+        hold(spoken == by_each, "a shortcut says what the patterns say", path, spoken, by_each)
+        may = patterns.may_match(name, path)
+        hold(may or by_each is None, "no pattern that speaks is passed over", path, by_each)

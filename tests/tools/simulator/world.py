@@ -1,0 +1,192 @@
+"""What is true outside the program: folders, files, the configuration, what was ever said, and what `forget` was called for.
+
+The walk, the ignore rules and the configuration are the simulator's own, for the few forms that it writes itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools.simulator.transcripts import readable_words
+
+LINE_WORDS = re.compile(r"line\d{6}")
+_RULE_FILES = (".gitignore", ".anchordignore")
+_DOCUMENTS = (".md", ".txt")
+_TRANSCRIPTS = (".jsonl", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder that the configuration names."""
+
+    name: str
+    folder: str
+    """Relative to the base of the world."""
+    kind: str
+
+
+FIRST_ROOTS = (Root("docs", "docs", "project"), Root("talks", "talks", "conversations"))
+_SETTINGS = """[embedding]
+provider = "hash"
+[watch]
+settle_ms = 20
+max_wait_ms = 200
+poll_s = 0.2
+"""
+
+
+@dataclass(slots=True)
+class World:
+    """A home, folders beside it, and what should be known of them."""
+
+    base: Path
+    roots: list[Root] = field(default_factory=lambda: list(FIRST_ROOTS))
+    """What the configuration names, or would name if it were not lost."""
+    has_config: bool = True
+    """False while the configuration is lost or empty."""
+    is_applied: bool = True
+    """Whether the program has read the present configuration."""
+    forgotten: set[Path] = field(default_factory=set)
+    """Files that stay out of the index."""
+    erased: set[str] = field(default_factory=set)
+    """Words of transcripts that were forgotten: they may or may not be known, also from a copy."""
+    archived: dict[str, set[str]] = field(default_factory=dict)
+    """Word of an exchange -> folders of the roots under which the archive held it."""
+    attic: dict[Path, bytes] = field(default_factory=dict)
+    """Former contents, for a restore."""
+    damage: str = ""
+    """What happened below `data/` and was not verified since: "lost", "flipped" or nothing."""
+    moved_roots: dict[str, Path] = field(default_factory=dict)
+    """Folder of a root that was replaced -> where its content is meanwhile."""
+    last_rows: int = 0
+    """Rows of the table after the command before."""
+    lines: int = 0
+    exchanges: int = 0
+
+    @property
+    def home(self) -> Path:
+        """The ANCHORD_HOME."""
+        return self.base / "home"
+
+    @property
+    def data(self) -> Path:
+        """Where the program keeps the index."""
+        return self.home / "data"
+
+    def make(self) -> None:
+        """Create the folders and the configuration."""
+        self.home.mkdir(mode=0o700)
+        for folder in ("docs/inner", "talks/old", "elsewhere"):
+            (self.base / folder).mkdir(parents=True)
+        (self.base / "elsewhere" / "private.md").write_text(self.new_text(2))
+        self.write_config()
+
+    def write_config(self) -> None:
+        """Write the configuration that should be."""
+        tables = [
+            f'[[root]]\npath = "{self.base / root.folder}"\nname = "{root.name}"\nkind = "{root.kind}"\n'
+            for root in self.roots
+        ]
+        (self.home / "config.toml").write_text(_SETTINGS + "".join(tables))
+        self.has_config = True
+
+    def new_text(self, lines: int) -> str:
+        """Return a Markdown text whose lines exist nowhere else."""
+        first = self.lines
+        self.lines += lines
+        words = [f"line{number:06} is written here" for number in range(first, self.lines)]
+        return f"# Head line{first:06}\n\n" + "\n\n".join(words) + "\n"
+
+    def folder_of(self, root: Root) -> Path:
+        """Return the absolute folder of a root."""
+        return self.base / root.folder
+
+    def is_usable(self, root: Root) -> bool:
+        """Whether the root's folder is the one that was configured."""
+        folder = self.folder_of(root)
+        return root.folder not in self.moved_roots and folder.is_dir() and not folder.is_symlink()
+
+    def documents(self, root: Root) -> dict[str, set[str]]:
+        """Return the included documents of a project root: path -> words of its lines.
+
+        Files with NUL bytes are left out: whether they are text is the program's to say.
+        """
+        found = {}
+        for path in _walk(self.folder_of(root), self.forgotten, _DOCUMENTS):
+            data = path.read_bytes()
+            if data.strip() and b"\0" not in data:
+                words = set(LINE_WORDS.findall(data.decode()))
+                found[str(path.relative_to(self.folder_of(root)))] = words
+        return found
+
+    def transcripts(self, root: Root) -> dict[Path, set[str]]:
+        """Return the included transcripts of a root: path -> words that can be read there."""
+        walked = _walk(self.folder_of(root), self.forgotten, _TRANSCRIPTS)
+        return {path: readable_words(path) for path in walked}
+
+    def files_below(self, kind: str) -> list[Path]:
+        """Return every document or transcript below the folders of the configured roots, sorted."""
+        suffixes = _TRANSCRIPTS if kind == "conversations" else _DOCUMENTS
+        folder = self.base / ("talks" if kind == "conversations" else "docs")
+        found = [
+            Path(at) / name
+            for at, _, names in os.walk(folder)
+            for name in names
+            if name.endswith(suffixes) and not name.startswith(".")
+        ]
+        return sorted(found)
+
+    def keep(self, path: Path) -> None:
+        """Remember a file's content for a later restore."""
+        self.attic[path] = path.read_bytes()
+
+
+def _walk(folder: Path, forgotten: set[Path], suffixes: tuple[str, ...]) -> Iterator[Path]:
+    yield from _walk_inside(folder, (), forgotten, suffixes)
+
+
+def _walk_inside(
+    folder: Path,
+    rules: tuple[tuple[Path, str], ...],
+    forgotten: set[Path],
+    suffixes: tuple[str, ...],
+) -> Iterator[Path]:
+    rules = (*rules, *_rules_of(folder))
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        path = Path(entry.path)
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if entry.name.startswith(".") or path in forgotten:
+            continue
+        if any(_ignores(pattern, entry.name, is_folder=is_folder) for _, pattern in rules):
+            continue
+        if is_folder:
+            yield from _walk_inside(path, rules, forgotten, suffixes)
+        elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode) and path.suffix in suffixes:
+            yield path
+
+
+def _rules_of(folder: Path) -> list[tuple[Path, str]]:
+    found = []
+    for name in _RULE_FILES:
+        file = folder / name
+        if file.is_file():
+            found += [(folder, line) for line in file.read_text().split("\n") if line]
+    return found
+
+
+def _ignores(pattern: str, name: str, *, is_folder: bool) -> bool:
+    """Whether one of the three forms of patterns that are written matches: `x/`, `*.x` or `x`."""
+    if pattern.endswith("/"):
+        return is_folder and name == pattern[:-1]
+    if pattern.startswith("*"):
+        return name.endswith(pattern[1:])
+    return name == pattern
