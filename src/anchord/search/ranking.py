@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
 from anchord.core.query_syntax import ParsedQuery, parse_query
-from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters
+from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.passages import (
     Passage,
@@ -39,6 +39,8 @@ EXACT_MATCH_WEIGHT = 0.25
 HEADING_MATCH_WEIGHT = 0.15
 SEARCH_MODES = ("hybrid", "vector", "text")
 MAX_RERANKED = 30
+_SPARE_GROUPS = 10
+"""So many groups take the place of exchanges that are shown once and were found more often."""
 _MAX_EXACT_IDENTIFIERS = 3
 """How many identifiers of a query are searched letter by letter: each search reads every row."""
 
@@ -133,7 +135,7 @@ def search(
         except EmbedderError as error:
             note = note or f"not reranked: {error.message}"
     groups = [[hit] for hit in hits] if request.is_flat else group_hits_by_file(hits)
-    shown = _groups_with_text(groups[: request.limit], request, backends.store, catalog)
+    shown = _groups_with_text(groups, request, backends.store, catalog)
     return SearchResults(tuple(shown), parsed_query, note)
 
 
@@ -357,10 +359,14 @@ def group_hits_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
 def _groups_with_text(
     groups: Sequence[Sequence[Hit]], request: SearchRequest, store: ChunkStore, catalog: Catalog
 ) -> Iterator[Group]:
-    """Yield groups as passages; rows that were just deleted are left out."""
-    hit_ids = [hit.id for group in groups for hit in group]
+    """Yield the first groups as passages; rows that were just deleted are left out."""
+    has_exchanges = any(_is_exchange(group[0]) for group in groups[: request.limit])
+    candidates = groups[: request.limit + (_SPARE_GROUPS if has_exchanges else 0)]
+    hit_ids = [hit.id for group in candidates for hit in group]
     rows = {row.id: row for row in store.get_display_rows(hit_ids)}
-    for group in groups:
+    copies = _find_copies([hit for group in candidates for hit in group], rows)
+    originals = [group for group in candidates if group[0].location.origin not in copies]
+    for group in originals[: request.limit]:
         rows_and_hits = [(rows[hit.id], hit) for hit in group if hit.id in rows]
         if request.is_flat:
             passages = [make_passage([each]) for each in rows_and_hits]
@@ -373,3 +379,27 @@ def _groups_with_text(
             ]
         if passages:
             yield tuple(drop_repeated_passages(passages))
+
+
+def _is_exchange(hit: Hit) -> bool:
+    return is_exchange_path(hit.location.origin.path)
+
+
+def _find_copies(hits: Sequence[Hit], rows: Mapping[str, Row]) -> set[RootedPath]:
+    """Return the exchanges that repeat a better hit: another file or root contains them too.
+
+    They have the same program, times and text. Of equal hits the first is the better one.
+    """
+    original_of: dict[tuple[str, ...], RootedPath] = {}
+    copies: set[RootedPath] = set()
+    for hit in hits:
+        origin, row = hit.location.origin, rows.get(hit.id)
+        if row is None or origin in copies or not _is_exchange(hit):
+            continue
+        identity = (row.source, row.at, row.until, row.text)
+        original = original_of.setdefault(identity, origin)
+        if original in copies:
+            original_of[identity] = origin
+        elif original != origin:
+            copies.add(origin)
+    return copies
