@@ -269,11 +269,15 @@ def test_forget_leaves_damaged_copies_that_were_set_aside(talks: Shell) -> None:
     assert copy.read_bytes() == b"a person may still want this"
 
 
-def test_an_archive_that_was_lost_is_read_again_from_the_transcripts(talks: Shell) -> None:
+def test_an_archive_that_was_lost_is_read_again_from_the_transcripts_and_the_rows(
+    talks: Shell,
+) -> None:
     for file in (talks.home / "data").glob("conversations.sqlite*"):
         file.unlink()
-    assert talks("index").code == 0
-    assert archived(talks) == found(talks) == {question for question, _ in TURNS}
+    ran = talks("index", "--json")
+    assert ran.json["embedded"] == 0
+    assert "2 exchanges that no transcript contains" in ran.err
+    assert archived(talks) == found(talks) == ALL
 
 
 def test_what_another_file_contains_too_returns_from_there_after_forget(talks: Shell) -> None:

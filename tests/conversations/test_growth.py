@@ -287,3 +287,21 @@ def test_an_answer_that_was_torn_before_the_session_went_on_is_kept(talks: Talks
     talks.write("s1.jsonl", whole[: len(whole) - 300] + b"\n" + claude(TURNS[2], start=2) * 3)
     talks.sync()
     assert before < talks.ids()
+
+
+def test_two_quoted_questions_are_a_document_three_a_transcript_and_it_stays_one(
+    talks: Talks,
+) -> None:
+    turns = [f"> What of number {n}?\n\nIt is number {n}.\n\n" for n in range(3)]
+
+    def kinds(text: str) -> set[str]:
+        talks.write("notes.md", text.encode())
+        talks.sync()
+        assert talks.verify().differences == ()
+        return {row.kind for row in talks.rows()}
+
+    assert kinds("".join(turns[:2])) == {"markdown"}
+    assert kinds("---\ntype: transcript\n---\n" + turns[0]) == {"exchange"}
+    assert kinds("".join(turns)) == {"exchange"}
+    assert kinds("".join(turns[:2])) == {"exchange"}
+    assert len(talks.rows()) == 3

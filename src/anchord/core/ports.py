@@ -409,6 +409,12 @@ class TranscriptIngester(Protocol):
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Acknowledge exchanges: `ingest` stops reporting them until they change again."""
 
+    def is_lost(self, origin: RootedPath) -> bool:
+        """Whether the archive lacks an exchange of the index that nothing deleted on purpose."""
+
+    def restore(self, origin: RootedPath, rows: Sequence[Row]) -> None:
+        """Store a lost exchange again, from all of its rows in their order."""
+
 
 class NoConversations:
     """A `TranscriptIngester` for indexes without conversations: every file is a document."""
@@ -426,6 +432,13 @@ class NoConversations:
         return IngestResult(is_ordinary_document=True)
 
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
+        """Do nothing."""
+
+    def is_lost(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
+        """Return False."""
+        return False
+
+    def restore(self, origin: RootedPath, rows: Sequence[Row]) -> None:
         """Do nothing."""
 
 

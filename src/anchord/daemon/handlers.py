@@ -18,7 +18,7 @@ import structlog
 from anchord._version import __version__
 from anchord.config.roots import roots_to_json
 from anchord.config.schema import make_root_config
-from anchord.core.types import SearchFilters
+from anchord.core.types import SearchFilters, escape_non_utf8
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call
 from anchord.daemon.readiness import require_indexing, why_not_up_to_date
@@ -314,20 +314,21 @@ class RpcHandlers:
 
     def _forget(self, params: protocol.ForgetParams) -> object:
         """Take a path out of the index for good, or with `undo` let it in again and index it."""
+        path = params.exact_path
         if params.preview:
-            return self._loop.submit(lambda: preview_purge(self._writer, params.path)).result()
+            return self._loop.submit(lambda: preview_purge(self._writer, path)).result()
         if params.undo:
-            answer = self._loop.submit(lambda: self._unforget(params.path)).result()
+            answer = self._loop.submit(lambda: self._unforget(path)).result()
             if not self._loop.paused:
                 self._sync(None)
             return answer
         with self._backups.excluded():
-            return self._loop.submit(lambda: self._purge(params.path)).result()
+            return self._loop.submit(lambda: self._purge(path)).result()
 
     def _unforget(self, path: str) -> dict[str, Any]:
         root_name = unforget_path(self._writer, path)
         self._loop.work_queue.reconcile(root_name)
-        return {"path": path, "root": root_name}
+        return {"path": escape_non_utf8(path), "root": root_name}
 
     def _purge(self, path: str) -> dict[str, Any]:
         """Delete a path's rows. A generation that is being built may hold some: it starts again."""
@@ -366,13 +367,19 @@ class RpcHandlers:
             began = time.monotonic()
             try:
                 self._loop.walk_and_index_all()
-                return verify_index(self._writer, vectors)
+                return verify_index(self._writer, vectors, show_progress)
             except TableReadError:
                 self._loop.check_index(began)
             self._loop.walk_and_index_all()
-            return verify_index(self._writer, vectors)
+            return verify_index(self._writer, vectors, show_progress)
 
-        return self._loop.submit(job).result()
+        def show_progress(done: int, total: int) -> None:
+            self._loop.stats.verify_progress = {"done": done, "total": total}
+
+        try:
+            return self._loop.submit(job).result()
+        finally:
+            self._loop.stats.verify_progress = None
 
     def _repair(self, result: VerifyResult) -> None:
         def job() -> None:

@@ -16,6 +16,7 @@ from anchord.core.types import FileOutcome, escape_non_utf8
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
 from anchord.daemon.writer.loop import WriterLoop
+from anchord.index.integrity.repair import list_repairs
 from anchord.index.metrics import WorkCounters
 from anchord.index.profile import MissingModelEmbedder
 from anchord.index.session import IndexWriter
@@ -98,7 +99,7 @@ class StatusReporter:
             "upkeep": self._maintenance_report(),
             "on_battery": loop.backlog_waits_for_mains,
             "generation": self._generation_report(),
-            "repairs": list(self._writer.repairs),
+            "repairs": list_repairs(self._writer),
             "waiting": self._waiting_report(),
             "recent": self._recent_report(now),
             "rss_bytes": self._process.memory_info().rss,
@@ -116,6 +117,7 @@ class StatusReporter:
             "embedded_total": loop.stats.totals.embedded,
             "rate": round(self._writer.profile.embedder.texts_per_second, 1),
             "backup": self.backups.progress if self.backups else None,
+            "verify": loop.stats.verify_progress,
         }
 
     def failures(self, catalog: SqliteCatalog) -> list[dict[str, Any]]:

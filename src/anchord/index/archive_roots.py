@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 
 from anchord.core.types import Root
@@ -24,8 +25,16 @@ def is_another_root(archive: ArchiveWriter, root: Root) -> bool:
 def attach_exchanges(archive: ArchiveWriter, roots: Iterable[Root]) -> None:
     """Give every root of conversations the detached exchanges that belong to it.
 
-    All roots are looked at: what one of them lost can belong to another.
+    All roots are looked at: what one of them lost can belong to another. Then what a root's
+    `on_delete` says is done with conversations whose files are gone already. With `delete` they
+    move to the trash, for 30 days; with `keep` they come back from there. So it does not matter
+    whether the setting or the deletion came first.
     """
     for root in roots:
-        if root.kind == "conversations":
-            archive.attach_root(root.name, root.path)
+        if root.kind != "conversations":
+            continue
+        archive.attach_root(root.name, root.path)
+        if root.on_delete == "keep":
+            archive.return_trash(root.name)
+        else:
+            archive.trash_orphans(root.name, time.time_ns())

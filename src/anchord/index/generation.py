@@ -83,6 +83,7 @@ class GenerationBuild:
         self._identity = "\n".join([request.reason, profile.recipe.digest(), str(SCHEMA_VERSION)])
         self.was_resumed = self._open_unfinished() and self._is_same_build()
         if not self.was_resumed:
+            writer.indexer.restore_lost_exchanges([root.name for root in writer.roots])
             self._start()
         vector_cache = _NoVectors() if request.is_from_scratch else _SharedVectors(writer)
         self._indexer = writer.make_indexer(

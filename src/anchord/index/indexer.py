@@ -234,6 +234,7 @@ class Indexer:
             if should_stop():
                 return
             path = queue.popleft()
+            self._restore_if_lost(path)
             plan = self._planner.plan(path, path_filter, confirmed_gone)
             if not isinstance(plan, IngestNeeded):
                 yield plan
@@ -250,6 +251,26 @@ class Indexer:
             self._catalog.mark_for_reread(ingested.files_to_reread)
             queue.extend(ingested.files_to_reread)
             yield self._planner.plan_ingested(path, plan, ingested)
+
+    def restore_lost_exchanges(self, root_names: Iterable[str]) -> None:
+        """Give the archive back what only rows have. Call it before all rows are made anew."""
+        for root in root_names:
+            for path in self._catalog.list_records(root, ""):
+                if is_exchange_path(path):
+                    self._restore_if_lost(RootedPath(root, path))
+
+    def _restore_if_lost(self, path: RootedPath) -> None:
+        """Give the archive an exchange back that it has lost and whose rows are still here.
+
+        These rows are the only copy of what was said: they must not be deleted.
+        """
+        if not self._conversations.is_lost(path):
+            return
+        rows = sorted(
+            self._store.get_rows(self._store.ids_of_file(path)), key=lambda row: row.part_index
+        )
+        if rows:
+            self._conversations.restore(path, rows)
 
     def _exchange_plans(
         self,

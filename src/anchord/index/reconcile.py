@@ -225,9 +225,10 @@ class _MassDeletionGuard:
                 continue
             rooted_path = RootedPath(self.root, path)
             # Invariant: a released file went through the guard before. A transcript file that keeps
-            # its exchanges loses no row.
-            is_released = rooted_path in self.policy.released
-            if not is_released and not conversations.keeps_after_delete(rooted_path):
+            # its exchanges loses no row, nor does an exchange that its rows give back.
+            keeps_rows = conversations.keeps_after_delete(rooted_path)
+            keeps_rows = keeps_rows or conversations.is_lost(rooted_path)
+            if rooted_path not in self.policy.released and not keeps_rows:
                 at_risk[path] = last_seen
         return at_risk
 

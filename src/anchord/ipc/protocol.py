@@ -6,6 +6,7 @@ name. In an error, `data.code` identifies the class (`errors.py`) and `data.hint
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -100,10 +101,17 @@ class ForgetParams(Params, frozen=True, kw_only=True):
 
     path: str
     """Absolute path."""
+    path_bytes: bytes = b""
+    """The path as the system has it, where it is not UTF-8; base64 in JSON. `path` is ignored."""
     undo: bool = False
     """True lets a forgotten path be indexed again."""
     preview: bool = False
     """True only counts what would be deleted."""
+
+    @property
+    def exact_path(self) -> str:
+        """The absolute path; bytes that are not UTF-8 are surrogates."""
+        return os.fsdecode(self.path_bytes) if self.path_bytes else self.path
 
 
 class ReindexParams(Params, frozen=True, kw_only=True):

@@ -11,15 +11,18 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO, cast
 
 import psutil
 
+from anchord.ipc.confinement import environment_without_keys
 from anchord.ipc.framing import read_frame, write_frame
 
 _SHUT_DOWN_TIMEOUT_S = 2.0
+_IDLE_S = 60.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -124,6 +127,51 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.popen.kill()
             self.popen.wait()
+
+
+class OnDemandWorker:
+    """A worker that is started at its first use, and ended by `stop_if_idle` or `close`.
+
+    It has no keys in its environment. One thread may use it at a time: the one that holds `_lock`.
+    """
+
+    def __init__(self, worker_module: str) -> None:
+        """Start nothing yet.
+
+        Args:
+            worker_module: Full name of the module that the process runs.
+        """
+        self._worker_module = worker_module
+        self._lock = threading.Lock()
+        self._child: WorkerProcess | None = None
+        self._last_used = 0.0
+
+    def stop_if_idle(self) -> None:
+        """End the process if it was not used for 60 s. Call it from time to time."""
+        if self._child and time.monotonic() - self._last_used > _IDLE_S:
+            self.close()
+
+    def close(self) -> None:
+        """End the process; the next use starts a new one."""
+        with self._lock:
+            self._end()
+
+    def _running_child(self) -> WorkerProcess:
+        """Return the process; start it unless it runs.
+
+        Raises:
+            WorkerProcessError: It cannot be started.
+        """
+        if self._child is None or not self._child.is_alive:
+            self._end()
+            self._child = WorkerProcess(self._worker_module, (), environment_without_keys())
+        return self._child
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child:
+            child.popen.kill()  # It may not read its input any more. It has nothing to save.
+            child.shut_down()
 
 
 def die_with_parent() -> None:

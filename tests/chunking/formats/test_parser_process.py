@@ -20,6 +20,7 @@ from anchord.chunking.formats import parser_process as grammars
 from anchord.chunking.formats import parser_worker as grammar_worker
 from anchord.chunking.formats.code_symbols import ParserProcessError, find_definitions
 from anchord.chunking.formats.parser_process import ParserProcess
+from anchord.ipc import worker_process
 
 pytest.importorskip("tree_sitter_python", reason="the extra [code] is not installed")
 
@@ -195,7 +196,7 @@ def test_it_ends_after_a_while_without_work_and_with_what_started_it(
     first = pid_of(asked)
     asked.stop_if_idle()
     assert psutil.pid_exists(first)
-    monkeypatch.setattr(grammars, "_IDLE_S", -1.0)
+    monkeypatch.setattr(worker_process, "_IDLE_S", -1.0)
     asked.stop_if_idle()
     assert not psutil.pid_exists(first)
     asked(CODE, "python")

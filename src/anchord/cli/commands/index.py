@@ -129,8 +129,8 @@ def verify(
     paths = ensure_paths()
     client = try_connect(paths)
     if client is not None:
-        with client:
-            result = client.call("verify", repair=repair, vectors=sample)
+        params = {"repair": repair, "vectors": sample}
+        result = call_daemon_with_progress(paths, client, "verify", params)
     else:
         result = _verify_in_process(paths, sample, repair=repair)
     if json:
@@ -152,7 +152,10 @@ def _parse_vector_count(vectors: str) -> int | None:
 def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
     for difference in result["differences"]:
         place = f"{difference['root']}:{difference['path']}"
-        print_line(f"{difference['kind']:<9} {place}  {difference['chunk_id'][:12]}")
+        chunk_id = difference["chunk_id"]
+        # What differs in the archive has the path of an exchange in place of a row's id.
+        shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]
+        print_line(f"{difference['kind']:<9} {place}  {shown_id}")
     verdict = "the index equals a clean rebuild"
     if result["held"]:
         verdict = "all else equals a clean rebuild"
@@ -163,7 +166,9 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
             f"held      {file_count} files of {root_name} are gone, excluded or cannot be read, "
             "and are still in the index"
         )
-    exchanges = f"{result['exchanges']} exchanges, " if result["exchanges"] else ""
+    exchanges = ""
+    if result["exchanges"] or result["transcripts"]:
+        exchanges = f"{result['transcripts']} transcripts, {result['exchanges']} exchanges, "
     size = f"{result['files']} files, {exchanges}{result['chunks']} chunks"
     print_line(f"{verdict} ({size}, {result['vectors_checked']} vectors embedded again)")
     if result["differences"] and repair:
@@ -201,6 +206,7 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[s
     Raises:
         UsageError: There is no folder to index.
     """
+    from anchord.index.integrity.repair import list_repairs
     from anchord.index.run_once import index_once
     from anchord.index.session import open_writer
 
@@ -217,7 +223,7 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[s
 
             with _showing_model_preparation(bar, task, lambda: embedder.state):
                 run = index_once(writer, folders, show_progress, mode)
-            for repair in writer.repairs:
+            for repair in list_repairs(writer):
                 warn(repair)
             return _run_as_dict(writer, run)
         finally:
@@ -279,6 +285,14 @@ def call_daemon_with_progress(
                     task, completed=backup["done"], total=backup["total"], description="MB copied"
                 )
                 continue
+            if verified := progress.get("verify"):
+                bar.update(
+                    task,
+                    completed=verified["done"],
+                    total=verified["total"],
+                    description="transcripts read",
+                )
+                continue
             done = progress["done"]
             total = done + progress["pending"]
             bar.update(
@@ -307,9 +321,15 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
     from anchord.index.session import open_writer
 
     if not repair:
-        return verify_result_as_dict(
-            query_index(paths, lambda reader: verify_index(reader, sample))
-        )
+        with progress_bar() as bar:
+            task = bar.add_task("transcripts read", total=None, rate="")
+
+            def show_progress(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total)
+
+            return verify_result_as_dict(
+                query_index(paths, lambda reader: verify_index(reader, sample, show_progress))
+            )
     require_index(paths)
     writer = open_writer(paths, load_user_config(paths), [])
     try:

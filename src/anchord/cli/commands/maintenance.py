@@ -114,8 +114,6 @@ def forget(
     deleted transcripts exist in the index only: they are counted before you confirm.
     """
     absolute = os.path.abspath(os.path.expanduser(path))
-    if escape_non_utf8(absolute) != absolute:
-        raise UsageError(f"`{absolute}` is not UTF-8", "forget the folder that holds it")
     paths = ensure_paths()
     if not undo and not yes:
         preview = _call_forget(paths, absolute, preview=True)
@@ -125,7 +123,7 @@ def forget(
     if json:
         print_json(result)
     elif undo:
-        print_line(f"{absolute} may be indexed again")
+        print_line(f"{result['path']} may be indexed again")
     else:
         _print_forgotten(result)
     if not undo and _is_empty(result):
@@ -138,7 +136,9 @@ def _call_forget(
     client = try_connect(paths)
     if client is None:
         return _forget_in_process(paths, path, undo=undo, preview=preview)
-    params = {"path": path, "undo": undo}
+    params: dict[str, Any] = {"path": escape_non_utf8(path), "undo": undo}
+    if params["path"] != path:
+        params["path_bytes"] = os.fsencode(path)  # An older daemon refuses it.
     if preview:
         params["preview"] = True  # Left out otherwise: an older daemon does not know it.
     with client:
@@ -237,7 +237,7 @@ def _forget_in_process(paths: Paths, path: str, *, undo: bool, preview: bool) ->
         if preview:
             return preview_purge(writer, path)
         if undo:
-            return {"path": path, "root": unforget_path(writer, path)}
+            return {"path": escape_non_utf8(path), "root": unforget_path(writer, path)}
         delete_next_generation(writer)
         return purge_path(writer, path).as_dict()
     finally:

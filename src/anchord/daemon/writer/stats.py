@@ -24,6 +24,8 @@ class WriterStats:
     throughput: Throughput = field(default_factory=Throughput)
     last_commit_at: float | None = None
     last_verified_at: float | None = None
+    verify_progress: dict[str, int] | None = None
+    """While `verify` reads transcript files: how many are done, and of how many."""
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_LATENCIES))
     """Milliseconds from a save's first event until it was searchable, of the last 1,000 saves."""
     recent_outcomes: deque[tuple[float, FileOutcome]] = field(

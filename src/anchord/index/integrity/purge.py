@@ -41,7 +41,7 @@ class PurgeResult:
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON object that `forget` answers with."""
         return {
-            "path": self.path,
+            "path": escape_non_utf8(self.path),
             "files": self.file_count,
             "rows": self.row_count,
             "exchanges": self.exchange_count,
@@ -59,7 +59,7 @@ def preview_purge(writer: IndexWriter, path: str) -> dict[str, Any]:
     """
     found = _find(writer, path)
     return {
-        "path": found.path,
+        "path": escape_non_utf8(found.path),
         "files": len(found.files),
         "exchanges": found.exchange_count,
         "only_here": found.only_here,
@@ -100,6 +100,7 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     writer.store.delete_rows(row_ids)
     writer.catalog.confirm_updates(updates)
     files_to_reread = list(writer.archive.files_to_reread)
+    writer.conversations.mark_indexed([each for each in origins if is_exchange_path(each.path)])
     writer.catalog.mark_for_reread(files_to_reread)
     damaged_folder = writer.paths.damaged_folder
     return PurgeResult(
@@ -126,24 +127,25 @@ class _Found:
 
 def _find(writer: IndexWriter, path: str) -> _Found:
     absolute = _resolve_parent(path)
+    shown = escape_non_utf8(path)
     archived = writer.archive.find_from(absolute)
     inner = next((root for root in writer.roots if covers(absolute, root.path)), None)
     if inner is not None and inner.path != absolute:
         raise UsageError(
-            f"{path} contains the indexed folder {inner.path}",
+            f"{shown} contains the indexed folder {inner.path}",
             f"`anchord remove {inner.name}` first, or forget what is inside it",
         )
     in_root = find_root(writer.roots, absolute)
     if in_root is None and not archived.exchanges:
         raise UsageError(
-            f"{path} is in no indexed folder", "`anchord roots` lists the indexed folders"
+            f"{shown} is in no indexed folder", "`anchord roots` lists the indexed folders"
         )
     files = []
     if in_root is not None:
         root, inside = in_root
         if not inside:
             raise UsageError(
-                f"{path} is an indexed folder itself",
+                f"{shown} is an indexed folder itself",
                 f"`anchord remove {root.name}` removes it; then `forget` deletes its conversations",
             )
         files = [
@@ -169,9 +171,10 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
     absolute = _resolve_parent(path)
     found = find_root(writer.roots, absolute)
     if absolute not in writer.cli_state.forgotten_paths or found is None:
-        forgotten = ", ".join(writer.cli_state.forgotten_paths) or "nothing"
-        raise UsageError(f"{path} was not forgotten", f"forgotten: {forgotten}")
+        forgotten = ", ".join(map(escape_non_utf8, writer.cli_state.forgotten_paths)) or "nothing"
+        raise UsageError(f"{escape_non_utf8(path)} was not forgotten", f"forgotten: {forgotten}")
     writer.save_cli_state(writer.cli_state.without_forgotten_path(absolute))
+    writer.catalog.mark_for_reread(writer.archive.unforget(absolute))
     return found[0].name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,27 +16,36 @@ from anchord.index.integrity.verify import (
     expected_rows_of_roots,
     verify,
 )
+from anchord.index.integrity.verify_archive import TranscriptProgress, compare_archive
 from anchord.index.session import IndexReader, IndexWriter
 
 _MAX_LISTED_DIFFERENCES = 1_000
 _EXTRA_KINDS = frozenset({DifferenceKind.EXTRA, DifferenceKind.DUPLICATE})
+_ARCHIVE_KINDS = frozenset({DifferenceKind.NOT_ARCHIVED, DifferenceKind.ARCHIVED})
 _CORRUPT_KINDS = frozenset({DifferenceKind.VECTOR, DifferenceKind.SPOILED})
 
 
-def verify_index(reader: IndexReader, vector_sample_size: int | None) -> VerifyResult:
+def verify_index(
+    reader: IndexReader,
+    vector_sample_size: int | None,
+    on_progress: TranscriptProgress = lambda _done, _total: None,
+) -> VerifyResult:
     """Compare the index with a clean rebuild; reads and chunks every file, and writes nothing.
 
-    Files and chunks are counted as status counts them: those that the index holds.
+    Transcript files are read too, and compared with the archive. Files and chunks are counted as
+    status counts them: those that the index holds.
 
     Args:
         reader: The index.
         vector_sample_size: How many texts to embed again; None means all.
+        on_progress: Called before each transcript file is read.
 
     Raises:
         EmbedderError: The model is not available.
         StoreError: The store cannot be read.
     """
     profile = reader.profile
+    archived = compare_archive(reader, on_progress)
     expected_parts = expected_rows_of_roots(
         [root.name for root in reader.roots],
         (reader.files, reader.catalog),
@@ -47,6 +57,8 @@ def verify_index(reader: IndexReader, vector_sample_size: int | None) -> VerifyR
     result = verify(
         expected_parts, reader.catalog, reader.store, embedder_and_sample_size, heartbeat
     )
+    kept_files = Counter(result.kept_files)
+    kept_files.update(each.root for each in archived.unreadable_files)
     archive = reader.files.archive
     exchange_counts = archive.counts_by_root().values() if archive else ()
     return replace(
@@ -54,6 +66,10 @@ def verify_index(reader: IndexReader, vector_sample_size: int | None) -> VerifyR
         file_count=sum(files for files, _ in reader.catalog.counts_by_root().values()),
         chunk_count=reader.store.count_rows(),
         exchange_count=sum(counts["exchanges"] for counts in exchange_counts),
+        transcript_count=len(archived.transcripts),
+        differences=(*archived.differences, *result.differences),
+        changing_files=(*result.changing_files, *archived.changing_files),
+        kept_files=kept_files,
     )
 
 
@@ -61,11 +77,14 @@ def delete_damaged_rows(writer: IndexWriter, differences: Sequence[Difference]) 
     """Delete the rows that a verification found wrong.
 
     Deletes extra, duplicate and corrupt rows, and the vectors of corrupt ones from the vector
-    cache.
+    cache. Transcript files that differ from the archive are marked to be read again in full.
 
     Returns:
         The files of all differences, marked in the catalog. Index them to complete the repair.
     """
+    writer.archive.schedule_full_reads(
+        [each.origin for each in differences if each.kind in _ARCHIVE_KINDS]
+    )
     extra_ids = [each.chunk_id for each in differences if each.kind in _EXTRA_KINDS]
     corrupt_ids = [each.chunk_id for each in differences if each.kind in _CORRUPT_KINDS]
     files_to_reread = [
@@ -75,12 +94,25 @@ def delete_damaged_rows(writer: IndexWriter, differences: Sequence[Difference]) 
     return list(writer.indexer.delete_damaged_rows(extra_ids, unique_files, corrupt_ids))
 
 
+def list_repairs(writer: IndexWriter) -> list[str]:
+    """Return a sentence for each thing that was found damaged since the start."""
+    count = writer.conversations.restored_count
+    if not count:
+        return list(writer.repairs)
+    restored = (
+        f"the archive of conversations had lost {count} exchanges that no transcript contains any "
+        "more: they were restored from the index"
+    )
+    return [*writer.repairs, restored]
+
+
 def verify_result_as_dict(result: VerifyResult) -> dict[str, Any]:
     """Return a verification as JSON values; lists at most the first 1,000 differences."""
     return {
         "ok": not result.differences and not result.kept_files,
         "files": result.file_count,
         "exchanges": result.exchange_count,
+        "transcripts": result.transcript_count,
         "chunks": result.chunk_count,
         "vectors_checked": result.vectors_checked,
         "differences": [

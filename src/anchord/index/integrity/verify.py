@@ -74,6 +74,10 @@ class DifferenceKind(StrEnum):
     """The vector differs from that of its text."""
     SPOILED = "spoiled"
     """The stored bytes differ from the checksum."""
+    NOT_ARCHIVED = "unarchived"
+    """A transcript file contains an exchange that the archive lacks."""
+    ARCHIVED = "archived"
+    """The archive has recorded another form of an exchange than its transcript file contains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,7 @@ class Difference:
     kind: DifferenceKind
     origin: RootedPath
     chunk_id: str
+    """The row's id; for a difference of the archive, the path of the exchange."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,8 @@ class VerifyResult:
     """Root name -> files that are gone or cannot be read, and whose rows are kept: they were not
     compared. Most are held by the mass-deletion guard."""
     exchange_count: int = 0
+    transcript_count: int = 0
+    """Transcript files that were read again and compared with the archive."""
 
 
 def verify(

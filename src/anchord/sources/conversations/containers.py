@@ -11,6 +11,7 @@ import io
 import json
 import os
 import stat
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -94,6 +95,8 @@ class SingleTranscriptFile:
     opener: Opener
     database: ForeignDatabase = field(default_factory=lambda: ForeignDatabase(""))
     """The same file as a database; one without a path where the content is no file of its own."""
+    end_offset: int = sys.maxsize
+    """Byte offset from which no line is read: the file may be growing faster than it is read."""
 
     def lines(self, start_offset: int = 0) -> Iterator[Line]:
         """Yield the complete lines.
@@ -110,7 +113,7 @@ class SingleTranscriptFile:
         offset = start_offset
         with self.open() as stream:
             _skip(stream, start_offset)
-            while True:
+            while offset < self.end_offset:
                 data, size = _read_line(stream)
                 if not data.endswith(b"\n") and not _is_json_object(data):
                     return  # The end of the file, or a line that is still being written.
@@ -194,16 +197,19 @@ class TranscriptFolder:
         return iter(())
 
 
-def make_transcript_file(path: str, opener: Opener, absolute_path: str) -> SingleTranscriptFile:
+def make_transcript_file(
+    path: str, opener: Opener, absolute_path: str, *, end_offset: int = sys.maxsize
+) -> SingleTranscriptFile:
     """Return a file as a transcript file; content of a `.zst` file is decompressed as it is read.
 
     Args:
         path: The path relative to the root. A `.zst` at its end is left out of the result's path.
         opener: Opens the file.
         absolute_path: The absolute path, by which a database is opened.
+        end_offset: Byte offset from which no line is read; ignored for a `.zst` file.
     """
     if not path.endswith(".zst"):
-        return SingleTranscriptFile(path, opener, ForeignDatabase(absolute_path))
+        return SingleTranscriptFile(path, opener, ForeignDatabase(absolute_path), end_offset)
 
     def open_decompressed() -> BinaryIO:
         compressed = opener()

@@ -86,6 +86,8 @@ class UnknownRecord:
     kind: str
     name: str = ""
     """The record's own name for its kind. It can be any text."""
+    count: int = 1
+    """How many records of this kind it stands for."""
 
     @property
     def description(self) -> str:

@@ -7,13 +7,16 @@ relative to its root does.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from anchord.core.types import Document, ExchangeMetadata, Problem
-from anchord.sources.conversations.events import Exchange
+from anchord.core.types import Document, ExchangeMetadata, Problem, Row
+from anchord.sources.conversations.events import Exchange, SessionInfo
 
 _SAFE = " +~:@,="
+_HEADING_SEPARATOR = " > "
+_LONGEST_WHOLE_HEADING = 299
+"""A heading with more characters may be only the beginning of a question."""
 
 
 def exchange_path(source: str, session_id: str, exchange_id: str) -> str:
@@ -106,6 +109,67 @@ def decode_exchange(data: bytes) -> Document | Problem:
         question_line_count=question.count("\n") + 1 if question.strip() else 0,
         exchange_metadata=metadata,
     )
+
+
+def exchange_of_rows(rows: Sequence[Row]) -> tuple[SessionInfo, Exchange]:
+    """Return an exchange and its session as the rows of the index tell them.
+
+    The words are all there. What rows do not have is lost: blank lines between some of them, and
+    the end of a question of over 300 characters, if it has several paragraphs.
+
+    Args:
+        rows: All rows of the exchange, in their order.
+    """
+    first = rows[0]
+    lines = "\n".join(row.text for row in rows).split("\n")
+    title, question_count = _find_question(lines, first.header_path)
+    exchange = Exchange(
+        session=first.session,
+        id=first.exchange_id,
+        number=0,
+        question="\n".join(lines[:question_count]).strip("\n"),
+        answer="\n".join(lines[question_count:]).strip("\n"),
+        kind=first.kind,
+        at=first.at,
+        until=first.until,
+        model=first.model,
+        tools=tuple(filter(None, first.tools.split("\n"))),
+        files=tuple(filter(None, first.files.split("\n"))),
+    )
+    if title == _folder_name(first.project):
+        title = ""
+    return SessionInfo(session=first.session, title=title, project=first.project), exchange
+
+
+def _find_question(lines: Sequence[str], header_path: str) -> tuple[str, int]:
+    """Return the session's title, and how many lines are the question.
+
+    Args:
+        lines: The lines of the exchange, the question first.
+        header_path: The title, and the beginning of the question; either may be missing.
+    """
+    parts = header_path.split(_HEADING_SEPARATOR)
+    for count in range(len(parts)):
+        heading = _HEADING_SEPARATOR.join(parts[count:])
+        line_count = _line_count_of(heading, lines)
+        if line_count:
+            return _HEADING_SEPARATOR.join(parts[:count]), line_count
+    return header_path, 0
+
+
+def _line_count_of(heading: str, lines: Sequence[str]) -> int:
+    """Return how many lines a heading stands for; 0 if it is not their beginning."""
+    words = ""
+    is_cut = len(heading) >= _LONGEST_WHOLE_HEADING
+    for count, line in enumerate(lines, 1):
+        words = " ".join(f"{words} {line}".split())
+        if heading and words == heading:
+            return count
+        if is_cut and words.startswith(heading) and (count == len(lines) or not lines[count]):
+            return count
+        if not heading.startswith(words) and not words.startswith(heading):
+            break
+    return 0
 
 
 def question_line(data: bytes) -> str:

@@ -10,27 +10,24 @@ import itertools
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import BinaryIO
 
 from anchord.core.change_detection import RACY_WINDOW_NS
-from anchord.core.types import Absent, Fingerprint, IngestResult, Problem, Root, RootedPath
+from anchord.core.types import Absent, Fingerprint, IngestResult, Problem, Root, RootedPath, Row
 from anchord.sources.conversations.archive.detached import DetachReason
 from anchord.sources.conversations.archive.reader import TranscriptFileRecord
 from anchord.sources.conversations.archive.writer import ArchiveWriter
-from anchord.sources.conversations.containers import is_zip, make_transcript_file
 from anchord.sources.conversations.events import Exchange
-from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.conversations.exchange_document import exchange_of_rows, is_exchange_path
 from anchord.sources.conversations.formats.registry import (
     FORMATS,
     FORMATS_VERSION,
-    HEAD_BYTES,
     TranscriptFormat,
-    detect_format,
     has_prose_suffix,
 )
+from anchord.sources.conversations.read_plan import ReadPlan, plan_file_read
 from anchord.sources.conversations.reader_process import (
     ReaderEndedError,
     WholeReads,
@@ -38,10 +35,7 @@ from anchord.sources.conversations.reader_process import (
 )
 from anchord.sources.conversations.redaction import Redactor
 from anchord.sources.conversations.resume import (
-    ResumePoint,
     encode_resume_point,
-    has_only_grown,
-    usable_resume_point,
 )
 from anchord.sources.conversations.transcript_read import (
     ReadRules,
@@ -49,14 +43,11 @@ from anchord.sources.conversations.transcript_read import (
     unknown_records_problem,
 )
 from anchord.sources.conversations.whole_read import (
-    SQLITE_MAGIC,
     ReadItem,
     ReadRequest,
-    Transcript,
     digest_of_read,
     folder_fingerprint,
-    format_of_source,
-    read_transcript,
+    read_whole,
 )
 from anchord.sources.files.folder_files import DATABASE_SUFFIXES, FolderFiles
 
@@ -86,6 +77,10 @@ class IngestOptions:
         return f"{FORMATS_VERSION} {redaction}{summaries}"
 
 
+class _FullReadNeededError(Exception):
+    """What was appended cannot be understood without what is before it."""
+
+
 class ConversationIngester:
     """Reads transcript files into the archive. Only the writer thread may use it."""
 
@@ -107,7 +102,9 @@ class ConversationIngester:
             options: What is stored.
         """
         self.whole_reads = WholeReads()
-        """How zips, databases, exports and folders are read; at first in this process."""
+        """How everything but short sessions and appends is read; at first in this process."""
+        self.restored_count = 0
+        """How many exchanges the archive had lost and got back from their rows."""
         self._files = files
         self._archive = archive
         self._clock = clock
@@ -121,6 +118,27 @@ class ConversationIngester:
         """Return whether a path is a file in a root of conversations, and no exchange."""
         is_conversation_root = self._roots[origin.root].kind == "conversations"
         return is_conversation_root and not is_exchange_path(origin.path)
+
+    def is_lost(self, origin: RootedPath) -> bool:
+        """Return whether the archive has lost an exchange that the index holds."""
+        is_conversation_root = self._roots[origin.root].kind == "conversations"
+        return (
+            is_conversation_root and is_exchange_path(origin.path) and self._archive.is_lost(origin)
+        )
+
+    def restore(self, origin: RootedPath, rows: Sequence[Row]) -> None:
+        """Store an exchange again that the archive has lost, from its rows.
+
+        Args:
+            origin: Root and path of the exchange.
+            rows: All of its rows, in their order.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        session_info, exchange = exchange_of_rows(rows)
+        self._archive.restore_exchange(origin, rows[0].source, session_info, exchange)
+        self.restored_count += 1
 
     def keeps_after_delete(self, origin: RootedPath) -> bool:
         """Return whether a file's exchanges outlive the file."""
@@ -192,7 +210,14 @@ class ConversationIngester:
             return self._pending_result(folder, record)
 
         try:
-            return self._ingest_whole(folder, fingerprint, transcript_format.source, names)
+            request = ReadRequest(
+                root_path=self._roots[folder.root].path,
+                path=folder.path,
+                member_names=tuple(names),
+                recorded_source=transcript_format.source,
+                size=fingerprint.size,
+            )
+            return self._ingest_request(folder, fingerprint, ReadPlan(request))
         except _BROKEN_FILE as error:
             return IngestResult(problem=Problem(f"{reason_of(error)}: not indexed"))
 
@@ -225,123 +250,79 @@ class ConversationIngester:
     def _ingest_file(
         self, origin: RootedPath, fingerprint: Fingerprint, record: TranscriptFileRecord | None
     ) -> IngestResult:
-        def opener() -> BinaryIO:
-            return self._files.open(origin)
-
-        transcript_file = make_transcript_file(
-            origin.path, opener, self._files.absolute_path(origin)
+        plan = plan_file_read(
+            self._files,
+            (self._roots[origin.root], origin),
+            fingerprint,
+            record,
+            self.reader_version,
         )
-        with transcript_file.open() as stream:
-            head = stream.read(HEAD_BYTES)
-        recorded_source = record.source if record else ""
-        if is_zip(head) or head.startswith(SQLITE_MAGIC):
-            return self._ingest_whole(origin, fingerprint, recorded_source)
-        transcript_format = detect_format(head, transcript_file.path)
-        transcript_format = transcript_format or format_of_source(recorded_source)
-        if transcript_format is None:
+        if plan is None:
             return _result_without_format(origin)
-        if not transcript_format.can_resume:
-            return self._ingest_whole(origin, fingerprint, recorded_source)
-        with self._archive.transaction():
-            transcript = (transcript_format, transcript_file)
-            read = self._read_lines(origin, fingerprint, record, transcript)
-        return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
+        try:
+            return self._ingest_request(origin, fingerprint, plan)
+        except _FullReadNeededError:
+            return self._ingest_request(origin, fingerprint, plan.in_full())
 
-    def _ingest_whole(
+    def _ingest_request(
         self,
         origin: RootedPath,
         fingerprint: Fingerprint,
-        source: str,
-        member_names: Sequence[str] = (),
+        plan: ReadPlan,
     ) -> IngestResult:
-        """Read a file or a folder as a whole, twice if the process that reads it ends.
+        """Read a file or a folder, twice if the process that reads it ends.
 
         Args:
             origin: The file or folder.
             fingerprint: Its fingerprint before the read.
-            source: The format of a folder; for a file, the one of its last read or "".
-            member_names: The paths of a folder's files.
+            plan: What to read, and where.
 
         Raises:
+            _FullReadNeededError: What was appended refers to something before the resume point.
             OSError, ValueError, and others: The file is broken.
         """
-        request = ReadRequest(
-            root_path=self._roots[origin.root].path,
-            path=origin.path,
-            member_names=tuple(member_names),
-            recorded_source=source,
-            size=fingerprint.size,
-        )
-        digest = digest_of_read(request, fingerprint)
+        if plan.is_short:
+            return self._read(origin, fingerprint, read_whole(plan.request), plan)
+        digest = digest_of_read(plan.request, fingerprint)
         crash_counts = self.whole_reads.crash_counts
         while not crash_counts.is_quarantined(digest):
             try:
-                return self._read_request(origin, fingerprint, request)
+                items = self.whole_reads.read(plan.request)
+                return self._read(origin, fingerprint, items, plan)
             except ReaderEndedError:
                 crash_counts.count_crash(digest)
         return IngestResult(problem=_QUARANTINED)
 
-    def _read_request(
-        self, origin: RootedPath, fingerprint: Fingerprint, request: ReadRequest
+    def _read(
+        self,
+        origin: RootedPath,
+        fingerprint: Fingerprint,
+        items: Generator[ReadItem],
+        plan: ReadPlan,
     ) -> IngestResult:
-        with closing(self.whole_reads.read(request)) as items:
+        with closing(items):
             first = next(items, None)
             if first is None:
                 return _result_without_format(origin)
             with self._archive.transaction():
                 record = self._archive.find_transcript_file(origin)
-                rules = self._read_rules(origin, record, has_grown=False)
-                read = self._read_full(origin, fingerprint, rules, itertools.chain([first], items))
-                read.finish("", is_full_read=True)
+                rules = self._read_rules(origin, record, has_grown=plan.has_grown)
+                read = TranscriptRead(self._archive, origin, fingerprint, rules)
+                all_items = itertools.chain([first], items)
+                if plan.point is None:
+                    read.read_full(all_items)
+                    read.remove_missing_exchanges()
+                elif not read.resume(all_items, plan.point):
+                    raise _FullReadNeededError
+                elif record:
+                    # Unknown records before the resume point were not read again: the larger count
+                    # holds.
+                    read.unknown_counts |= Counter(json.loads(record.unknown_counts))
+                resume_point = ""
+                if plan.lines:
+                    resume_point = encode_resume_point(read.last_exchange, *plan.lines)
+                read.finish(resume_point, is_full_read=plan.point is None)
         return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
-
-    def _read_lines(
-        self,
-        origin: RootedPath,
-        fingerprint: Fingerprint,
-        record: TranscriptFileRecord | None,
-        transcript: Transcript,
-    ) -> TranscriptRead:
-        """Read a file of lines from its resume point on if possible, else in full."""
-        point = usable_resume_point(record, fingerprint, *transcript, self.reader_version)
-        has_grown = record is not None and has_only_grown(record, fingerprint, point)
-        rules = self._read_rules(origin, record, has_grown=has_grown)
-        read = None
-        if point:
-            read = self._resume(origin, fingerprint, rules, transcript, point)
-        is_full_read = read is None
-        if read is None:
-            read = self._read_full(origin, fingerprint, rules, read_transcript(*transcript))
-        elif record:
-            # Unknown records before the resume point were not read again: the larger count holds.
-            read.unknown_counts |= Counter(json.loads(record.unknown_counts))
-        resume_point = encode_resume_point(read.last_exchange, *transcript)
-        read.finish(resume_point, is_full_read=is_full_read)
-        return read
-
-    def _resume(
-        self,
-        origin: RootedPath,
-        fingerprint: Fingerprint,
-        rules: ReadRules,
-        transcript: Transcript,
-        point: ResumePoint,
-    ) -> TranscriptRead | None:
-        """Read what was appended; None if all must be read to understand it."""
-        read = TranscriptRead(self._archive, origin, fingerprint, rules)
-        return read if read.resume(*transcript, point) else None
-
-    def _read_full(
-        self,
-        origin: RootedPath,
-        fingerprint: Fingerprint,
-        rules: ReadRules,
-        items: Iterable[ReadItem],
-    ) -> TranscriptRead:
-        read = TranscriptRead(self._archive, origin, fingerprint, rules)
-        read.read_full(items)
-        read.remove_missing_exchanges()
-        return read
 
     def _read_rules(
         self, origin: RootedPath, record: TranscriptFileRecord | None, *, has_grown: bool

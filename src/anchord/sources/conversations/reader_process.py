@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping
@@ -14,8 +13,7 @@ from typing import Protocol
 import msgspec
 
 from anchord.errors import StoreError
-from anchord.ipc.confinement import environment_without_keys
-from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError
+from anchord.ipc.worker_process import OnDemandWorker, WorkerProcess, WorkerProcessError
 from anchord.sources.conversations.events import (
     Exchange,
     NeedsFullRead,
@@ -38,7 +36,8 @@ _BYTES_PER_TIMEOUT_S = 2_000_000
 """The slowest that a file is read, in bytes a second, while nothing is found in it."""
 _LONGEST_READ = 10
 """A whole read may take this many times as long as the wait for the next items."""
-_IDLE_S = 60.0
+_LONGEST_READ_S = 800.0
+"""For any file, so that the writer stays within its longest step."""
 _MAX_CRASHES = 2
 _ITEM_TYPES: dict[str, type[ReadItem]] = {
     each.__name__: each
@@ -89,11 +88,8 @@ class WholeReads:
     """Which contents ended the process that reads."""
 
 
-class ReaderProcess:
-    """A `WholeReader` that reads in a child process. One thread may use it at a time.
-
-    The process is started at the first file and ended by `stop_if_idle` or `close`.
-    """
+class ReaderProcess(OnDemandWorker):
+    """A `WholeReader` that reads in a child process. One thread may use it at a time."""
 
     def __init__(
         self,
@@ -106,11 +102,8 @@ class ReaderProcess:
             worker_module: The module that the child process runs.
             base_timeout_s: Seconds to wait for the next items of a small file; more for larger.
         """
-        self._worker_module = worker_module
+        super().__init__(worker_module)
         self._base_timeout_s = base_timeout_s
-        self._lock = threading.Lock()
-        self._child: WorkerProcess | None = None
-        self._last_used = 0.0
 
     def __call__(self, request: ReadRequest) -> Generator[ReadItem]:
         """Yield what `read_whole` yields for a file.
@@ -122,7 +115,13 @@ class ReaderProcess:
             StoreError: The process cannot be started.
         """
         with self._lock:
-            child = self._running_child()
+            try:
+                child = self._running_child()
+            except WorkerProcessError as error:
+                # This is not the file's fault: the writer tries again later.
+                raise StoreError(
+                    f"the process that reads conversations {error}", "check the free memory"
+                ) from error
             is_complete = False
             try:
                 yield from self._read(child, request)
@@ -137,32 +136,10 @@ class ReaderProcess:
                 if not is_complete:  # The rest of its answers would be taken for the next ones.
                     self._end()
 
-    def stop_if_idle(self) -> None:
-        """End the process if it was not used for 60 s. Call it from time to time."""
-        if self._child and time.monotonic() - self._last_used > _IDLE_S:
-            self.close()
-
-    def close(self) -> None:
-        """End the process; the next file starts a new one."""
-        with self._lock:
-            self._end()
-
-    def _running_child(self) -> WorkerProcess:
-        if self._child is not None and self._child.is_alive:
-            return self._child
-        self._end()
-        try:
-            self._child = WorkerProcess(self._worker_module, (), environment_without_keys())
-        except WorkerProcessError as error:
-            # This is not the file's fault: the writer tries again later.
-            raise StoreError(
-                f"the process that reads conversations {error}", "check the free memory"
-            ) from error
-        return self._child
-
     def _read(self, child: WorkerProcess, request: ReadRequest) -> Iterator[ReadItem]:
         timeout_s = self._base_timeout_s + request.size / _BYTES_PER_TIMEOUT_S
-        longest_s = timeout_s * _LONGEST_READ
+        timeout_s = min(timeout_s, _LONGEST_READ_S)
+        longest_s = min(timeout_s * _LONGEST_READ, _LONGEST_READ_S)
         deadline = time.monotonic() + longest_s
         answer = child.call_or_kill(timeout_s, _encode_request(request, int(longest_s) + 1))
         while "error" not in answer:
@@ -175,12 +152,6 @@ class ReaderProcess:
         if answer["error"]:
             raise UnreadableTranscriptError(str(answer["error"]))
 
-    def _end(self) -> None:
-        child, self._child = self._child, None
-        if child:
-            child.popen.kill()  # It may not read its input any more. It has nothing to save.
-            child.shut_down()
-
 
 def _encode_request(request: ReadRequest, cpu_s: int) -> dict[str, object]:
     # Paths are bytes: MessagePack has no surrogates.
@@ -189,6 +160,9 @@ def _encode_request(request: ReadRequest, cpu_s: int) -> dict[str, object]:
         "path": os.fsencode(request.path),
         "member_names": [os.fsencode(name) for name in request.member_names],
         "recorded_source": request.recorded_source,
+        "size": request.size,
+        "resume_offset": request.resume_offset,
+        "resume_number": request.resume_number,
         "cpu_s": cpu_s,
     }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import BinaryIO
@@ -19,7 +20,7 @@ import msgspec
 from anchord.ipc.confinement import limit_resources, reset_cpu_limit
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import die_with_parent
-from anchord.sources.conversations.events import Exchange, TooLongError
+from anchord.sources.conversations.events import Exchange, TooLongError, UnknownRecord
 from anchord.sources.conversations.formats.registry import TranscriptFormat
 from anchord.sources.conversations.whole_read import ReadItem, ReadRequest, read_whole
 
@@ -30,6 +31,8 @@ _MAX_FILE_BYTES = 64 << 20
 _MAX_OPEN_FILES = 256
 _BATCH_ITEMS = 100
 _BATCH_CHARS = 200_000
+_MAX_UNKNOWN_KINDS = 1_000
+_OTHER_KINDS = "other kinds"
 
 
 def main() -> None:
@@ -62,7 +65,7 @@ def _answer(answers: BinaryIO, request: dict[str, object]) -> None:
         ending = {"error": type(error).__name__, "reason": reason}
     else:
         ending = {"error": "", "reason": ""}
-    batch.flush()
+    batch.finish()
     write_frame(answers, ending)
 
 
@@ -73,7 +76,9 @@ def _decode_request(request: dict[str, object]) -> ReadRequest:
         path=os.fsdecode(msgspec.convert(request["path"], bytes)),
         member_names=tuple(map(os.fsdecode, names)),
         recorded_source=str(request["recorded_source"]),
-        size=0,
+        size=msgspec.convert(request["size"], int),
+        resume_offset=msgspec.convert(request["resume_offset"], int),
+        resume_number=msgspec.convert(request["resume_number"], int),
     )
 
 
@@ -84,8 +89,15 @@ class _Batch:
         self._send = send
         self._items: list[tuple[str, object]] = []
         self._chars = 0
+        self._unknown_counts: Counter[str] = Counter()
 
     def add(self, item: ReadItem) -> None:
+        if isinstance(item, UnknownRecord):
+            # Counted here: a file can have millions.
+            is_listed = item.kind in self._unknown_counts
+            is_listed = is_listed or len(self._unknown_counts) < _MAX_UNKNOWN_KINDS
+            self._unknown_counts[item.kind if is_listed else _OTHER_KINDS] += item.count
+            return
         if isinstance(item, TranscriptFormat):
             self._items.append(("format", item.source))
         else:
@@ -94,6 +106,12 @@ class _Batch:
             self._chars += len(item.question) + len(item.answer)
         if len(self._items) >= _BATCH_ITEMS or self._chars > _BATCH_CHARS:
             self.flush()
+
+    def finish(self) -> None:
+        for kind, count in self._unknown_counts.items():
+            record = UnknownRecord(kind, count=count)
+            self._items.append((type(record).__name__, record))
+        self.flush()
 
     def flush(self) -> None:
         if not self._items:

@@ -16,15 +16,10 @@ from anchord.sources.conversations.events import (
     NeedsFullRead,
     SessionInfo,
     SupersededQuestions,
-    TranscriptFile,
     UnknownRecord,
 )
-from anchord.sources.conversations.exchanges import (
-    POSITIONAL_IDS,
-    ExchangeStreamItem,
-    build_exchanges,
-)
-from anchord.sources.conversations.formats.registry import TranscriptFormat, read_events
+from anchord.sources.conversations.exchanges import POSITIONAL_IDS, ExchangeStreamItem
+from anchord.sources.conversations.formats.registry import TranscriptFormat
 from anchord.sources.conversations.resume import ResumePoint
 from anchord.sources.conversations.whole_read import ReadItem
 
@@ -107,18 +102,21 @@ class TranscriptRead:
             else:
                 self._handle(item)
 
-    def resume(
-        self,
-        transcript_format: TranscriptFormat,
-        transcript_file: TranscriptFile,
-        point: ResumePoint,
-    ) -> bool:
-        """Read a transcript from a resume point on; remove exchanges after it that are gone.
+    def resume(self, items: Iterable[ReadItem], point: ResumePoint) -> bool:
+        """Write what a transcript contains from a resume point on; remove what is gone there.
+
+        Args:
+            items: The transcript's format, and its items from the resume point on.
+            point: The resume point.
 
         Returns:
             False if what was appended cannot be understood without what is before it. The file must
             then be read in full, by a new `TranscriptRead` in the same transaction.
         """
+        items = iter(items)
+        transcript_format = next(items, None)
+        if not isinstance(transcript_format, TranscriptFormat):
+            return False
         self._begin(transcript_format, SessionInfo(session=point.session))
         session_id = self._session_id_of(self._info)
         # A full read finds the session's first project and all titles: they stand before the
@@ -127,9 +125,8 @@ class TranscriptRead:
         self._info = known
         before = self._archive.exchange_ids_of(self._file_id, session_id, point.number)
         first_session = ""
-        events = read_events(transcript_format, transcript_file, point.offset)
-        for item in build_exchanges(events, point.number):
-            if isinstance(item, NeedsFullRead):
+        for item in items:
+            if isinstance(item, NeedsFullRead | TranscriptFormat):
                 return False
             if not isinstance(item, SessionInfo):
                 self._handle(item)
@@ -162,7 +159,7 @@ class TranscriptRead:
             if self._session_id:
                 self._archive.mark_superseded(self._session_id, item.ids)
         elif isinstance(item, UnknownRecord):
-            self.unknown_counts[item.kind] += 1
+            self.unknown_counts[item.kind] += item.count
 
     def _enter_session(self, info: SessionInfo) -> None:
         """Switch to a session, or add to what the file says of the present one."""
@@ -204,7 +201,8 @@ class TranscriptRead:
             redaction_counts,
             preserve=self._rules.preserve,
         )
-        self._exchange_ids.add(exchange_id)
+        if exchange_id is not None:
+            self._exchange_ids.add(exchange_id)
         self.last_exchange = exchange
 
     def remove_missing_exchanges(self) -> None:

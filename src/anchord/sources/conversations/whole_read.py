@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -57,7 +58,11 @@ class ReadRequest:
     recorded_source: str = ""
     """The format of a folder. For a file, the one that it had at the last read; "" if unknown."""
     size: int
-    """Size in bytes."""
+    """Size in bytes; 0 if unknown. Of a file of lines, no line is read that begins beyond it."""
+    resume_offset: int = 0
+    """For a file of lines: where to begin, the byte offset of an exchange; 0 reads all."""
+    resume_number: int = 0
+    """The number of that exchange in its session."""
 
 
 WholeReader = Callable[[ReadRequest], Generator[ReadItem]]
@@ -84,7 +89,9 @@ def read_whole(request: ReadRequest) -> Generator[ReadItem]:
                 yield from _read_zip(zip_as_folder(request.path, archive))
             return
     absolute_path = f"{request.root_path}/{request.path}"
-    transcript_file = make_transcript_file(request.path, opener, absolute_path)
+    transcript_file = make_transcript_file(
+        request.path, opener, absolute_path, end_offset=request.size or sys.maxsize
+    )
     with closing(transcript_file):
         if head.startswith(SQLITE_MAGIC):
             # Tables that were created last are in the write-ahead log alone, not in the head.
@@ -96,7 +103,9 @@ def read_whole(request: ReadRequest) -> Generator[ReadItem]:
         transcript_format = detect_format(head, transcript_file.path)
         transcript_format = transcript_format or format_of_source(request.recorded_source)
         if transcript_format:
-            yield from read_transcript(transcript_format, transcript_file)
+            yield transcript_format
+            events = read_events(transcript_format, transcript_file, request.resume_offset)
+            yield from build_exchanges(events, request.resume_number)
 
 
 def read_transcript(

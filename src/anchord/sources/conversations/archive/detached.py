@@ -6,7 +6,8 @@ takes exchanges out of the index moves them to a group, unless the user asked to
     ROOT     their root was removed or is not configured any more; they return with the root
     READER   a newer reader does not find them in their file any more, or their place in the file
              holds another question now
-    TRASH    their file was deleted in a root with `on_delete = "delete"`; deleted after 30 days
+    TRASH    their file was deleted in a root with `on_delete = "delete"`; deleted after 30 days,
+             or given back when the root keeps them again
 
 An exchange that a file contains again is stored again as usual. An equal copy in a READER or TRASH
 group is deleted then.
@@ -265,6 +266,21 @@ class DetachedExchanges:
             "UPDATE exchanges SET root=?, session=?, detached_ns=?, due=0 WHERE id=?",
             (key, session_id, now_ns, exchange_id),
         )
+
+    def trash_orphans(self, root: str, now_ns: int) -> None:
+        """Move the exchanges of a root that no file contains to the trash."""
+        orphans = self._db.execute(
+            "SELECT id FROM exchanges WHERE root=? AND id NOT IN (SELECT exchange FROM tellings)",
+            (root,),
+        ).fetchall()
+        for (exchange_id,) in orphans:
+            self.set_aside(exchange_id, DetachReason.TRASH, now_ns)
+
+    def return_trash(self, root: str, next_version: Callable[[], int]) -> None:
+        """Give a root the exchanges back that are in its trash."""
+        for group in self.groups():
+            if group.reason is DetachReason.TRASH and group.root == root:
+                self._merge(group.key, root, "", next_version)
 
     def copy_aside(self, exchange_id: int, reason: DetachReason) -> int:
         """Put a copy of an exchange into a group of its root; return the copy's id."""

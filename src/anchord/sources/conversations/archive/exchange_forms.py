@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from anchord.core.ids import hash_content
+from anchord.core.types import RootedPath
+from anchord.sources.conversations.archive.deletions import Deletions
 from anchord.sources.conversations.archive.form_choice import (
     OfferedForm,
     StoredForm,
@@ -42,6 +44,15 @@ UPDATE exchanges SET
     last_path=coalesce((SELECT path FROM carriers c WHERE c.id=exchanges.carrier), last_path),
     carrier=? WHERE id=?
 """
+_ADOPT_ORPHAN_SQL = """
+UPDATE exchanges SET
+    number=(SELECT count(*) FROM exchanges e
+        WHERE e.session=:session AND e.id!=:id AND e.until<exchanges.until),
+    last_path=(SELECT coalesce(c.path, e.last_path) FROM exchanges e
+        LEFT JOIN carriers c ON c.id=e.carrier
+        WHERE e.session=:session AND e.id!=:id AND coalesce(c.path, e.last_path) IS NOT NULL)
+WHERE id=:id
+"""
 _WINNING_FORM_SQL = """
 SELECT c.id, t.digest, t.until FROM tellings t JOIN carriers c ON c.id=t.carrier WHERE t.exchange=?
 ORDER BY t.until DESC, c.mtime_ns DESC, t.digest DESC, c.id DESC LIMIT 1
@@ -56,7 +67,7 @@ class ExchangeSource:
     source: str
     """The program that wrote the file, such as `claude-code`."""
     file_id: int
-    """The file's id in the archive."""
+    """The file's id in the archive; 0 for none."""
     has_unique_ids: bool = False
     """Whether exchange ids are unique over all sessions: the same id in another session is a copy.
 
@@ -117,6 +128,7 @@ class ExchangeForms:
         self._schedule_full_read = schedule_full_read
         self._delete_copies = delete_copies
         self._copy_aside = copy_aside
+        self._deletions = Deletions(db)
 
     def upsert(
         self,
@@ -126,16 +138,20 @@ class ExchangeForms:
         redaction_counts: str,
         *,
         preserve: bool,
-    ) -> int:
+    ) -> int | None:
         """Record a file's form of an exchange; store it if it wins, as `choose_form` decides.
 
         The arguments are those of `ArchiveWriter.upsert_exchange`.
 
         Returns:
-            The exchange's id in the archive.
+            The exchange's id in the archive; None for one that was forgotten.
         """
         encoded = _encode(source, exchange, redaction_counts)
         stored = self._find_stored(source.root, encoded.path)
+        if stored is None and self._deletions.is_forgotten(
+            encoded.path, exchange.id, encoded.digest
+        ):
+            return None
         if stored is None:
             # No other form exists, so this one is stored.
             exchange_id = self._insert_exchange(source, session_id, encoded)
@@ -151,6 +167,23 @@ class ExchangeForms:
         if source.has_unique_ids and stored.session_id != session_id:
             self._assign_to_first_session(stored, session_id)
         return stored.id
+
+    def insert_orphan(self, origin: RootedPath, session_id: int, exchange: Exchange) -> None:
+        """Store an exchange that no transcript file is known to contain.
+
+        It gets the path of the file that contains, or contained, another exchange of its session.
+        """
+        content = encode_exchange(exchange)
+        encoded = _EncodedExchange(
+            exchange=exchange,
+            path=origin.path,
+            content=content,
+            digest=hash_content(content),
+            redaction_counts="",
+        )
+        source = ExchangeSource(root=origin.root, source="", file_id=0)
+        exchange_id = self._insert_exchange(source, session_id, encoded)
+        self._db.execute(_ADOPT_ORPHAN_SQL, {"id": exchange_id, "session": session_id})
 
     def _find_stored(self, root: str, path: str) -> _StoredExchange | None:
         row = self._db.execute(
@@ -187,7 +220,7 @@ class ExchangeForms:
                 encoded.redaction_counts,
                 zlib.compress(encoded.content, _COMPRESSION_LEVEL),
                 self._next_version(),
-                source.file_id,
+                source.file_id or None,
             ),
         )
         return int(inserted.lastrowid or 0)

@@ -19,6 +19,8 @@ class FoundInArchive(NamedTuple):
     """How many of the exchanges are in no transcript file that exists."""
     other_files: list[int]
     """Ids of transcript files elsewhere that contain some of the exchanges too."""
+    shared: frozenset[int]
+    """Ids of the exchanges that these files contain."""
 
 
 def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
@@ -28,7 +30,7 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         db: An open archive.
         path: Absolute path; the file or folder need not exist any more.
     """
-    found = FoundInArchive([], [], 0, [])
+    found = FoundInArchive([], [], 0, [], frozenset())
     only_here = 0
     folders = db.execute(
         "SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached"
@@ -46,14 +48,21 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         found.exchanges.extend((each[0], root, each[1]) for each in exchanges)
         only_here += _count_only_here(db, folder, [each[0] for each in exchanges])
     file_ids = {file_id for file_id, _, _ in found.files}
-    containing = {
-        file_id
+    files_by_exchange = {
+        exchange_id: {
+            file_id
+            for (file_id,) in db.execute(
+                "SELECT carrier FROM tellings WHERE exchange=?", (exchange_id,)
+            )
+        }
+        - file_ids
         for exchange_id, _, _ in found.exchanges
-        for (file_id,) in db.execute(
-            "SELECT carrier FROM tellings WHERE exchange=?", (exchange_id,)
-        )
     }
-    return found._replace(only_here=only_here, other_files=sorted(containing - file_ids))
+    return found._replace(
+        only_here=only_here,
+        other_files=sorted(set().union(*files_by_exchange.values())),
+        shared=frozenset(each for each, files in files_by_exchange.items() if files),
+    )
 
 
 def _files_below(

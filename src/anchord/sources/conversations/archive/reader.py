@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+from anchord.core.ids import hash_content
 from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import Absent, FileContent, Fingerprint, FoundFile, RootedPath
+from anchord.sources.conversations.archive.deletions import Deletions
 from anchord.sources.conversations.archive.detached import (
     DetachedExchange,
     DetachedExchanges,
@@ -79,6 +82,7 @@ class Archive:
         if read_only:
             add_missing_tables(self._db)
         self._detached = DetachedExchanges(self._db)
+        self._deletions = Deletions(self._db)
 
     def close(self) -> None:
         """Close the database."""
@@ -149,6 +153,18 @@ class Archive:
             raise damaged_error(self._db.file, f"the text of {origin.path}") from error
         return FileContent(data, _exchange_fingerprint(size, version, exchange_id))
 
+    def is_lost(self, origin: RootedPath) -> bool:
+        """Return whether the archive neither holds an exchange nor has deleted it on purpose.
+
+        It is lost then: a damaged page, or an older file in the archive's place.
+        """
+        return self._deletions.is_lost(origin)
+
+    def is_forgotten(self, path: str, digest: str) -> bool:
+        """Return whether `forget` has deleted an exchange, given its path and its form's digest."""
+        name = unquote(path.rpartition("/")[2])
+        return self._deletions.is_forgotten(path, name, digest)
+
     # Transcript files and sessions
 
     def find_transcript_file(self, origin: RootedPath) -> TranscriptFileRecord | None:
@@ -169,6 +185,30 @@ class Archive:
             resume_point=resume_point,
             unknown_counts=unknown_counts,
         )
+
+    def transcript_files(self, root: str) -> list[RootedPath]:
+        """Return the transcript files of a root that were read, sorted by path."""
+        rows = self._db.execute("SELECT path FROM carriers WHERE root=? ORDER BY path", (root,))
+        return [RootedPath(root, decode_path(path)) for (path,) in rows]
+
+    def forms_in(self, transcript_file: RootedPath) -> dict[str, str]:
+        """Return the path of each exchange that a file contains, and the digest of its form there.
+
+        The digest is "" where the stored text is not what was stored.
+
+        Raises:
+            StoreDamagedError: The archive is damaged.
+        """
+        rows = self._db.execute(
+            "SELECT e.path, t.digest, e.digest, e.content FROM tellings t "
+            "JOIN carriers c ON c.id=t.carrier JOIN exchanges e ON e.id=t.exchange "
+            "WHERE c.root=? AND c.path=? AND e.root=c.root",
+            stored_key(transcript_file),
+        )
+        return {
+            path: digest if _digest_of(content) == stored_digest else ""
+            for path, digest, stored_digest, content in rows
+        }
 
     def transcript_paths_of(self, exchanges: Sequence[RootedPath]) -> dict[RootedPath, str]:
         """Map exchanges to the path of the transcript file that each is read from.
@@ -294,6 +334,14 @@ class Archive:
 
 def _exchange_fingerprint(size: int, version: int, exchange_id: int) -> Fingerprint:
     return Fingerprint(size=size, mtime_ns=version, ctime_ns=0, inode=exchange_id, device=0)
+
+
+def _digest_of(content: bytes) -> str:
+    """Return the digest of a stored exchange; "" if it cannot be decompressed."""
+    try:
+        return hash_content(zlib.decompress(content))
+    except (zlib.error, TypeError):
+        return ""
 
 
 def stored_key(origin: RootedPath) -> tuple[str, bytes]:

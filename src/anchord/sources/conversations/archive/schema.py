@@ -7,6 +7,8 @@
     tellings   which file contains which exchange, and the digest of its form there
     roots      the folder of each root that is indexed
     detached   groups of exchanges that were taken out of the index and kept (`detached`)
+    deleted    exchanges that were deleted on purpose, and may still have rows (`deletions`)
+    forgotten  digests of the exchanges that `forget` deleted (`deletions`)
 
 A session can be in several files, such as this month's export and last month's. Of different
 forms of one exchange the form whose last message is the latest wins, in whichever order the files
@@ -30,8 +32,9 @@ from anchord.core.sqlite_connection import CheckedConnection, open_sqlite, prima
 from anchord.core.sqlite_errors import damaged_error
 from anchord.errors import NewerStateError, StoreDamagedError, StoreError
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _DETACHED_SINCE = 3
+_DELETIONS_SINCE = 4
 _HIGHEST_VERSION = 10_000
 """No anchord will ever write a higher version: such a number is damaged."""
 _HEADS_SQL = """
@@ -50,11 +53,20 @@ CREATE TABLE detached(
 ALTER TABLE exchanges ADD COLUMN last_path BLOB;
 ALTER TABLE exchanges ADD COLUMN detached_ns INTEGER NOT NULL DEFAULT 0;
 """
-_MIGRATIONS = {1: _HEADS_SQL, 2: _DETACHED_SQL}
+# Neither has an index on a root and a path: entries of one would look like those of `exchanges` to
+# whoever salvages a damaged file.
+_DELETIONS_SQL = """
+CREATE TABLE deleted(id INTEGER PRIMARY KEY, root TEXT NOT NULL, path TEXT NOT NULL);
+CREATE TABLE forgotten(
+    id INTEGER PRIMARY KEY, asked BLOB NOT NULL, path_digest TEXT NOT NULL, digest TEXT NOT NULL);
+CREATE INDEX forgotten_by_path ON forgotten(path_digest);
+CREATE INDEX forgotten_by_digest ON forgotten(digest);
+"""
+_MIGRATIONS = {1: _HEADS_SQL, 2: _DETACHED_SQL, 3: _DELETIONS_SQL}
 """Schema version -> the SQL that makes the next one.
 
 Version 2 adds `heads`; the table fills as files are read again. Version 3 adds `roots` and
-`detached`; `roots` fills as roots are added.
+`detached`; `roots` fills as roots are added. Version 4 adds `deleted` and `forgotten`.
 """
 _SCHEMA_SQL = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -88,7 +100,8 @@ CREATE TABLE tellings(
     PRIMARY KEY(carrier, exchange)) WITHOUT ROWID;
 CREATE INDEX tellings_by_exchange ON tellings(exchange);
 {_HEADS_SQL}
-{_DETACHED_SQL}"""
+{_DETACHED_SQL}
+{_DELETIONS_SQL}"""
 
 
 _ANY_ROW_SQL = "SELECT 1 FROM meta, carriers, sessions, heads, exchanges, tellings LIMIT 0"
@@ -142,6 +155,9 @@ def add_missing_tables(connection: CheckedConnection) -> None:
         connection.execute(
             "CREATE TEMP TABLE detached(key TEXT, reason TEXT, root TEXT, folder BLOB)"
         )
+    if version < _DELETIONS_SINCE:
+        connection.execute("CREATE TEMP TABLE deleted(root TEXT, path TEXT)")
+        connection.execute("CREATE TEMP TABLE forgotten(asked BLOB, path_digest TEXT, digest TEXT)")
 
 
 def _is_wrong_schema(error: StoreError) -> bool:

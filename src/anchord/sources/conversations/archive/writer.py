@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +149,26 @@ class ArchiveWriter(Archive):
         self.remove_source(record.id, exchange_ids, now_ns, orphans_go_to)
         self._delete_file_record(record.id)
 
+    def schedule_full_reads(self, transcript_files: Iterable[RootedPath]) -> None:
+        """Make the next look at some files read all of them, and store again what differs.
+
+        Runs in a transaction of its own. Files that were never read are ignored.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self.transaction():
+            for origin in transcript_files:
+                record = self.find_transcript_file(origin)
+                if record is None:
+                    continue
+                self._schedule_full_read(record.id)
+                for path in (path for path, digest in self.forms_in(origin).items() if not digest):
+                    self._db.execute(
+                        "UPDATE exchanges SET digest='' WHERE root=? AND path=?",
+                        (origin.root, path),
+                    )
+
     def _delete_file_record(self, file_id: int) -> None:
         sessions = self._titles.sessions_of(file_id)
         self._db.execute("DELETE FROM carriers WHERE id=?", (file_id,))
@@ -227,7 +247,7 @@ class ArchiveWriter(Archive):
         redaction_counts: str = "",
         *,
         preserve: bool = False,
-    ) -> int:
+    ) -> int | None:
         """Record that a file contains an exchange; store its text if this form wins.
 
         What is stored does not depend on the order in which files are read (see `form_choice`). If
@@ -243,9 +263,29 @@ class ArchiveWriter(Archive):
                 only its beginning, and a detached copy of another question under the same id.
 
         Returns:
-            The exchange's id in the archive.
+            The exchange's id in the archive; None for one that was forgotten, which is not stored.
         """
         return self._forms.upsert(source, session_id, exchange, redaction_counts, preserve=preserve)
+
+    def restore_exchange(
+        self, origin: RootedPath, source: str, session_info: SessionInfo, exchange: Exchange
+    ) -> None:
+        """Store an exchange that the archive has lost, as one that no transcript file contains.
+
+        Runs in a transaction of its own.
+
+        Args:
+            origin: Root and path of the exchange.
+            source: The program that wrote its transcript.
+            session_info: Its session; used only if the archive has lost that too.
+            exchange: The exchange.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self.transaction():
+            session_id = self.get_or_create_session(origin.root, source, session_info)
+            self._forms.insert_orphan(origin, session_id, exchange)
 
     def mark_superseded(self, session_id: int, exchange_names: frozenset[str]) -> None:
         """Mark exchanges of a session as being on an abandoned branch: they leave the index.
@@ -329,7 +369,7 @@ class ArchiveWriter(Archive):
             origin = self._origin_of(exchange_id)
             if not origin.root.startswith(DETACHED_KEY_PREFIX):
                 self.removed_exchanges[origin] = None
-            self._db.execute("DELETE FROM exchanges WHERE id=?", (exchange_id,))
+            self._deletions.delete(exchange_id, origin)
         self._detached.delete_empty_groups()
         return set(missing_ids) - set(repeated)
 
@@ -368,6 +408,7 @@ class ArchiveWriter(Archive):
         """Clear exchanges' due flag. It is only a shortcut: a walk finds changes as well."""
         keys = [(origin.root, origin.path) for origin in exchanges]
         self._db.executemany("UPDATE exchanges SET due=0 WHERE root=? AND path=?", keys)
+        self._deletions.mark_indexed(keys)
 
     # Roots
 
@@ -409,6 +450,30 @@ class ArchiveWriter(Archive):
         """Return the names of the roots of which the archive holds anything that is attached."""
         return self._detached.attached_root_names()
 
+    def trash_orphans(self, name: str, now_ns: int) -> None:
+        """Move the exchanges of a root that no transcript file contains to the trash.
+
+        Runs in a transaction of its own.
+
+        Args:
+            name: The root.
+            now_ns: The time, in nanoseconds since the epoch.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self.transaction():
+            self._detached.trash_orphans(name, now_ns)
+
+    def return_trash(self, name: str) -> None:
+        """Give a root the exchanges back that are in its trash. Runs in a transaction of its own.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self.transaction():
+            self._detached.return_trash(name, self._next_version)
+
     def empty_trash(self, now_ns: int) -> int:
         """Delete exchanges that have been in the trash for 30 days; return how many.
 
@@ -429,8 +494,9 @@ class ArchiveWriter(Archive):
         """Delete all exchanges that come from a file or folder, detached ones included.
 
         Other files that contain some of them are added to `files_to_reread`: a full read of these
-        stores the exchanges again, as those files contain them. Runs in a transaction of its own.
-        `truncate_wal` must follow to remove the bytes from disk.
+        stores the exchanges again, as those files contain them. All others stay deleted, in
+        whichever file they appear. Runs in a transaction of its own. `mark_indexed` must follow
+        when their rows are deleted, and `truncate_wal` to remove the bytes from disk.
 
         Args:
             path: Absolute path; the file or folder need not exist any more.
@@ -451,8 +517,10 @@ class ArchiveWriter(Archive):
             ]
             for file_id in found.other_files:
                 self._schedule_full_read(file_id)
-            for exchange_id, _, _ in found.exchanges:
-                self._db.execute("DELETE FROM exchanges WHERE id=?", (exchange_id,))
+            for exchange_id, root, exchange_path in found.exchanges:
+                if exchange_id not in found.shared:
+                    self._deletions.forget(path, exchange_id)
+                self._deletions.delete(exchange_id, RootedPath(root, exchange_path))
             for file_id, _, _ in found.files:
                 self._delete_file_record(file_id)
             self._db.execute("DELETE FROM sessions WHERE id NOT IN (SELECT session FROM exchanges)")
@@ -462,6 +530,28 @@ class ArchiveWriter(Archive):
             for origin in (*files, *exchanges)
             if not origin.root.startswith(DETACHED_KEY_PREFIX)
         ]
+
+    def unforget(self, path: str) -> list[RootedPath]:
+        """Let the exchanges in again that `erase` deleted.
+
+        Runs in a transaction of its own.
+
+        Args:
+            path: The path that was given to `erase`.
+
+        Returns:
+            All transcript files of roots if something was forgotten: any may contain it. They are
+            due to be read in full.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self.transaction():
+            if not self._deletions.unforget(path):
+                return []
+            self._db.execute("UPDATE carriers SET reader=''")
+            names = [name for (name,) in self._db.execute("SELECT name FROM roots")]
+        return [file for name in names for file in self.transcript_files(name)]
 
     def truncate_wal(self) -> None:
         """Truncate the write-ahead log, so that deleted text is in no file any more."""

@@ -1,0 +1,116 @@
+"""What the archive has lost and the index still has is not deleted; what was forgotten stays away."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing, nullcontext
+from pathlib import Path
+
+import pytest
+from cli.conftest import Shell
+from cli.test_archive_verify import archive_of, delete_exchange
+from cli.test_detached import ALL, GONE, TURNS, archived, configure, embedded, found, talks
+from conversations.conftest import claude
+
+__all__ = ["talks"]
+
+
+@pytest.mark.parametrize("command", [["index"], ["rebuild"]], ids=" ".join)
+def test_an_exchange_that_only_the_index_has_is_given_back_to_the_archive(
+    talks: Shell, command: list[str]
+) -> None:
+    delete_exchange(talks, "q1-s2")
+    before = {question: text_of(talks, question) for question in ALL}
+    ran = talks(*command)
+    assert "had lost 1 exchanges that no transcript contains any more" in ran.err
+    assert found(talks) == archived(talks) == ALL
+    assert {question: text_of(talks, question) for question in ALL} == before
+    assert talks("verify").code == 0
+
+
+def text_of(shell: Shell, question: str) -> list[str]:
+    rows = [json.loads(line) for line in shell("dump").out.splitlines()]
+    return [row["text"] for row in rows if row["header_path"].endswith(question)]
+
+
+def test_an_older_archive_in_its_place_loses_nothing_that_was_said_since(talks: Shell) -> None:
+    with closing(archive_of(talks)) as db, closing(sqlite3.connect(talks.base / "old")) as old:
+        db.backup(old)
+    later = Path(talks.write("s3.jsonl", claude(("What came later?", "Rain."), session="s3")))
+    talks("index")
+    later.unlink()
+    talks("index")
+    for file in (talks.home / "data").glob("conversations.sqlite*"):
+        file.unlink()
+    (talks.base / "old").rename(talks.home / "data" / "conversations.sqlite")
+    assert embedded(talks) == 0
+    assert found(talks) == archived(talks) == ALL | {"What came later?"}
+    assert talks("verify").code == 0
+
+
+def test_an_exchange_that_was_given_back_is_forgotten_with_its_session(talks: Shell) -> None:
+    delete_exchange(talks, "q1-s2")
+    talks("index")
+    assert talks("forget", str(talks.notes / "s2.jsonl"), "--yes").code == 0
+    talks("index")
+    assert found(talks) == archived(talks) == {question for question, _ in TURNS}
+
+
+def test_a_forgotten_transcript_stays_away_under_another_name_until_undo(shell: Shell) -> None:
+    configure(shell, shell.notes)
+    file = Path(shell.write("s2.jsonl", claude(*GONE)))
+    shell("index")
+    assert shell("forget", str(file), "--yes").code == 0
+    more = (*GONE, ("Said after it was forgotten?", "Yes."))
+    (shell.notes / "other.jsonl").write_bytes(claude(*more))
+    file.unlink()
+    shell("index")
+    assert found(shell) == archived(shell) == {"Said after it was forgotten?"}
+    assert shell("verify").code == 0
+    assert shell("forget", str(file), "--undo").code == 0
+    shell("index")
+    assert found(shell) == {question for question, _ in more}
+
+
+def test_what_forget_deleted_is_gone_after_a_crash_before_its_rows_were(shell: Shell) -> None:
+    configure(shell, shell.notes)
+    file = Path(shell.write("s2.jsonl", claude(*GONE)))
+    shell("index")
+    with closing(archive_of(shell)) as db:
+        db.execute("PRAGMA foreign_keys=ON")
+        db.execute("INSERT INTO deleted(root, path) SELECT root, path FROM exchanges")
+        db.execute("DELETE FROM exchanges")
+    file.unlink()
+    shell("index")
+    assert found(shell) == archived(shell) == set()
+
+
+@pytest.mark.parametrize("has_daemon", [False, True], ids=["alone", "daemon"])
+def test_a_file_whose_name_is_not_utf8_is_forgotten(shell: Shell, *, has_daemon: bool) -> None:
+    configure(shell, shell.notes)
+    path = shell.write(b"s\xff.jsonl", claude(*GONE))
+    shell("index")
+    with shell.daemon() if has_daemon else nullcontext():
+        forgot = shell("forget", path, "--yes", "--json")
+        assert forgot.json["path"].endswith("s\\xff.jsonl")
+        assert forgot.json["exchanges"] == 2
+        assert found(shell) == archived(shell) == set()
+        undone = shell("forget", path, "--undo")
+        assert "s\\xff.jsonl may be indexed again" in undone.out
+    shell("index")
+    assert found(shell) == {question for question, _ in GONE}
+
+
+def test_on_delete_applies_to_files_that_went_before_it_was_set_and_back(talks: Shell) -> None:
+    kept = {question for question, _ in TURNS}
+    configure(talks, talks.notes, "talks", 'on_delete = "delete"')
+    talks("index")
+    assert found(talks) == kept
+    assert archived(talks) == ALL
+    hits = talks("search", "chimneys", "--detached", "--json").json["detached"]
+    assert [hit["reason"] for hit in hits] == ["trash"]
+    assert talks("verify").code == 0
+    configure(talks, talks.notes)
+    assert embedded(talks) == 0
+    assert found(talks) == ALL
