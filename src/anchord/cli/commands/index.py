@@ -167,8 +167,9 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
             "and are still in the index"
         )
     exchanges = ""
-    if result["exchanges"] or result["transcripts"]:
-        exchanges = f"{result['transcripts']} transcripts, {result['exchanges']} exchanges, "
+    if result["exchanges"]:
+        read_count = result.get("transcripts", 0)  # An older daemon does not say.
+        exchanges = f"{read_count} transcripts, {result['exchanges']} exchanges, "
     size = f"{result['files']} files, {exchanges}{result['chunks']} chunks"
     print_line(f"{verdict} ({size}, {result['vectors_checked']} vectors embedded again)")
     if result["differences"] and repair:

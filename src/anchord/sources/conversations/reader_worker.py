@@ -32,6 +32,7 @@ _MAX_OPEN_FILES = 256
 _BATCH_ITEMS = 100
 _BATCH_CHARS = 200_000
 _MAX_UNKNOWN_KINDS = 1_000
+_UNKNOWN_PER_FRAME = 50_000
 _OTHER_KINDS = "other kinds"
 
 
@@ -90,13 +91,11 @@ class _Batch:
         self._items: list[tuple[str, object]] = []
         self._chars = 0
         self._unknown_counts: Counter[str] = Counter()
+        self._unknown_total = 0
 
     def add(self, item: ReadItem) -> None:
         if isinstance(item, UnknownRecord):
-            # Counted here: a file can have millions.
-            is_listed = item.kind in self._unknown_counts
-            is_listed = is_listed or len(self._unknown_counts) < _MAX_UNKNOWN_KINDS
-            self._unknown_counts[item.kind if is_listed else _OTHER_KINDS] += item.count
+            self._count(item)
             return
         if isinstance(item, TranscriptFormat):
             self._items.append(("format", item.source))
@@ -107,10 +106,22 @@ class _Batch:
         if len(self._items) >= _BATCH_ITEMS or self._chars > _BATCH_CHARS:
             self.flush()
 
+    def _count(self, record: UnknownRecord) -> None:
+        """Count a record and send none of its own: a file can have millions."""
+        is_listed = record.kind in self._unknown_counts
+        is_listed = is_listed or len(self._unknown_counts) < _MAX_UNKNOWN_KINDS
+        self._unknown_counts[record.kind if is_listed else _OTHER_KINDS] += record.count
+        self._unknown_total += record.count
+        if self._unknown_total >= _UNKNOWN_PER_FRAME:
+            self.finish()  # A sign of life, too.
+
     def finish(self) -> None:
+        """Send everything, the counts of unknown records included."""
         for kind, count in self._unknown_counts.items():
             record = UnknownRecord(kind, count=count)
             self._items.append((type(record).__name__, record))
+        self._unknown_counts.clear()
+        self._unknown_total = 0
         self.flush()
 
     def flush(self) -> None:

@@ -56,11 +56,11 @@ ALTER TABLE exchanges ADD COLUMN detached_ns INTEGER NOT NULL DEFAULT 0;
 # Neither has an index on a root and a path: entries of one would look like those of `exchanges` to
 # whoever salvages a damaged file.
 _DELETIONS_SQL = """
-CREATE TABLE deleted(id INTEGER PRIMARY KEY, root TEXT NOT NULL, path TEXT NOT NULL);
-CREATE TABLE forgotten(
+CREATE TABLE IF NOT EXISTS deleted(id INTEGER PRIMARY KEY, root TEXT NOT NULL, path TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS forgotten(
     id INTEGER PRIMARY KEY, asked BLOB NOT NULL, path_digest TEXT NOT NULL, digest TEXT NOT NULL);
-CREATE INDEX forgotten_by_path ON forgotten(path_digest);
-CREATE INDEX forgotten_by_digest ON forgotten(digest);
+CREATE INDEX IF NOT EXISTS forgotten_by_path ON forgotten(path_digest);
+CREATE INDEX IF NOT EXISTS forgotten_by_digest ON forgotten(digest);
 """
 _MIGRATIONS = {1: _HEADS_SQL, 2: _DETACHED_SQL, 3: _DELETIONS_SQL}
 """Schema version -> the SQL that makes the next one.
