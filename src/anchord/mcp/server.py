@@ -21,7 +21,7 @@ from anchord.core.quoting import escape_line, escape_text
 from anchord.daemon import access
 from anchord.errors import AnchordError
 from anchord.mcp import answers, schema
-from anchord.mcp.render import render_answer
+from anchord.mcp.render import encode, render_answer
 
 _INSTRUCTIONS = """\
 anchord searches the user's own files and past conversations with assistants, and indexes them as
@@ -248,4 +248,4 @@ def _with_note(answer: answers.Answer, note: str) -> answers.Answer:
 
 
 def _tool_error(error: AnchordError) -> ToolError:
-    return ToolError(render_answer(answers.error_answer(error.message, error.hint)))
+    return ToolError(encode(answers.error_answer(error.message, error.hint)))

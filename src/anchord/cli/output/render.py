@@ -323,7 +323,8 @@ def conversation_lines(conversation: dict[str, Any]) -> Iterator[str]:
     number = conversation["number"]
     total = conversation["exchanges"]
     yield ""
-    yield f"[dim]exchange {number} of {total} in[/] [green]{escaped_name}[/] [dim]({session})[/]"
+    place = f"[dim]exchange {number} of {total} in[/] [green]{escaped_name}[/]"
+    yield f"{place} [dim]({escape_markup(session)})[/]"
     for direction in ("previous", "next"):
         neighbor = conversation[direction]
         if neighbor:
