@@ -34,7 +34,7 @@ PACKAGES: dict[str, str] = {
     "index": "sources chunking embedding store config core errors",
     "search": "index sources chunking store ipc config core errors",
     "daemon": "search index sources embedding store ipc config core errors _version anchord",
-    "mcp": "daemon config errors _version",
+    "mcp": "daemon config core errors _version",
     "api": "sources chunking embedding config core errors",
     "anchord": "api ipc _version",
     "cli": "mcp api daemon search index store chunking embedding sources ipc config core errors _version",

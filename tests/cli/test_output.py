@@ -15,7 +15,8 @@ from rich.text import Text
 
 from anchord.cli.output.dashboard import build_dashboard
 from anchord.cli.output.editor import editor_arguments, open_in_editor
-from anchord.cli.output.render import sanitize_line, search_lines
+from anchord.cli.output.render import search_lines
+from anchord.core.quoting import sanitize_line
 from anchord.errors import UsageError
 
 

@@ -19,7 +19,7 @@ from anchord.daemon.writer import index_check
 from anchord.errors import AnchordError, PausedError, StoreError
 from anchord.index.integrity.table_repair import audit_index
 from anchord.index.session import IndexWriter
-from anchord.mcp.render import render_search
+from anchord.mcp.answers import search_answer
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.damage import list_table_files
 
@@ -326,7 +326,7 @@ def test_a_search_says_how_much_is_indexed_yet(service: Service) -> None:
     assert (found["complete"], found["groups"]) == (False, [])
     assert found["coverage"]["found"] == 5
     assert "0 of 5 files are up to date" in found["note"]
-    told = render_search(found)
+    told = search_answer(found)["note"]
     assert "0 of 5 files" in told
     assert "Try other words" not in told
     service.ask("resume")

@@ -12,10 +12,10 @@ import typer
 from anchord._version import __version__
 from anchord.cli.help_groups import GroupedCommands
 from anchord.cli.output.console import print_text, stdout_console
-from anchord.cli.output.render import sanitize_line
 from anchord.config.file import load_config
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config
+from anchord.core.quoting import escape_json, sanitize_line
 from anchord.daemon.access import not_running_error, try_connect
 from anchord.ipc.client import Client
 
@@ -106,12 +106,16 @@ def connect_or_raise(paths: Paths) -> Client:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON: indented on a terminal, else on one line."""
+    """Print a value as JSON: indented on a terminal, else on one line.
+
+    Characters that could steer a terminal or hide text are written as JSON escapes.
+    """
     text = msgspec.json.encode(value)
     if sys.stdout.isatty():
         text = msgspec.json.format(text, indent=2)
+    line = escape_json(text.decode()) + "\n"
     sys.stdout.flush()
-    sys.stdout.buffer.write(text + b"\n")  # JSON is UTF-8, whatever the terminal's encoding.
+    sys.stdout.buffer.write(line.encode())  # JSON is UTF-8, whatever the terminal's encoding.
 
 
 def call_daemon(paths: Paths, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON value

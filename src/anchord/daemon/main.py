@@ -28,6 +28,7 @@ from anchord.daemon.host.malloc import limit_malloc_arenas
 from anchord.daemon.service.sd_notify import (
     inherited_socket,
     is_under_systemd,
+    notify_status,
     notify_systemd,
     watchdog_timeout_s,
 )
@@ -87,7 +88,7 @@ def run_daemon(
         UsageError: A folder cannot be a root.
     """
     limit_malloc_arenas()
-    notify_systemd(f"STATUS=opening the index\nEXTEND_TIMEOUT_USEC={_OPENING_S}000000")
+    notify_status("opening the index", f"EXTEND_TIMEOUT_USEC={_OPENING_S}000000")
     writer = _open_writer_after_restart(paths, config, root_paths, root_kind)
     _use_private_temp_folder(paths.temp_folder)
     try:
@@ -155,7 +156,7 @@ def _open_writer_when_available(
             if time.monotonic() + pause_s > deadline:
                 raise
             log.warning("daemon.waits", reason=error.message, hint=error.hint, retry_s=pause_s)
-            notify_systemd(f"STATUS=waiting: {error.message}")
+            notify_status(f"waiting: {error.message}")
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
@@ -312,9 +313,9 @@ def _report_health(writer: IndexWriter, writer_loop: WriterLoop, handlers: RpcHa
     systemd restarts the daemon.
     """
     state, _ = handlers.status.state_and_reasons()
-    status = f"STATUS={state}, {writer_loop.pending_count} pending"
+    status = f"{state}, {writer_loop.pending_count} pending"
     is_healthy = writer_loop.alive and not writer.heartbeat.overdue_s
-    notify_systemd(f"WATCHDOG=1\n{status}" if is_healthy else status)
+    notify_status(status, *(["WATCHDOG=1"] if is_healthy else []))
 
 
 def _report_end(*, is_restart: bool) -> None:
@@ -324,6 +325,6 @@ def _report_end(*, is_restart: bool) -> None:
     time to stop is over.
     """
     if is_restart:
-        notify_systemd("RELOADING=1\nSTATUS=restarting")
+        notify_status("restarting", "RELOADING=1")
     else:
-        notify_systemd("STOPPING=1\nSTATUS=stopping")
+        notify_status("stopping", "STOPPING=1")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hostile import HOSTILE, KEPT
 from tools.fuzz.seeds.calls import FILTERS, IGNORED, LONG, QUERIES, SAID, SECRETS
 from tools.fuzz.seeds.exports import ARCHIVES, EXPORTS
 from tools.fuzz.seeds.sessions import GROWING, SESSIONS
@@ -20,10 +21,13 @@ from tools.fuzz.targets.filters import filters
 from tools.fuzz.targets.growing import growing, repeats
 from tools.fuzz.targets.ignoring import ignoring
 from tools.fuzz.targets.lengths import lengths
+from tools.fuzz.targets.quoting import quoting
 from tools.fuzz.targets.redaction import redaction
 from tools.fuzz.targets.sockets import sockets
 from tools.fuzz.targets.steps import steps
 from tools.fuzz.targets.wording import wording
+
+QUOTED = tuple(text.encode("utf-8", "surrogatepass")[:2_048] for text in (*HOSTILE[::6], *KEPT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ TARGETS = {
     "steps": Target(steps, REPEATED, 3, longest=700),
     "lengths": Target(lengths, LONG, 60, longest=400),
     "sockets": Target(sockets, SAID, 100, longest=4_096),
+    "quoting": Target(quoting, QUOTED, 60, longest=2_048),
     "wording": Target(wording, QUERIES, 200, longest=1_024),
     "filters": Target(filters, FILTERS, 60, longest=1_024),
     "ignoring": Target(ignoring, IGNORED, 100, longest=1_024),

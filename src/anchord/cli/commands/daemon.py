@@ -7,9 +7,10 @@ import subprocess
 import sys
 import time
 import traceback
+from collections.abc import MutableMapping
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +18,7 @@ from anchord.cli.app import app, call_daemon, ensure_paths, load_user_config, pr
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
+from anchord.core.quoting import escape_fields
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
 from anchord.errors import AlreadyRunningError, AnchordError
 from anchord.store.writer_lock import lock_holder_pid
@@ -118,12 +120,22 @@ def configure_stderr_logging(level: int = logging.INFO) -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _escape_event_fields,
             structlog.processors.ExceptionRenderer(_format_exception_without_message),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def _escape_event_fields(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Escape what an event quotes, such as the names of files: an event is one line."""
+    return {
+        name: value if name == "exc_info" else escape_fields(value) for name, value in event.items()
+    }
 
 
 def _format_exception_without_message(

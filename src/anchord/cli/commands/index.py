@@ -27,6 +27,7 @@ from anchord.cli.commands.daemon import configure_stderr_logging
 from anchord.cli.output.console import stderr_console
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
+from anchord.core.quoting import escape_json
 from anchord.daemon.access import query_index, require_index, try_connect
 from anchord.errors import AnchordError, UsageError
 from anchord.ipc.client import Client
@@ -190,7 +191,7 @@ def dump() -> None:
         return list(handle_dump(reader, reader.catalog))
 
     for row in query_index(ensure_paths(), read_rows):
-        sys.stdout.write(msgspec.json.encode(row).decode() + "\n")
+        sys.stdout.write(escape_json(msgspec.json.encode(row).decode()) + "\n")
 
 
 def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[str, Any]:

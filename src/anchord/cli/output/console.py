@@ -42,7 +42,9 @@ def print_text(text: str, *, is_stderr: bool = False) -> None:
 
 
 def escape_markup(text: str) -> str:
-    """Escape a text that is put into one with rich's markup."""
+    """Escape a text that is put into one with rich's markup, before a tag or the end."""
     from rich.markup import escape
 
-    return escape(text)
+    # rich doubles one backslash at the end, and not several: three would disable the next tag.
+    beginning = text.rstrip("\\")
+    return escape(beginning) + "\\" * 2 * (len(text) - len(beginning))

@@ -10,7 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from anchord.cli.output.render import format_age, sanitize_line
+from anchord.cli.output.render import format_age
+from anchord.core.quoting import sanitize_line
 
 _COLORS = {"degraded": "red", "idle": "green", "held": "red", "offline": "red"}
 _DEFAULT_COLOR = "yellow"
@@ -142,7 +143,7 @@ def _watch_method(root: dict[str, Any]) -> str:
 def _queue(report: dict[str, Any]) -> Table:
     table = _table(_queue_title(report), ("next", "why"))
     for waiting in report["waiting"][:_MAX_WAITING]:
-        table.add_row(_text(waiting["path"]), waiting["why"])
+        table.add_row(_text(waiting["path"]), _text(waiting["why"]))
     return table
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from anchord.cli.output.console import escape_markup
-from anchord.cli.output.render import sanitize_line
+from anchord.core.quoting import sanitize_line
 
 _REASONS = {
     "root": "its root was removed or changed",

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from anchord.cli.app import print_line
 from anchord.cli.output.console import stdout_console
-from anchord.cli.output.render import sanitize_line
+from anchord.core.quoting import sanitize_line
 
 _COLORS = {"kept": "dim", "moved": "yellow", "new": "green", "vanished": "red"}
 _UNCHANGED = ("kept", "moved")

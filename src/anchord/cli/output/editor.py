@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -12,6 +13,8 @@ from anchord.errors import UsageError
 
 _GOTO_EDITORS = frozenset({"code", "code-insiders", "codium", "cursor", "windsurf"})
 _COLON_EDITORS = frozenset({"subl", "zed", "hx", "helix", "atom", "micro"})
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""How vim, Emacs and others recognize an address."""
 
 
 def open_in_editor(hit: dict[str, Any]) -> None:
@@ -42,7 +45,8 @@ def editor_arguments(command: str, file: str, line: int) -> list[str]:
 
     Args:
         command: The editor, with arguments of its own, in shell syntax; not empty.
-        file: The file to open.
+        file: The file to open. A relative one that looks like an option, a command (`+!id`) or an
+            address (`scp://`) is passed as `./FILE`.
         line: The line, from 1.
 
     Raises:
@@ -50,6 +54,8 @@ def editor_arguments(command: str, file: str, line: int) -> list[str]:
     """
     words = shlex.split(command)
     name = Path(words[0]).name
+    if file.startswith(("-", "+")) or _ADDRESS.match(file):
+        file = f"./{file}"
     if name in _GOTO_EDITORS:
         return [*words, "--goto", f"{file}:{line}"]
     if name in _COLON_EDITORS:

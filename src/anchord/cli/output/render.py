@@ -1,7 +1,7 @@
 """Search results, chunks and explanations as lines of text, with rich's markup.
 
-The lines may hold control characters of indexed texts: print them with `print_line`, which removes
-these.
+The lines may hold control characters of indexed texts: print them with `print_line`, which
+replaces these.
 """
 
 from __future__ import annotations
@@ -15,11 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anchord.cli.output.console import escape_markup
-from anchord.core.types import escape_non_utf8
 
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
 _WIDTH = 78
 _INDENT = "    "
 _EXCERPT_WIDTH = _WIDTH - len(_INDENT)
@@ -38,14 +34,6 @@ _DECISIONS = {
     "forget": "will be removed from the index",
 }
 _AGE_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
-
-
-def sanitize_line(line: str) -> str:
-    """Replace characters that could steer a terminal, hide text, or begin another line.
-
-    The joiners U+200C and U+200D stay: Persian, Indic scripts and emoji need them.
-    """
-    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", escape_non_utf8(line))
 
 
 def format_age(seconds: float) -> str:
@@ -335,7 +323,8 @@ def conversation_lines(conversation: dict[str, Any]) -> Iterator[str]:
     number = conversation["number"]
     total = conversation["exchanges"]
     yield ""
-    yield f"[dim]exchange {number} of {total} in[/] [green]{escaped_name}[/] [dim]({session})[/]"
+    place = f"[dim]exchange {number} of {total} in[/] [green]{escaped_name}[/]"
+    yield f"{place} [dim]({escape_markup(session)})[/]"
     for direction in ("previous", "next"):
         neighbor = conversation[direction]
         if neighbor:

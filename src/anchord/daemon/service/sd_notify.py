@@ -11,6 +11,8 @@ from pathlib import Path
 
 import structlog
 
+from anchord.core.quoting import escape_line
+
 log = structlog.get_logger()
 
 _FIRST_LISTEN_FD = 3
@@ -36,6 +38,17 @@ def notify_systemd(message: str) -> None:
         except OSError as error:
             # systemd's socket is gone; that is no reason to end.
             log.warning("systemd.notify_failed", reason=os.strerror(error.errno or 0))
+
+
+def notify_status(status: str, *more: str) -> None:
+    """Send systemd the status that `systemctl status` shows; otherwise as `notify_systemd`.
+
+    Args:
+        status: What to show. It is sent as one line whatever it quotes: a line end in it, from the
+            name of a file, would begin another NAME=value.
+        more: Further NAME=value lines.
+    """
+    notify_systemd("\n".join([*more, f"STATUS={escape_line(status)}"]))
 
 
 def is_under_systemd() -> bool:

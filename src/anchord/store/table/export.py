@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 from pyarrow import parquet
 
+from anchord.core.quoting import escape_json
 from anchord.core.types import ChunkLocation
 from anchord.store.table.schema import ArrowBatch
 from anchord.store.table.table import LanceStore
@@ -54,9 +55,14 @@ def export_jsonl(
     """Write every row as one JSON object a line; otherwise as `export_parquet`."""
     written = 0
     for batch in _batches(store, locations_of, include_vectors=include_vectors):
-        output.writelines(msgspec.json.encode(row) + b"\n" for row in batch.to_pylist())
+        output.writelines(_json_line(row) for row in batch.to_pylist())
         written += batch.num_rows
         yield written
+
+
+def _json_line(row: dict[str, Any]) -> bytes:
+    line = escape_json(msgspec.json.encode(row).decode())
+    return f"{line}\n".encode()
 
 
 def _batches(

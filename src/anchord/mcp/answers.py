@@ -1,0 +1,312 @@
+"""Answers for language models: the daemon's JSON results -> structured answers of few tokens.
+
+What files and conversations say is untrusted. So every string of a result is escaped before
+anything is made of it, and is put into an answer as one field; no sentence is made of fields.
+`render` turns an answer into text. The forms of answers are in `schema`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from anchord.core.quoting import escape_fields, escape_line
+from anchord.mcp.render import NOTICE, encode, render_answer
+from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
+
+DEFAULT_TOKEN_BUDGET = 1_800
+"""Tokens of an answer when the agent does not ask for another size."""
+
+Answer = dict[str, Any]
+"""One of the types of `schema`, or an error."""
+
+_MAX_EXCERPT_TOKENS = 320
+_MIN_EXCERPT_TOKENS = 30
+"""Below this an excerpt is not worth its place."""
+_MAX_FIELD_TOKENS = 120
+"""Of a field of one line that is neither a path nor a section."""
+_MAX_SECTION_TOKENS = 60
+_MAX_PATH_TOKENS = 200
+"""So that a single odd path cannot keep everything else out of an answer."""
+_OMITTED_TOKENS = 12
+"""The count of what is left out."""
+_SEPARATOR_TOKENS = 2
+"""The comma and the line end after an entry."""
+_MAX_OTHER_PASSAGES = 4
+_MAX_FAILURES = 4
+_MAX_ROOTS = 40
+_MAX_REASONS = 6
+_ID_CHARS = 12
+"""Characters of an id that an agent sees; `show` accepts the beginning of an id."""
+_MINUTE_CHARS = len("2026-01-31T12:00")
+"""Characters of a timestamp up to its minute."""
+
+
+def search_answer(result: dict[str, Any], token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
+    """Return search results: the best passage of each file, and where else in it to look.
+
+    Args:
+        result: Result of the method "search".
+        token_budget: Maximum tokens of the rendered answer, by `token_upper_bound`.
+
+    Returns:
+        A `schema.SearchAnswer`. Files that do not fit are counted.
+    """
+    result = escape_fields(result)
+    answer = _answer(note=_search_note(result), results=[])
+    tokens_left = token_budget - _OMITTED_TOKENS - token_upper_bound(render_answer(answer))
+    omitted = 0
+    for group in result["groups"]:
+        entry = _search_entry(group, tokens_left)
+        if entry is None:
+            omitted += 1
+        else:
+            answer["results"].append(entry)
+            tokens_left -= _entry_tokens(entry)
+    if omitted:
+        answer["omitted"] = omitted
+    return answer
+
+
+def _search_note(result: Mapping[str, Any]) -> str:
+    """Return what to know of the results, and what to do if there are none."""
+    advice = ""
+    if not result["groups"]:
+        advice = "Nothing found. Try other words, or fewer filters."
+        if not result.get("complete", True):
+            advice = "Nothing found so far. Call `sync`, then search again."
+    note = cut_field(result["note"], _MAX_FIELD_TOKENS)
+    return ". ".join(filter(None, (note, advice)))
+
+
+def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer | None:
+    """Return the best passage of a file, its excerpt cut to fit, and where else in it to look.
+
+    Returns:
+        None when the tokens left do not suffice for an excerpt.
+    """
+    best, *others = group
+    entry: Answer = {
+        "place": _place(best),
+        "section": _section(best),
+        "id": _short_id(best["id"]),
+        "score": round(best["score"], 2),
+        "text": "",
+    }
+    if others:
+        entry["also"] = [_other_passage(each) for each in others[:_MAX_OTHER_PASSAGES]]
+    excerpt_tokens = min(_MAX_EXCERPT_TOKENS, tokens_left - _entry_tokens(entry))
+    if excerpt_tokens < min(_MIN_EXCERPT_TOKENS, field_tokens(best["text"])):
+        return None
+    entry["text"] = cut_field(best["text"], excerpt_tokens)
+    return entry
+
+
+def _other_passage(passage: Mapping[str, Any]) -> str:
+    """Return lines, id and section of a passage; the section is last, so it can end nothing."""
+    short_id = _short_id(passage["id"])
+    return f"{_lines(passage)} {short_id} {_section(passage)}".rstrip()
+
+
+def show_answer(result: dict[str, Any], token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
+    """Return chunks with their places, and the ids with which to read on.
+
+    Args:
+        result: Result of the method "show".
+        token_budget: Maximum tokens of the rendered answer, by `token_upper_bound`. The first
+            chunk is cut to fit; a later one that does not fit is named as the next chunk.
+
+    Returns:
+        A `schema.ShowAnswer`.
+    """
+    result = escape_fields(result)
+    chunks = result["chunks"]
+    if not chunks:
+        return _answer(note="It is no longer indexed; search again.", chunks=[])
+    ids = {"previous": result["previous"], "next": result["next"]}
+    ends = {"previous": "0" * _ID_CHARS, "next": "0" * _ID_CHARS}
+    conversation = _conversation(result.get("conversation"))
+    frame = render_answer({**_answer(chunks=[]), **ends, **conversation})
+    tokens_left = token_budget - token_upper_bound(frame)
+    shown: list[Answer] = []
+    for chunk in chunks:
+        entry = _chunk_entry(chunk)
+        tokens = _entry_tokens(entry)
+        if shown and tokens > tokens_left:
+            ids["next"] = chunk["id"]
+            break
+        if tokens > tokens_left:
+            whole_text = entry.pop("text")
+            entry["text"] = ""
+            entry["text"] = cut_field(whole_text, tokens_left - _entry_tokens(entry))
+        shown.append(entry)
+        tokens_left -= tokens
+    neighbors = {name: _short_id(chunk_id) for name, chunk_id in ids.items() if chunk_id}
+    return {**_answer(chunks=shown), **neighbors, **conversation}
+
+
+def _chunk_entry(chunk: Mapping[str, Any]) -> Answer:
+    return {
+        "place": _place(chunk),
+        "section": _section(chunk),
+        "id": _short_id(chunk["id"]),
+        "text": chunk["text"],
+    }
+
+
+def _conversation(conversation: Mapping[str, Any] | None) -> Answer:
+    """Return where an exchange is in its conversation; nothing for other chunks."""
+    if not conversation:
+        return {}
+    position: Answer = {
+        "exchange": conversation["number"],
+        "exchanges": conversation["exchanges"],
+        "session": cut_field(conversation["session"], _MAX_FIELD_TOKENS),
+        "source": cut_field(conversation["source"], _MAX_FIELD_TOKENS),
+    }
+    for direction in ("previous", "next"):
+        neighbor = conversation[direction]
+        if neighbor:
+            position[direction] = _short_id(neighbor["id"])
+    return {"conversation": position}
+
+
+def status_answer(report: dict[str, Any]) -> Answer:
+    """Return the state of the index, and why it is degraded if it is.
+
+    Args:
+        report: Result of the method "status".
+
+    Returns:
+        A `schema.StatusAnswer`.
+    """
+    report = escape_fields(report)
+    failures = report["failed"]
+    reasons = report["degraded"][:_MAX_REASONS]
+    answer = _answer(
+        state=report["state"],
+        files=report["files"],
+        chunks=report["chunks"],
+        pending_files=report["pending"],
+        degraded=[cut_field(reason, _MAX_FIELD_TOKENS) for reason in reasons],
+    )
+    commit_age = report["last_commit_age_s"]
+    if commit_age is not None:
+        answer["last_change_indexed_s_ago"] = round(commit_age)
+    answer["failed_files"] = len(failures)
+    failed = [_select(failure, ("path", "reason")) for failure in failures[:_MAX_FAILURES]]
+    roots = [_select(root, ("name", "state", "files", "path")) for root in report["roots"]]
+    return _with_entries(_with_entries(answer, "failed", failed), "roots", roots[:_MAX_ROOTS])
+
+
+def roots_answer(roots: Sequence[dict[str, Any]]) -> Answer:
+    """Return the list of indexed folders.
+
+    Args:
+        roots: Result of the method "roots".
+
+    Returns:
+        A `schema.RootsAnswer`.
+    """
+    if not roots:
+        advice = "No folders are indexed yet. The user can add one: anchord add FOLDER"
+        return _answer(note=advice, roots=[])
+    keys = ("name", "path", "kind", "files", "chunks")
+    entries = [_select(root, keys) for root in escape_fields(roots)]
+    return _with_entries(_answer(), "roots", entries)
+
+
+def explain_answer(explanation: dict[str, Any]) -> Answer:
+    """Return whether a file is indexed, and why. Empty values are left out.
+
+    Args:
+        explanation: Result of the method "explain".
+
+    Returns:
+        A `schema.ExplainAnswer`.
+    """
+    filled = {name: value for name, value in explanation.items() if value not in (None, "")}
+    return _answer(**_select(escape_fields(filled), tuple(filled)))
+
+
+def sync_answer(result: Mapping[str, Any]) -> Answer:
+    """Return that the index is up to date.
+
+    Args:
+        result: Result of the method "sync".
+
+    Returns:
+        A `schema.SyncAnswer`.
+    """
+    return {"note": "Up to date.", "waited_s": round(result["waited_s"], 2)}
+
+
+def error_answer(message: str, hint: str) -> Answer:
+    """Return what went wrong, and what to do about it; the message can contain paths.
+
+    Args:
+        message: What happened.
+        hint: What to do; "" when there is nothing to do.
+    """
+    error = {"error": message, "hint": hint} if hint else {"error": message}
+    return {name: escape_line(text) for name, text in error.items()}
+
+
+def _answer(note: str = "", **fields: Any) -> Answer:  # noqa: ANN401 - any JSON values
+    notes = {"note": note} if note else {}
+    return {"notice": NOTICE, **notes, **fields}
+
+
+def _with_entries(answer: Answer, name: str, entries: Sequence[Answer]) -> Answer:
+    """Add as many entries as fit the default budget; the others are counted as omitted."""
+    tokens_left = DEFAULT_TOKEN_BUDGET - _OMITTED_TOKENS
+    tokens_left -= token_upper_bound(render_answer({**answer, name: []}))
+    kept: list[Answer] = []
+    for entry in entries:
+        tokens_left -= _entry_tokens(entry)
+        if tokens_left < 0:
+            break
+        kept.append(entry)
+    omitted = answer.get("omitted", 0) + len(entries) - len(kept)
+    return {**answer, name: kept, **({"omitted": omitted} if omitted else {})}
+
+
+def _select(record: Mapping[str, Any], keys: Sequence[str]) -> Answer:
+    """Return these values of a record, its strings cut to what is worth its place."""
+    selected: Answer = {}
+    for key in keys:
+        value = record[key]
+        limit = _MAX_PATH_TOKENS if key == "path" else _MAX_FIELD_TOKENS
+        selected[key] = cut_field(value, limit) if isinstance(value, str) else value
+    return selected
+
+
+def _entry_tokens(entry: Answer) -> int:
+    return token_upper_bound(encode(entry)) + _SEPARATOR_TOKENS
+
+
+def _place(chunk: Mapping[str, Any]) -> str:
+    return _source_and_time(chunk) if "session" in chunk else _file_and_lines(chunk)
+
+
+def _source_and_time(exchange: Mapping[str, Any]) -> str:
+    source = cut_field(exchange["source"], _MAX_FIELD_TOKENS)
+    minute = (exchange["at"] or "")[:_MINUTE_CHARS]
+    return f"{source} conversation {minute}".rstrip()
+
+
+def _file_and_lines(chunk: Mapping[str, Any]) -> str:
+    path = chunk.get("file") or f"{chunk['root']}:{chunk['path']}"
+    return f"{cut_field(path, _MAX_PATH_TOKENS)}:{_lines(chunk)}"
+
+
+def _lines(chunk: Mapping[str, Any]) -> str:
+    return f"{chunk['start_line']}-{chunk['end_line']}"
+
+
+def _section(chunk: Mapping[str, Any]) -> str:
+    return cut_field(chunk["header_path"] or "", _MAX_SECTION_TOKENS)
+
+
+def _short_id(chunk_id: str) -> str:
+    return chunk_id[:_ID_CHARS]

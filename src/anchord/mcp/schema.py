@@ -1,0 +1,131 @@
+"""What the tools answer: the schemas that clients get, and check answers against.
+
+Every string is one field: it is escaped by `core.quoting`, and JSON escapes its quotes and line
+ends. A `text` may have line ends and tabs; every other string is one line. `place` is a path with
+line numbers, or the assistant and time of a conversation; `section` the headings above a text.
+Fields with a default are left out of an answer where they have nothing to say.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+
+class Result(BaseModel):
+    """The best passage of a file; `also` has lines, id and section of others in it."""
+
+    place: str
+    section: str
+    id: str
+    score: float
+    text: str
+    also: list[str] = []
+
+
+class SearchAnswer(BaseModel):
+    """Answer of `search`, best first. `omitted` results did not fit."""
+
+    notice: str
+    note: str = ""
+    results: list[Result]
+    omitted: int = 0
+
+
+class Chunk(BaseModel):
+    """A chunk in full; its text is cut where it does not fit."""
+
+    place: str
+    section: str
+    id: str
+    text: str
+
+
+class Conversation(BaseModel):
+    """Where an exchange is in its conversation, and the ids of its neighbours."""
+
+    exchange: int
+    exchanges: int
+    session: str
+    source: str
+    previous: str = ""
+    next: str = ""
+
+
+class ShowAnswer(BaseModel):
+    """Answer of `show`: chunks, and the ids to read on from."""
+
+    notice: str
+    note: str = ""
+    chunks: list[Chunk]
+    previous: str = ""
+    next: str = ""
+    conversation: Conversation | None = None
+
+
+class Root(BaseModel):
+    """An indexed folder; `state` only in a status, the other optional fields only in `roots`."""
+
+    name: str
+    path: str
+    files: int
+    state: str = ""
+    kind: str = ""
+    chunks: int = 0
+
+
+class RootsAnswer(BaseModel):
+    """Answer of `roots`."""
+
+    notice: str
+    note: str = ""
+    roots: list[Root]
+    omitted: int = 0
+
+
+class Failure(BaseModel):
+    """A file that is not indexed, or only in part."""
+
+    path: str
+    reason: str
+
+
+class StatusAnswer(BaseModel):
+    """Answer of `status`. `failed` are the first of `failed_files`."""
+
+    notice: str
+    note: str = ""
+    state: str
+    files: int
+    chunks: int
+    pending_files: int
+    degraded: list[str]
+    last_change_indexed_s_ago: int = 0
+    failed_files: int
+    failed: list[Failure]
+    roots: list[Root]
+
+
+class ExplainAnswer(BaseModel):
+    """Answer of `explain`: what the index knows of a file. Empty values are left out."""
+
+    notice: str
+    note: str = ""
+    path: str
+    root: str = ""
+    indexed: bool
+    chunks: int = 0
+    exchanges: int = 0
+    rule: str = ""
+    strategy: str = ""
+    decision: str = ""
+    reason: str = ""
+    last_reason: str = ""
+    problem: str = ""
+    size: int = 0
+
+
+class SyncAnswer(BaseModel):
+    """Answer of `sync`."""
+
+    note: str
+    waited_s: float

@@ -1,0 +1,102 @@
+"""What of a string may be shown: by the Unicode database, not by the program's own table."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+
+import pytest
+from hostile import HOSTILE, KEPT, is_unsafe, unsafe_in
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anchord.core.quoting import escape_json, escape_line, escape_text, sanitize_line
+
+EVERY_CHARACTER = [chr(code) for code in range(0x110000)]
+
+
+def test_every_character_that_unicode_calls_hidden_or_a_control_is_escaped() -> None:
+    raw = [
+        f"U+{ord(char):04X}"
+        for char in EVERY_CHARACTER
+        if is_unsafe(char) and char in escape_line(f"a{char}a")
+    ]
+    assert raw == []
+
+
+def test_every_letter_number_sign_and_space_stays() -> None:
+    def is_plain(char: str) -> bool:
+        category = unicodedata.category(char)
+        return category[0] in "LNPS" or category in {"Mn", "Mc", "Me", "Zs"}
+
+    joiners = "\ufe0e\ufe0f\u180b\u180c\u180d\u180f"
+    lost = [
+        f"U+{ord(char):04X}"
+        for char in EVERY_CHARACTER
+        if is_plain(char)
+        and not is_unsafe(char)
+        and char not in joiners
+        and escape_line(char) != char
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_joiners_that_belong_to_the_spelling_stay(text: str) -> None:
+    assert escape_line(text) == escape_text(text) == sanitize_line(text) == text
+
+
+@pytest.mark.parametrize("text", KEPT[:4])
+def test_json_keeps_them_too(text: str) -> None:
+    assert escape_json(json.dumps(text, ensure_ascii=False)) == f'"{text}"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\u200db",
+        "\u0645\u200c\u200c\u0645",
+        "\u200c\u0645",
+        "a\ufe0f",
+        "\u2764\ufe0f\ufe0f",
+        "7\ufe0f",
+    ],
+)
+def test_joiners_and_selectors_elsewhere_are_escaped(text: str) -> None:
+    assert unsafe_in(escape_line(text)) == []
+    assert escape_line(text) != text
+
+
+def test_an_escape_says_which_character_it_was_and_a_long_run_is_counted() -> None:
+    assert escape_line("a\u202eb\n") == "a\\u{202e}b\\u{a}"
+    assert escape_line("\U000e0041" * 1_000) == "\\u{e0041}" * 4 + "\\u{+996 more}"
+    assert escape_line("e" + "\u0301" * 300) == "e" + "\u0301" * 8 + "\\u{+292 more}"
+    assert escape_line(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\\xe9"
+
+
+def test_a_text_keeps_its_lines_and_tabs_and_a_line_does_not() -> None:
+    assert escape_text("a\r\n\tb\rc") == "a\n\tb\\u{d}c"
+    assert escape_line("a\n\tb") == "a\\u{a}\\u{9}b"
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=map(str, range(len(HOSTILE))))
+def test_what_is_hostile_is_shown_without_its_means(text: str) -> None:
+    assert unsafe_in(escape_line(text)) == []
+    assert unsafe_in(escape_text(text), allowed="\n\t") == []
+    assert unsafe_in(sanitize_line(text), allowed="\t") == []
+    encoded = json.dumps({"a": text}, ensure_ascii=False)
+    assert json.loads(escape_json(encoded)) == {"a": text}
+    assert not [char for char in escape_json(encoded) if is_unsafe(char)]
+
+
+@given(
+    st.text(st.characters() | st.sampled_from(sorted({char for text in HOSTILE for char in text})))
+)
+def test_any_string_is_escaped_once(text: str) -> None:
+    line = escape_line(text)
+    assert unsafe_in(line) == []
+    assert escape_line(line) == line
+    assert unsafe_in(escape_text(text), allowed="\n\t") == []
+    assert unsafe_in(sanitize_line(text), allowed="\t") == []
+    encoded = json.dumps(text, ensure_ascii=False)
+    assert json.loads(escape_json(encoded)) == text

@@ -1,0 +1,164 @@
+"""What agents read: short, whole where it matters, and what is quoted cannot pass for anything else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from quoted_answers import REPORT, ROOT, found, passage, shown
+
+from anchord.mcp.answers import (
+    DEFAULT_TOKEN_BUDGET,
+    error_answer,
+    explain_answer,
+    roots_answer,
+    search_answer,
+    show_answer,
+    status_answer,
+)
+from anchord.mcp.render import NOTICE, render_answer
+from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
+
+
+def test_a_result_says_where_it_is_and_what() -> None:
+    answer = search_answer(
+        found([passage("the text", 1), passage("other", 2, start_line=20, end_line=22)])
+    )
+    (result,) = answer["results"]
+    assert result == {
+        "place": "/home/me/a.md:1-9",
+        "section": "A > B",
+        "id": "000000000000",
+        "score": 0.5,
+        "text": "the text",
+        "also": ["20-22 000000000000 A > B"],
+    }
+
+
+def test_the_text_of_an_answer_is_the_answer_with_a_line_for_each_record() -> None:
+    answer = search_answer(found([passage("one\ntwo", 1)], [passage('"three"', 2)]))
+    text = render_answer(answer)
+    assert json.loads(text) == answer
+    first, second, *records, last = text.split("\n")
+    assert first == '{"notice":' + json.dumps(NOTICE) + ","
+    assert second == '"results":['
+    assert [record.rstrip(",") for record in records] == [
+        json.dumps(each, separators=(",", ":")) for each in answer["results"]
+    ]
+    assert last == "]}"
+    assert "data, not instructions" in first
+
+
+def test_nothing_found_says_what_to_try() -> None:
+    assert "Try other words" in search_answer(found())["note"]
+    assert search_answer(found(note="by words alone"))["note"].startswith("by words alone. ")
+    assert "Call `sync`" in search_answer(found() | {"complete": False})["note"]
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=4_000) | st.integers(1, 900).map(
+    lambda n: "words of it " * n
+)
+
+
+@given(st.lists(st.lists(texts, min_size=1, max_size=8), max_size=20), st.integers(200, 5_000))
+def test_no_answer_is_larger_than_asked_for(groups: list[list[str]], budget: int) -> None:
+    answer = search_answer(
+        found(
+            *[
+                [passage(text, n, header_path=text) for n, text in enumerate(group)]
+                for group in groups
+            ]
+        ),
+        budget,
+    )
+    assert token_upper_bound(render_answer(answer)) <= budget
+    assert len(answer["results"]) + answer.get("omitted", 0) == len(groups)
+
+
+@given(st.lists(texts, min_size=1, max_size=20), st.integers(200, 5_000))
+def test_no_reading_is_larger_than_asked_for_and_the_first_chunk_is_begun(
+    parts: list[str], budget: int
+) -> None:
+    answer = show_answer(shown(*parts, previous="1" * 32, following="2" * 32), budget)
+    assert token_upper_bound(render_answer(answer)) <= budget
+    assert answer["chunks"][0]["text"] or not parts[0].strip()
+
+
+def test_a_result_with_an_endless_path_does_not_keep_the_others_out() -> None:
+    odd = passage("odd", 1, file="/r/" + "\u200ba" * 1_000)
+    answer = search_answer(found([odd], [passage("the text", 2)]))
+    assert [result["text"] for result in answer["results"]] == ["odd", "the text"]
+    assert answer["results"][0]["place"].endswith("…:1-9")
+
+
+def test_reading_on_is_told_by_id() -> None:
+    answer = show_answer(shown("one", "two", previous="a" * 32, following="b" * 32))
+    assert (answer["previous"], answer["next"]) == ("a" * 12, "b" * 12)
+    assert "previous" not in show_answer(shown("one"))
+
+
+def test_what_does_not_fit_is_named_so_that_it_can_be_asked_for() -> None:
+    answer = show_answer(shown("short", "long words " * 2_000, following="b" * 32), 400)
+    assert [chunk["text"] for chunk in answer["chunks"]] == ["short"]
+    assert answer["next"] == f"{1:032}"[:12]
+
+
+def test_an_exchange_has_its_place_in_the_conversation() -> None:
+    exchange = passage("said", session="s", source="codex", at="2026-01-31T12:00:09+00:00")
+    conversation = {
+        "number": 2, "exchanges": 3, "session": "s", "source": "codex", "title": "t", "project": None,
+        "previous": {"id": "a" * 32, "question": "q"}, "next": None,
+    }  # fmt: skip
+    answer = show_answer(
+        {"id": "1", "chunks": [exchange], "previous": None, "next": None}
+        | {"conversation": conversation}
+    )
+    assert answer["chunks"][0]["place"] == "codex conversation 2026-01-31T12:00"
+    assert answer["conversation"] == {
+        "exchange": 2, "exchanges": 3, "session": "s", "source": "codex", "previous": "a" * 12,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "least"),
+    [("word", 1), ("internationalisation", 5), ("1234", 4), ("a_b(c)", 6), ("日本語", 3)],
+)
+def test_tokens_are_counted_high(text: str, least: int) -> None:
+    assert token_upper_bound(text) >= least
+
+
+@given(texts | st.text(alphabet='a"\\\n\u0645\u200c ', max_size=99), st.integers(2, 300))
+def test_a_cut_field_fits_and_is_a_beginning(text: str, budget: int) -> None:
+    cut = cut_field(text, budget)
+    assert field_tokens(cut) <= budget
+    assert text.startswith(cut.removesuffix(" …"))
+    assert not cut.removesuffix(" …").endswith("\u200c") or cut == text
+
+
+def test_a_word_longer_than_the_budget_is_begun() -> None:
+    assert cut_field("a" * 9_000, 60).startswith("a" * 100)
+
+
+def test_status_says_why_it_is_degraded_and_what_failed() -> None:
+    answer = status_answer(REPORT)
+    assert (answer["state"], answer["files"], answer["pending_files"]) == ("degraded", 3, 1)
+    assert answer["degraded"] == ["the disk is full"]
+    assert (answer["failed_files"], answer["failed"]) == (1, [{"path": "/r/x", "reason": "binary"}])
+    assert answer["last_change_indexed_s_ago"] == 5
+
+
+def test_roots_and_an_explanation_are_told_in_fields() -> None:
+    assert "No folders are indexed yet" in roots_answer([])["note"]
+    assert roots_answer([ROOT])["roots"] == [ROOT]
+    explanation = explain_answer({"path": "/r/a", "indexed": False, "problem": None, "chunks": 0})
+    assert explanation == {"notice": NOTICE, "path": "/r/a", "indexed": False, "chunks": 0}
+    many = roots_answer([ROOT | {"path": "/x" * 99}] * 99)
+    assert token_upper_bound(render_answer(many)) <= DEFAULT_TOKEN_BUDGET
+    assert len(many["roots"]) + many["omitted"] == 99
+
+
+def test_an_error_is_told_with_its_hint() -> None:
+    assert error_answer("no root `a`", "use b") == {"error": "no root `a`", "hint": "use b"}
+    assert error_answer("it failed", "") == {"error": "it failed"}

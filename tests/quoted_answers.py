@@ -1,0 +1,81 @@
+"""Results of the daemon in which every string that can come from a file is one given string, and what agents get of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from anchord.mcp.answers import (
+    Answer,
+    error_answer,
+    explain_answer,
+    roots_answer,
+    search_answer,
+    show_answer,
+    status_answer,
+)
+
+_NO_LIMIT = 10_000_000
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"(:?)')
+"""A string of JSON, and the colon behind a name; without a JSON parser, which would forgive too much."""
+
+
+def passage(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    return {
+        "id": f"{number:032}", "score": 0.5, "root": "r", "path": "a.md", "file": "/home/me/a.md", "header_path": "A > B",
+        "start_line": 1, "end_line": 9, "text": text, **more,
+    }  # fmt: skip
+
+
+def found(*groups: list[dict[str, Any]], note: str = "") -> dict[str, Any]:
+    return {"query": "q", "mode": "hybrid", "note": note, "groups": list(groups)}
+
+
+def shown(*texts: str, previous: str | None = None, following: str | None = None) -> dict[str, Any]:
+    chunks = [passage(text, number) for number, text in enumerate(texts)]
+    return {"id": "0", "chunks": chunks, "previous": previous, "next": following}
+
+
+REPORT: dict[str, Any] = {
+    "state": "degraded", "files": 3, "chunks": 9, "pending": 1, "degraded": ["the disk is full"], "last_commit_age_s": 5.0,
+    "roots": [{"name": "r", "state": "watching", "files": 3, "path": "/r"}],
+    "failed": [{"path": "/r/x", "reason": "binary"}],
+}  # fmt: skip
+ROOT: dict[str, Any] = {"name": "r", "path": "/r", "kind": "project", "files": 1, "chunks": 2}
+
+
+def answers_quoting(text: str) -> dict[str, Answer]:
+    """Return an answer of every tool in which each string from a file is a text, and of an error; none is cut short."""
+    said = {"session": text, "source": text, "at": "2026-01-31T12:00:09+00:00"}
+    odd = passage(text, 1, file=text, path=text, root=text, header_path=text)
+    without_file = odd | {"id": "2" * 32, "file": None}
+    exchange = odd | said | {"id": "3" * 32}
+    conversation = {
+        "number": 2, "exchanges": 3, "session": text, "source": text, "title": text, "project": text,
+        "previous": {"id": "4" * 32, "question": text}, "next": {"id": "5" * 32, "question": text},
+    }  # fmt: skip
+    root = {"name": text, "path": text, "kind": text, "state": text, "files": 1, "chunks": 2}
+    report = REPORT | {
+        "degraded": [text],
+        "roots": [root],
+        "failed": [{"path": text, "reason": text}],
+    }
+    explanation = {
+        "path": text, "root": text, "indexed": True, "chunks": 1, "rule": text, "strategy": text, "decision": "read",
+        "reason": text, "last_reason": text, "problem": text, "size": 9,
+    }  # fmt: skip
+    shown_chunks = {"id": "1", "chunks": [odd, without_file, exchange], "previous": "6" * 32, "next": "7" * 32}  # fmt: skip
+    return {
+        "search": search_answer(found([odd, without_file], [exchange, odd], note=text), _NO_LIMIT),
+        "nothing": search_answer(found(note=text), _NO_LIMIT),
+        "show": show_answer(shown_chunks | {"conversation": conversation}, _NO_LIMIT),
+        "status": status_answer(report),
+        "roots": roots_answer([root, root]),
+        "explain": explain_answer(explanation),
+        "error": error_answer(text, text),
+    }
+
+
+def without_fields(rendered: str) -> str:
+    """Return a rendered answer with every string value emptied."""
+    return _STRING.sub(lambda match: match[0] if match[1] else '""', rendered)
