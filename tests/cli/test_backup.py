@@ -134,7 +134,7 @@ def test_a_backup_folder_may_have_a_line_break_in_its_name(shell: Shell) -> None
 
 @pytest.mark.parametrize("damage", ["flip", "truncate", "delete", "add", "link"])
 @pytest.mark.parametrize("name", ["conversations.sqlite", "*.lance", "config.toml", "*.manifest"])
-def test_check_names_the_damaged_file_and_restore_refuses_it(
+def test_check_names_the_damaged_file_and_restore_refuses_it_unless_it_is_of_the_table(
     backed_up_once: Shell, tmp_path: Path, damage: str, name: str
 ) -> None:
     shell = backed_up_once
@@ -157,11 +157,37 @@ def test_check_names_the_damaged_file_and_restore_refuses_it(
     done = shell("backup", "--check", str(folder.parent))
     assert done.code == 1
     assert victim.name in done.out
-    if damage != "add":
-        other: dict[str, Any] = {"ANCHORD_HOME": str(tmp_path / "other")}
-        shell("restore", str(folder.parent), **other).is_refused(1)
+    if damage == "add":
+        return
+    other: dict[str, Any] = {"ANCHORD_HOME": str(tmp_path / "other")}
+    done = shell("restore", str(folder.parent), **other)
+    if name in {"conversations.sqlite", "config.toml"}:
+        done.is_refused(1)
         assert not (tmp_path / "other" / "config.toml").exists()
         assert [each.name for each in (tmp_path / "other" / "data").iterdir()] == ["anchord.lock"]
+    else:
+        assert done.code == 0
+        assert "left out 1 file of the table" in done.err
+
+
+@pytest.mark.parametrize("pattern", ["data/*.lance", "_versions/*.manifest", "**/*.*"])
+def test_a_table_that_is_damaged_in_a_backup_is_made_again(shell: Shell, pattern: str) -> None:
+    backed_up(shell)
+    dump = shell("dump").out
+    (folder,) = the_snapshots(shell)
+    (table,) = folder.rglob("chunks.lance")
+    victims = [file for file in table.glob(pattern) if file.is_file()]
+    for victim in victims:
+        victim.write_bytes(b"not what was written")
+    other: dict[str, Any] = {"ANCHORD_HOME": str(shell.base / "other")}
+    done = shell("restore", str(folder.parent), "--json", **other)
+    assert set(done.json["damaged_table_files"]) == {
+        str(each.relative_to(folder)) for each in victims
+    }
+    assert shell("index", **other).code == 0
+    assert shell("dump", **other).out == dump
+    assert shell("verify", "--vectors", "all", "--json", **other).json["ok"]
+    assert len(exchanges(Path(other["ANCHORD_HOME"]))) == len(TURNS)
 
 
 def test_a_damaged_or_missing_manifest_is_said(backed_up_once: Shell, tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ class RestoreResult:
     manifest: Manifest
     missing_roots: tuple[Root, ...]
     """Roots whose folders do not exist on this machine."""
+    damaged_table_files: tuple[str, ...]
+    """Paths in the snapshot. They were left out: the next start repairs the table."""
 
 
 def backup_home(
@@ -135,7 +137,7 @@ def restore_home(
 
     Raises:
         UsageError: The home is not empty, or there is no backup at `source`.
-        StoreDamagedError: The backup is damaged; the home is still empty.
+        StoreDamagedError: The backup is damaged, and not only its table; the home is still empty.
         AnchordError: A file cannot be written; the home is still empty.
     """
     folder = Path(resolve_path(source))
@@ -149,7 +151,7 @@ def restore_home(
             shutil.rmtree(restoring, ignore_errors=True)
             restoring.mkdir(mode=0o700)
             try:
-                copy_snapshot(snapshot, manifest, restoring, on_progress)
+                damaged = copy_snapshot(snapshot, manifest, restoring, on_progress)
                 roots = _adapt_to_this_machine(paths, restoring, moved)
                 _put_in_place(paths, restoring)
             finally:
@@ -159,7 +161,12 @@ def restore_home(
         finally:
             lock.release()
     missing = tuple(root for root in roots if not Path(root.path).is_dir())
-    return RestoreResult(snapshot=snapshot, manifest=manifest, missing_roots=missing)
+    return RestoreResult(
+        snapshot=snapshot,
+        manifest=manifest,
+        missing_roots=missing,
+        damaged_table_files=tuple(damaged),
+    )
 
 
 def _sources(paths: Paths, uri: str) -> BackupSources:

@@ -102,6 +102,7 @@ def restore(
                 "files": len(manifest.files),
                 "bytes": manifest.total_bytes,
                 "missing_folders": missing,
+                "damaged_table_files": list(restored.damaged_table_files),
                 "remote_table": manifest.remote_table,
             }
         )
@@ -112,6 +113,11 @@ def restore(
         warn(
             f"the folder {root['path']} of {root['name']} does not exist here: what was indexed of "
             "it stays searchable"
+        )
+    if restored.damaged_table_files:
+        warn(
+            f"left out {_files(len(restored.damaged_table_files))} of the table, damaged in the "
+            "backup: the next start embeds again what they held"
         )
     if manifest.remote_table:
         _warn_remote_table(manifest.remote_table)
