@@ -17,7 +17,12 @@ from pathlib import Path
 from anchord.config.cli_state import CliState, load_cli_state
 from anchord.config.paths import Paths
 from anchord.core.ports import no_heartbeat
-from anchord.errors import DimensionMismatchError, StoreDamagedError, StoreError
+from anchord.errors import (
+    DimensionMismatchError,
+    StoreDamagedError,
+    StoreError,
+    StoreUnavailableError,
+)
 from anchord.index.profile import IndexProfile
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
@@ -82,6 +87,7 @@ def open_or_recover_table(
         was_clean_shutdown: False makes this read the id of every row, to detect damage.
 
     Raises:
+        StoreUnavailableError: It cannot be used now: no permission, a full disk, and the like.
         StoreError: The table is remote or cannot be read, and cannot be repaired.
     """
     folder = Path(uri)
@@ -154,6 +160,8 @@ def _open_readable_table(
     if not was_clean_shutdown:
         try:
             store.all_ids()
+        except StoreUnavailableError:
+            raise
         except StoreError as error:
             raise StoreDamagedError(error.message, error.hint) from error
     return store

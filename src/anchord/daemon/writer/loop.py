@@ -127,10 +127,11 @@ class WriterLoop:
         self._barrier.close()
         self._jobs.close()
         self._builds.close()
-        if not self._backoff.unexpected_errors and not find_folder_problem(self._writer):
+        if not self._backoff.unexpected_errors:
             # On a full disk this fails; then the next start compares all ids, as after a crash.
             with suppress(StoreError):
-                self.index_check.record_end()
+                if not find_folder_problem(self._writer):
+                    self.index_check.record_end()
 
     def wait_for_sync(self, timeout_s: float | None) -> bool:
         """Block until everything that was written before the call is searchable.

@@ -34,10 +34,10 @@ from anchord.core.types import (
 from anchord.errors import StoreError
 from anchord.store.disk_usage import folder_bytes
 from anchord.store.table import queries
-from anchord.store.table.compaction import LANCE_ERRORS, first_line
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.filters import sql_in_conditions, sql_literal
+from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
 from anchord.store.table.row_addresses import RowAddressCache
 from anchord.store.table.schema import (
     CONVERSATION_COLUMNS,
@@ -161,6 +161,7 @@ class LanceStore:
         try:
             yield
         except LANCE_ERRORS as error:
+            raise_if_unavailable(self._table.place, error)
             raise StoreError(
                 f"writing rows failed: {first_line(error)}", "check the free space of the disk"
             ) from error
