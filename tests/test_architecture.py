@@ -121,7 +121,8 @@ HOMES: dict[str, str] = {
     ),
     "lancedb": "store.table",
     "lance": (
-        "store.table.maintenance store.table.compaction store.table.pinned_files store.table.damage"
+        "store.table.maintenance store.table.compaction store.table.pinned_files store.table.damage "
+        "store.table.file_check"
     ),
     "pyarrow": "store.table.schema store.table.export",
     "torch": "embedding.workers.torch_worker embedding.workers.export_model",

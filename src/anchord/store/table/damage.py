@@ -30,6 +30,7 @@ from anchord.store.table.compaction import (
     update_vector_index,
 )
 from anchord.store.table.event_loop import run_sync
+from anchord.store.table.file_check import INDEX_FOLDER, is_part_whole
 from anchord.store.table.lance_errors import (
     LANCE_ERRORS,
     first_line,
@@ -47,8 +48,7 @@ from anchord.store.table.schema import (
 FileStamps = Mapping[str, tuple[int, int]]
 """Path in the table's folder -> (size in bytes, modification time in nanoseconds)."""
 
-_INDEX_FOLDER = "_indices"
-_LISTED_FOLDERS = ("data", "_deletions", _INDEX_FOLDER, "_versions")
+_LISTED_FOLDERS = ("data", "_deletions", INDEX_FOLDER, "_versions")
 _MANIFEST_SUFFIX = ".manifest"
 _VERSION_HINT = "latest_version_hint.json"
 _READ_ROWS = 1_024
@@ -227,11 +227,12 @@ def _corrupt_ids(batch: ArrowBatch, checksummed: Sequence[str]) -> Iterator[str]
 def _is_index_damaged(dataset: PylanceDataset, table: Path, altered_files: Collection[str]) -> bool:
     """Whether an index of the newest version lacks files, or some of them were altered."""
     altered_parts = {
-        path.split("/")[1] for path in altered_files if path.startswith(f"{_INDEX_FOLDER}/")
+        path.split("/")[1] for path in altered_files if path.startswith(f"{INDEX_FOLDER}/")
     }
-    parts = {str(part.uuid) for index in dataset.describe_indices() for part in index.segments}
-    folder = table / _INDEX_FOLDER
-    return bool(parts & altered_parts) or not all((folder / part).is_dir() for part in parts)
+    parts = [part for index in dataset.describe_indices() for part in index.segments]
+    if altered_parts.intersection(str(part.uuid) for part in parts):
+        return True
+    return not all(is_part_whole(table, part) for part in parts)
 
 
 def salvage_vectors(

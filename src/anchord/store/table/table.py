@@ -333,6 +333,20 @@ class LanceStore:
             rows += self._table.select(condition, columns).to_pylist()
         return rows
 
+    def read_indices(self) -> None:
+        """Read every file of the search indices; 50 MB for 100,000 rows.
+
+        Raises:
+            StoreUnavailableError: They cannot be read now.
+            TableReadError: A file is missing or damaged.
+        """
+
+        async def read(table: LanceTable) -> None:
+            for index in await table.list_indices():
+                await table.prewarm_index(index.name)
+
+        self._table.run_query(read)
+
     def all_row_hashes(self) -> Sequence[tuple[str, str]]:
         """Return (id, row hash) of every row, duplicates included; "" in a table without hashes."""
         if self.schema_version < FIRST_CHECKSUM_VERSION:
