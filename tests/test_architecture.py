@@ -84,6 +84,7 @@ PURE = tuple(
     sources.conversations.redaction sources.conversations.archive.form_choice sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.gitignore_brackets
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
+    index.row_id_lookahead
     search.ranking search.passages search.dates daemon.service.unit_files embedding.batching embedding.poison_text
     """.split()  # noqa: SIM905 - likewise
 )
