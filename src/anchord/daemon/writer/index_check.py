@@ -68,11 +68,13 @@ class IndexCheck:
         record_start(writer.catalog)
 
     def record_end(self) -> None:
-        """Note a clean shutdown, unless a check is due or a file of the table was altered.
+        """Note a clean shutdown, unless a check is due, a file was altered or the folder is gone.
 
         Raises:
             StoreError: The catalog cannot be written.
         """
+        if find_folder_problem(self._writer):
+            return
         self.look_for_altered_files()
         if not self.is_due:
             record_clean_shutdown(self._writer.catalog, self._files)

@@ -132,8 +132,7 @@ class WriterLoop:
         if not self._backoff.unexpected_errors:
             # On a full disk this fails; then the next start compares all ids, as after a crash.
             with suppress(StoreError):
-                if not find_folder_problem(self._writer):
-                    self.index_check.record_end()
+                self.index_check.record_end()
 
     def wait_for_sync(self, timeout_s: float | None) -> bool:
         """Block until everything that was written before the call is searchable.
@@ -313,8 +312,7 @@ class WriterLoop:
         may_wait = self._pauses_on_battery and not self._barrier.has_waiters
         self.backlog_waits_for_mains = may_wait and on_battery()
         if self.maintenance.exceeds_memory_limit():
-            reason = "anchord uses more memory than [store] max_memory_mb allows"
-            self.request_memory_restart(reason)
+            self.request_memory_restart("anchord uses more memory than max_memory_mb allows")
 
     def _walk_for_sync(self) -> None:
         """Walk every root once for all calls of `sync` that came until now.
