@@ -15,8 +15,9 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
@@ -175,7 +176,8 @@ def _restart_count() -> int:
     return int(text) if text.isdecimal() else 0
 
 
-class Restart(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Restart:
     """A new process that takes over."""
 
     reason: str
