@@ -84,6 +84,7 @@ PURE = tuple(
     sources.conversations.redaction sources.conversations.archive.form_choice sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.gitignore_brackets
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
+    index.row_id_lookahead
     search.ranking search.passages search.dates daemon.service.unit_files embedding.batching embedding.poison_text
     """.split()  # noqa: SIM905 - likewise
 )
@@ -121,7 +122,8 @@ HOMES: dict[str, str] = {
     ),
     "lancedb": "store.table",
     "lance": (
-        "store.table.maintenance store.table.compaction store.table.pinned_files store.table.damage"
+        "store.table.maintenance store.table.compaction store.table.pinned_files store.table.damage "
+        "store.table.file_check"
     ),
     "pyarrow": "store.table.schema store.table.export",
     "torch": "embedding.workers.torch_worker embedding.workers.export_model",

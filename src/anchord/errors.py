@@ -106,6 +106,12 @@ class PausedError(AnchordError):
     code = "paused"
 
 
+class TargetNotWritableError(AnchordError):
+    """The process that makes a backup may not write to its folder; another one perhaps may."""
+
+    code = "target_not_writable"
+
+
 class NotRunningError(AnchordError):
     """No daemon answers on the socket."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -10,7 +11,9 @@ import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import lance
 import pytest
 from cli.conftest import Shell
 from conversations.conftest import claude
@@ -285,3 +288,68 @@ def test_conversations_that_exist_only_here_want_a_backup_a_week_old_at_most(
     save_last_backup(shell.home / "data", target, week_ago)
     finding = the(findings(shell), "backup")
     assert (finding.health, "8 days" in finding.observation) == (Health.DOUBTFUL, True)
+
+
+def table_of(shell: Shell) -> Path:
+    return shell.home / "data" / "lance" / "chunks.lance"
+
+
+def files_of(shell: Shell, folder: str) -> list[Path]:
+    """Return files that the newest version of the table needs; for `_versions` all manifests."""
+    table = table_of(shell)
+    if folder == "_versions":
+        return list((table / folder).glob("*.manifest"))
+    dataset = lance.dataset(str(table))
+    if folder == "data":
+        return [table / "data" / dataset.get_fragments()[0].data_files()[0].path]
+    part = dataset.describe_indices()[0].segments[0]
+    return sorted((table / folder / str(part.uuid)).iterdir())[:1]
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [("data", "is missing"), ("_indices", "is not whole"), ("_versions", "cannot be opened")],
+)
+def test_a_lost_file_of_the_table_is_named_and_the_remedy_works(
+    indexed: Shell, folder: str, said: str
+) -> None:
+    for file in files_of(indexed, folder):
+        file.write_bytes(b"") if folder == "_versions" else file.unlink()
+    (finding,) = [each for each in _of_table(indexed) if each.health is Health.BAD]
+    assert said in finding.observation or "memory error" in finding.observation
+    assert str(table_of(indexed).parent) in finding.observation
+    assert "`anchord index`" in finding.remedy
+    assert indexed("index").code == 0
+    assert not [each for each in _of_table(indexed) if each.health is Health.BAD]
+    assert indexed("verify").code == 0
+
+
+def _of_table(shell: Shell) -> list[Finding]:
+    found = findings(shell)
+    return [*found.get("index", []), *found.get("store", [])]
+
+
+@pytest.mark.parametrize(("kept", "said"), [(0, "has 0 of"), (100, "has 100 of")])
+def test_a_cut_data_file_is_named_with_its_sizes(indexed: Shell, kept: int, said: str) -> None:
+    os.truncate(files_of(indexed, "data")[0], kept)
+    (finding,) = [each for each in findings(indexed)["index"] if each.health is Health.BAD]
+    assert "is cut" in finding.observation
+    assert said in finding.observation
+
+
+def test_a_data_file_that_cannot_be_read_now_is_not_called_damaged(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (refused,) = files_of(indexed, "data")
+    real = Path.open
+
+    def fail(path: Path, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as open
+        if path == refused:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return real(path, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", fail)
+    (finding,) = [each for each in findings(indexed)["index"] if each.health is Health.BAD]
+    assert "cannot be read now" in finding.observation
+    assert f"data/{refused.name} cannot be read: permission denied" in finding.observation
+    assert "check its owner and permissions" in finding.remedy

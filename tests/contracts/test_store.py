@@ -198,6 +198,21 @@ def test_the_ids_of_a_file_are_those_of_its_root_and_path(store: ChunkStore) -> 
     assert list(store.ids_of_file(RootedPath("notes", "c.md"))) == []
 
 
+def test_the_rows_of_many_files_are_found_at_once(store: ChunkStore) -> None:
+    undecodable, escaped = RootedPath("notes", "caf\udce9.md"), RootedPath("notes", "caf\\xe9.md")
+    other, none = RootedPath("other", "a.md"), RootedPath("notes", "c.md")
+    files = [undecodable, escaped, other, none]
+    fill(
+        store,
+        *(row(str(n), path=file.path, root=file.root) for n, file in enumerate(files[:3])),
+        row("9", path="a.md"),
+    )
+    found = store.ids_of_files(files)
+    assert {file: list(ids) for file, ids in found.items()} == {
+        undecodable: ["0"], escaped: ["1"], other: ["2"], none: [],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("path", ODD_NAMES)
 def test_a_path_with_quotes_or_sql_is_only_a_path(store: ChunkStore, path: str) -> None:
     fill(store, row("1", path=path), row("2"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
@@ -22,6 +22,7 @@ from anchord.index.session import IndexWriter
 from anchord.mcp.answers import search_answer
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.damage import list_table_files
+from anchord.store.table.table import LanceStore
 
 NOTES = 40
 
@@ -180,6 +181,27 @@ def test_vectors_are_salvaged_when_a_deletion_file_is_lost(service: Service) -> 
         file.unlink()
     assert service.is_right()
     assert service.embedded() == before
+
+
+def test_the_rows_of_lost_files_are_looked_up_for_many_at_once(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.notes(450)
+    service.start().sync()
+    real, asked = LanceStore.ids_of_files, []
+
+    def count(store: LanceStore, files: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
+        asked.append(len(files))
+        return real(store, files)
+
+    monkeypatch.setattr(LanceStore, "ids_of_files", count)
+    for file in in_use(service, "data"):
+        file.unlink()
+    service.sync()
+    # The backlog comes in batches of 200 files, in an order of their own.
+    assert sum(asked) == 450
+    assert len(asked) <= 4
+    assert service.is_right()
 
 
 @pytest.mark.parametrize("method", ["search", "verify"])

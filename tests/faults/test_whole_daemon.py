@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -42,6 +43,26 @@ def _is_helpless(home: Home) -> bool:
         return any("a restart did not help" in reason for reason in home.status()["degraded"])
     except NotRunningError:
         return False
+
+
+def test_a_data_folder_that_is_deleted_twice_within_minutes_is_made_anew_twice(home: Home) -> None:
+    home.write("a.md", "# A\n\nA wombat.\n")
+    home.run()
+    for restarts in (1, 2):
+        home.call("sync")
+        shutil.rmtree(home.path / "data")
+        until(lambda: _has_restarted(home, restarts))  # noqa: B023 - called before the next turn
+    home.call("sync")
+    assert home.found("wombat") == ["a.md"]
+    assert home.command("verify").code == 0
+    assert home.process is not None
+    assert home.status()["pid"] == home.process.pid
+    assert "restart_waits" in (home.path / "run.log").read_text()
+
+
+def _has_restarted(home: Home, times: int) -> bool:
+    done = (home.path / "run.log").read_text().count("daemon.ready")
+    return done > times and home.answers()
 
 
 def test_commands_of_mending_work_with_and_without_a_daemon(home: Home) -> None:

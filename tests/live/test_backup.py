@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -66,9 +70,12 @@ def test_a_backup_while_files_change_has_table_and_catalog_of_one_moment(
     reader = restored(other_home, made["snapshot"])
     with_chunks = sum(chunks for _, chunks in reader.catalog.counts_by_root().values())
     assert reader.store.count_rows() == with_chunks
+    backed_up = {row.text for row in reader.store.all_rows()}
     reader.close()
     home.terminate()
-    assert other_home.anchord("index").returncode == 0
+    done = json.loads(other_home.anchord("index", "--json").stdout)
+    # Texts that the backup has are not embedded again, whatever was written beside it.
+    assert done["embedded"] == len({row["text"] for row in home.dump()} - backed_up)
     assert other_home.anchord("verify", "--vectors", "all").returncode == 0
     assert other_home.dump() == home.dump()
 
@@ -131,3 +138,62 @@ def _expect_failure(home: Home, target: Path, failures: list[AnchordError]) -> N
         home.call("backup", target=str(target))
     except AnchordError as error:
         failures.append(error)
+
+
+SANDBOXES = {
+    "read-only": "mount --bind {0} {0} && mount -o remount,bind,ro {0}",
+    "a folder of its own": "mount -t tmpfs tmpfs {0}",
+}
+"""What a sandboxed service sees of the backup's disk: see `systemd/50-sandbox.conf`."""
+
+
+def run_sandboxed(home: Home, disk: Path, kind: str) -> None:
+    """Start a daemon that sees a folder as a sandboxed service does, and wait until it answers."""
+    inside = f"{SANDBOXES[kind].format(disk)} && exec {sys.executable} -m anchord run {home.folder}"
+    probe = ["unshare", "--mount", "sh", "-c", SANDBOXES[kind].format(disk)]
+    if shutil.which("unshare") is None or subprocess.run(probe, check=False).returncode:
+        pytest.skip("namespaces of mounts are not permitted here")
+    with (home.path / "run.log").open("ab") as log:
+        home.process = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", inside],
+            env=home.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    until(home.answers)
+
+
+@pytest.mark.parametrize("kind", SANDBOXES)
+def test_a_sandboxed_service_is_backed_up_where_only_the_command_may_write(
+    home: Home, other_home: Home, tmp_path: Path, kind: str
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    home.write("a.md", "# A\n\nfirst\n")
+    run_sandboxed(home, disk, kind)
+    home.call("sync")
+    first = home.command("backup", str(disk / "backups"), "--json").json
+    assert first["snapshot"].startswith(str(disk / "backups"))
+    home.write("b.md", "# B\n\nsecond\n")
+    home.call("sync")
+    second = home.command("backup", str(disk / "backups"), "--json").json
+    assert second["copied_bytes"] < second["bytes"]  # Files are shared with the first.
+    assert not (home.path / "data" / "tmp" / "outgoing").exists()
+    assert home.command("backup", "--check", str(disk / "backups")).code == 0
+    assert json.loads((Path(second["snapshot"]) / "manifest.json").read_text())["home"] == str(
+        home.path / "data"
+    )
+    restored(other_home, str(disk / "backups")).close()
+    assert other_home.dump() == home.dump()
+    refused = home.command("backup", str(home.folder / "backups"))
+    assert refused.code == 2
+    assert "is in the indexed folder" in refused.err
+
+
+def test_forget_leaves_no_copy_for_a_backup(home: Home) -> None:
+    home.write("a.md", "# A\n\nfirst\n")
+    home.run()
+    home.call("sync")
+    home.call("backup", target="/nowhere", staged=True)
+    staging = home.path / "data" / "tmp" / "outgoing"
+    assert list(staging.iterdir())
+    home.call("forget", path=str(home.folder / "a.md"))
+    assert not staging.exists()

@@ -35,10 +35,16 @@ needs_weakness = pytest.mark.skipif(
 )
 
 
-def run_weak(home: Home) -> None:
-    """Start the daemon without root's power over file modes, and wait until it answers."""
+def weak_command() -> tuple[str, ...]:
+    """Return what stands before a command that is to run without root's power over file modes."""
     words = _before()
     assert words is not None
+    return words
+
+
+def run_weak(home: Home) -> None:
+    """Start the daemon without root's power over file modes, and wait until it answers."""
+    words = weak_command()
     with (home.path / "run.log").open("ab") as log:
         home.process = subprocess.Popen(
             [*words, sys.executable, "-m", "anchord", "run", str(home.folder)],

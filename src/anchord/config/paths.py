@@ -25,6 +25,8 @@ _IS_MAC = os.uname().sysname == "Darwin"
 _MAX_SOCKET_PATH = 103 if _IS_MAC else 107
 """Bytes of `sockaddr_un.sun_path`, without its final NUL."""
 _MAC_USER_GROUPS = 100
+_SPACE = 0x20
+_DELETE = 0x7F
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -106,11 +108,12 @@ class Paths:
         """Create the missing folders, and check all of them.
 
         Raises:
-            UsageError: A folder cannot be created, belongs to another user, or is writable by
-                others, itself or a folder above it that is not sticky; the run folder is a symbolic
-                link; or the path of the socket is too long.
+            UsageError: A folder has a line break in its path, cannot be created, belongs to another
+                user, or is writable by others, itself or a folder above it that is not sticky; the
+                run folder is a symbolic link; or the path of the socket is too long.
         """
         for folder in self._folders:
+            _require_printable(folder)
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
@@ -147,6 +150,24 @@ class Paths:
             raise UsageError(f"{folder} is writable by other users", f"run `chmod 700 {folder}`")
         for parent in Path(os.path.realpath(folder)).parents:
             _check_parent(folder, parent)
+
+
+def _require_printable(folder: Path) -> None:
+    """Return if LanceDB can use a folder: its path is UTF-8 without control characters.
+
+    Raises:
+        UsageError: It is not.
+    """
+    path = str(folder)
+    # Not shown as it is: a terminal would act on the characters.
+    shown = ascii(path)
+    hint = "set ANCHORD_HOME to a folder with another name"
+    if any(ord(character) < _SPACE or ord(character) == _DELETE for character in path):
+        raise UsageError(f"the path {shown} has a line break or another control character", hint)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"the path {shown} is not valid UTF-8", hint) from None
 
 
 def _check_parent(folder: Path, parent: Path) -> None:

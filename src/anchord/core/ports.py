@@ -229,6 +229,9 @@ class ChunkStore(Protocol):
     def ids_of_file(self, origin: RootedPath) -> Sequence[str]:
         """Return the ids of all rows of a file, including those an interrupted update left."""
 
+    def ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
+        """Return what `ids_of_file` returns for each of these files; a few queries in all."""
+
     def vectors_by_key(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return vectors by key, for the keys that any row has."""
 

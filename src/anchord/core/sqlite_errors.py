@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from anchord.core.os_errors import RETRIES
 from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
 
 PRIMARY_CODE_MASK = 0xFF
 """The low byte of SQLite's extended result code is the primary code."""
-_RETRIES = "anchord tries again by itself"
 _FAULT_HINT = "this is an error in anchord: please report it with this message"
 _REPAIR_HINT = "run `anchord verify --repair`"
 
@@ -28,7 +28,7 @@ class ResultCode(NamedTuple):
 
 
 def _unavailable(reason: str, hint: str) -> ResultCode:
-    return ResultCode(StoreUnavailableError, reason, f"{hint}; {_RETRIES}")
+    return ResultCode(StoreUnavailableError, reason, f"{hint}; {RETRIES}")
 
 
 _BUG = ResultCode(StoreError, "SQLite refused an operation on {file}", _FAULT_HINT)

@@ -21,6 +21,7 @@ from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError
 from anchord.index.backup import BackupRequest, backup_home
 from anchord.index.session import IndexWriter
+from anchord.index.staged_backup import stage_home
 from anchord.ipc.protocol import BackupParams
 from anchord.store.backup.pin import PinnedHome
 from anchord.store.backup.snapshot import SnapshotResult
@@ -66,18 +67,20 @@ class Backups:
         with self.excluded():
             began = time.monotonic()
             try:
-                result = backup_home(
-                    self._writer.paths,
-                    self._writer.config,
-                    BackupRequest(params.target, params.keep),
-                    run_pin=self._pin_in_writer,
-                    on_progress=self._record_progress,
-                )
+                result = self._back_up(params)
             finally:
                 self._progress = None
             answer = snapshot_as_dict(result)
             log.info("backup.made", seconds=round(time.monotonic() - began, 3), **answer)
         return answer
+
+    def _back_up(self, params: BackupParams) -> SnapshotResult:
+        paths, config = self._writer.paths, self._writer.config
+        pin, on_progress = self._pin_in_writer, self._record_progress
+        if params.staged:
+            return stage_home(paths, config, run_pin=pin, on_progress=on_progress)
+        request = BackupRequest(params.target, params.keep)
+        return backup_home(paths, config, request, run_pin=pin, on_progress=on_progress)
 
     @contextmanager
     def excluded(self) -> Iterator[None]:

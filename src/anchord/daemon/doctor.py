@@ -30,6 +30,7 @@ from anchord.daemon.machine_checks import (
     check_watches,
 )
 from anchord.daemon.service.install import query_service_status
+from anchord.daemon.table_check import check_table_files
 from anchord.embedding.workers.export_cache import find_export
 from anchord.errors import AnchordError
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
@@ -39,7 +40,7 @@ from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.discovery import find_conversation_folders
 from anchord.sources.files.mounts import Mount, list_mounts, remote_fs_type
 from anchord.store.catalog.catalog import SqliteCatalog
-from anchord.store.table.table import LanceStore
+from anchord.store.table.table import TABLE_FOLDER, LanceStore
 
 __all__ = ["Finding", "Health", "run_checks"]
 
@@ -216,6 +217,9 @@ def _check_index(context: CheckContext) -> Iterator[Finding]:
             return
         expected_rows = sum(chunks for _, chunks in catalog.counts_by_root().values())
     yield _check_row_count(context, expected_rows)
+    uri = store_uri(context.paths, context.config)
+    if is_local(uri):
+        yield from check_table_files(Path(uri) / TABLE_FOLDER)
     if finding := _check_damaged_folder(context.paths.damaged_folder):
         yield finding
 

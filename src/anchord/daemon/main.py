@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from anchord.config.schema import Config
 from anchord.daemon.calls import Call, set_current_call
 from anchord.daemon.handlers import RpcHandlers
 from anchord.daemon.host.malloc import limit_malloc_arenas
+from anchord.daemon.restarts import MIN_UPTIME_S, next_restart_count, restart_pause_s
 from anchord.daemon.service.sd_notify import (
     inherited_socket,
     is_under_systemd,
@@ -57,9 +59,7 @@ _NOTIFY_S = 10.0
 _OPENING_S = 900
 """How long systemd lets the index open: a damaged one is rebuilt on the way."""
 _RESTARTS = "ANCHORD_RESTARTS"
-"""Environment variable: how often this daemon has restarted itself."""
-_MIN_UPTIME_S = 600.0
-"""A process that replaced another one does not restart itself sooner than that."""
+"""Environment variable: how many restarts of its own, in a row, led to this process."""
 _UNAVAILABLE_S = 70.0
 _LONGEST_PAUSE_S = 10.0
 _LOCK_TRIES = 20
@@ -92,13 +92,13 @@ def run_daemon(
     writer = _open_writer_after_restart(paths, config, root_paths, root_kind)
     _use_private_temp_folder(paths.temp_folder)
     try:
-        restart_reason = asyncio.run(_serve(writer, config))
+        restart = asyncio.run(_serve(writer, config))
     finally:
         writer.close()
         log.info("daemon.stopped")
-    if restart_reason:
-        log.warning("daemon.restarting", reason=restart_reason)
-        os.environ[_RESTARTS] = str(_restart_count() + 1)
+    if restart:
+        log.warning("daemon.restarting", reason=restart.reason, count=restart.count)
+        os.environ[_RESTARTS] = str(restart.count)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
 
 
@@ -177,47 +177,90 @@ def _restart_count() -> int:
     return int(text) if text.isdecimal() else 0
 
 
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """A new process that takes over."""
+
+    reason: str
+    count: int
+    """How many restarts in a row have led to it."""
+
+
 class _Shutdown:
     """The request to end this process, and whether a new one is to take its place."""
 
     def __init__(self, event_loop: asyncio.AbstractEventLoop) -> None:
         self.requested = asyncio.Event()
-        self.restart_reason = ""
-        """Why a new process must take over, "" when the daemon just ends."""
+        self.restart: Restart | None = None
+        """Set when a new process must take over, None when the daemon just ends."""
         self._event_loop = event_loop
         self._started_at = time.monotonic()
+        self._is_restart_scheduled = False
 
     def request(self) -> None:
         """Ask for the end; any thread may call it."""
         self._event_loop.call_soon_threadsafe(self.requested.set)
 
-    def request_restart(self, reason: str) -> bool:
-        """Ask for a new process; any thread may call it.
+    def request_restart(self, reason: str) -> float:
+        """Ask for a new process, now or after a pause; any thread may call it.
 
         Returns:
-            False if this process took over from another one less than ten minutes ago: then a
-            restart did not help, and another one would only repeat it.
+            The pause in seconds: 0 unless this process itself took over from another one less than
+            ten minutes ago.
         """
-        uptime_s = time.monotonic() - self._started_at
-        if _restart_count() and uptime_s < _MIN_UPTIME_S:
+        pause_s = restart_pause_s(_restart_count(), self._uptime_s)
+        if not self._is_restart_scheduled:
+            self._is_restart_scheduled = True
+            restart = Restart(reason, next_restart_count(_restart_count(), self._uptime_s))
+            self._event_loop.call_soon_threadsafe(
+                self._event_loop.call_later, pause_s, self._request_restart_now, restart
+            )
+        return pause_s
+
+    def request_useful_restart(self, reason: str) -> bool:
+        """Ask for a new process, unless one was started less than ten minutes ago.
+
+        Any thread may call it.
+
+        Returns:
+            False if it was: then the restart did not help, and another one would only repeat it.
+        """
+        if _restart_count() and self._uptime_s < MIN_UPTIME_S:
             return False
-        self.restart_reason = reason
-        self.request()
+        self.request_restart(reason)
         return True
 
+    @property
+    def _uptime_s(self) -> float:
+        return time.monotonic() - self._started_at
 
-async def _serve(writer: IndexWriter, config: Config) -> str:
-    """Serve until a shutdown is requested; return why a new process is needed, "" if none is."""
+    def _request_restart_now(self, restart: Restart) -> None:
+        self.restart = restart
+        self.requested.set()
+
+
+async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
+    """Serve until a shutdown is requested; return the new process that is needed, if one is."""
     event_loop = asyncio.get_running_loop()
     shutdown = _Shutdown(event_loop)
 
     def request_restart(reason: str) -> None:
-        if not shutdown.request_restart(reason):
+        pause_s = shutdown.request_restart(reason)
+        if pause_s:
+            log.warning("daemon.restart_waits", reason=reason, seconds=round(pause_s))
+            handlers.status.restart_error = (
+                f"{reason}; anchord restarted {_restart_count()} times just before, and waits "
+                f"{pause_s:.0f} s before it does so again"
+            )
+
+    def request_memory_restart(reason: str) -> None:
+        if not shutdown.request_useful_restart(reason):
             handlers.status.restart_error = f"{reason}; a restart did not help"
 
     watchdog_s = watchdog_timeout_s()
     writer.heartbeat.step_timeout_s = min(writer.heartbeat.step_timeout_s, watchdog_s)
     writer_loop = WriterLoop(writer, config, request_restart)
+    writer_loop.request_memory_restart = request_memory_restart
     handlers = RpcHandlers(writer, open_daemon_reader(writer), writer_loop, shutdown.request)
     writer_loop.run_promotion = handlers.switch_generation
     writer_loop.maintenance.on_index_merge = handlers.reopen_reader
@@ -246,13 +289,13 @@ async def _serve(writer: IndexWriter, config: Config) -> str:
             except TimeoutError:
                 continue
     finally:
-        _report_end(is_restart=bool(shutdown.restart_reason))
+        _report_end(is_restart=shutdown.restart is not None)
         log.info("daemon.stopping", pending=writer_loop.pending_count)
         await asyncio.to_thread(writer_loop.stop)
         await server.close()
         handlers.close()
         threads.shut_down()
-    return shutdown.restart_reason
+    return shutdown.restart
 
 
 class _Threads:

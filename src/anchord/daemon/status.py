@@ -40,7 +40,7 @@ class StatusReporter:
         self.config_error = ""
         """Why the last reload of the configuration was refused, "" if it was not."""
         self.restart_error = ""
-        """Why the daemon needs a restart that did not help before, "" if it does not."""
+        """Why the daemon needs a restart that waits or did not help, "" if it needs none."""
         self.store = writer.store
         """The table that is counted. The daemon replaces it by a read-only handle of its own."""
         self.backups: Backups | None = None

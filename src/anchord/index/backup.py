@@ -22,7 +22,7 @@ from anchord.config.paths import Paths
 from anchord.config.roots import covers, gather_roots, resolve_path
 from anchord.config.schema import Config
 from anchord.core.types import Root
-from anchord.errors import AnchordError, UsageError
+from anchord.errors import AnchordError, TargetNotWritableError, UsageError
 from anchord.index.table_location import is_local, store_uri
 from anchord.store.backup.copying import replace_file
 from anchord.store.backup.last_backup import save_last_backup
@@ -41,6 +41,7 @@ from anchord.store.writer_lock import WriterLock
 
 _RESTORING_NAME = "restoring"
 _ALLOWED_IN_EMPTY_HOME = frozenset({"anchord.lock", "models", "tmp", _RESTORING_NAME})
+_NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 PinInWriter = Callable[[Callable[[], PinnedHome]], PinnedHome]
 """Calls a function where nobody writes the index, and returns its result."""
 
@@ -88,13 +89,9 @@ def backup_home(
         UsageError: The folder is in a root or among anchord's own, or holds something else.
         AnchordError: The backup failed; earlier ones are unchanged.
     """
-    remembered = load_cli_state(paths.cli_state_file).given_roots
-    roots = gather_roots(config, remembered, (), paths.own_folders)
-    uri = store_uri(paths, config)
-    folder = Path(resolve_path(request.target))
-    _require_target(folder, roots, [*paths.own_folders, *([uri] if is_local(uri) else [])])
-    with _translate_os_errors(folder):
-        sources = _sources(paths, uri)
+    folder = require_target(paths, config, request.target)
+    with translate_os_errors(folder):
+        sources = backup_sources(paths, store_uri(paths, config))
         pinned = run_pin(lambda: pin_home(sources))
         try:
             result = write_snapshot(pinned, folder, request.keep, on_progress)
@@ -102,6 +99,25 @@ def backup_home(
             pinned.close()
         save_last_backup(paths.data_folder, folder, datetime.now(UTC))
     return result
+
+
+def require_target(paths: Paths, config: Config, target: str) -> Path:
+    """Return the resolved backup folder, if a backup may be written there.
+
+    Args:
+        paths: The files and folders of the home.
+        config: Its configuration.
+        target: The folder; absolute.
+
+    Raises:
+        UsageError: It is in a root or among anchord's own, no folder, or has no parent folder.
+    """
+    remembered = load_cli_state(paths.cli_state_file).given_roots
+    roots = gather_roots(config, remembered, (), paths.own_folders)
+    uri = store_uri(paths, config)
+    folder = Path(resolve_path(target))
+    _require_target(folder, roots, [*paths.own_folders, *([uri] if is_local(uri) else [])])
+    return folder
 
 
 def backup_without_daemon(
@@ -141,7 +157,7 @@ def restore_home(
         AnchordError: A file cannot be written; the home is still empty.
     """
     folder = Path(resolve_path(source))
-    with _translate_os_errors(folder):
+    with translate_os_errors(folder):
         snapshot = find_snapshot(folder)
         manifest = load_manifest(snapshot)
         lock = WriterLock(paths.lock_file)
@@ -169,7 +185,8 @@ def restore_home(
     )
 
 
-def _sources(paths: Paths, uri: str) -> BackupSources:
+def backup_sources(paths: Paths, uri: str) -> BackupSources:
+    """Return where the files of a home are, for `pin_home`."""
     return BackupSources(
         config_file=paths.config_file,
         data_folder=paths.data_folder,
@@ -271,13 +288,16 @@ def _put_in_place(paths: Paths, restoring: Path) -> None:
 
 
 @contextmanager
-def _translate_os_errors(folder: Path) -> Iterator[None]:
+def translate_os_errors(folder: Path) -> Iterator[None]:
+    """Raise AnchordError for an OSError; `folder` is named if the error has no file name.
+
+    One that says that this process may not write there is a TargetNotWritableError.
+    """
     try:
         yield
     except OSError as error:
         place = os.fsdecode(error.filename) if error.filename else str(folder)
         reason = os.strerror(error.errno).lower() if error.errno else str(error)
         hint = "check its permissions and the free space of its disk"
-        if error.errno == errno.EROFS:
-            hint = "if the service has the option --sandbox, run `anchord stop` for the backup"
-        raise AnchordError(f"{place}: {reason}", hint) from error
+        kind = TargetNotWritableError if error.errno in _NOT_WRITABLE else AnchordError
+        raise kind(f"{place}: {reason}", hint) from error

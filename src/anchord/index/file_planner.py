@@ -36,6 +36,7 @@ from anchord.core.types import (
 )
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import NO_SIZE_LIMIT
+from anchord.index.row_id_lookahead import RowIdLookahead
 from anchord.index.rows import PreparedRow, prepare_rows
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
@@ -72,7 +73,7 @@ FilePlan: TypeAlias = FileOutcome | FingerprintRefresh | FileUpdate
 
 
 class FilePlanner:
-    """Plans single files. Reads only; keeps no state between files."""
+    """Plans single files. Reads only; between files it keeps only what it looked up for them."""
 
     def __init__(
         self, dependencies: IndexerDependencies, count_tokens: CountTokens, recipe: Recipe
@@ -86,11 +87,15 @@ class FilePlanner:
         """
         self._files = dependencies.files
         self._catalog = dependencies.catalog
-        self._store = dependencies.store
+        self._row_ids = RowIdLookahead(dependencies.store)
         self._clock = dependencies.clock
         self._conversations = dependencies.conversations
         self._count_tokens = count_tokens
         self._recipe = recipe
+
+    def expect(self, paths: Sequence[RootedPath]) -> None:
+        """Name the files that are planned next, in order; what is looked up for one is for all."""
+        self._row_ids.expect(paths)
 
     def plan(
         self,
@@ -273,7 +278,7 @@ class FilePlanner:
         # exist, and their text may be old or new: empty hashes make every row count as changed.
         return [
             ChunkRecord(chunk_id=row_id, vector_key="", row_hash="", start_line=0, end_line=0)
-            for row_id in self._store.ids_of_file(path)
+            for row_id in self._row_ids.ids_of_file(path)
         ]
 
 

@@ -229,6 +229,7 @@ class Indexer:
         """Yield a plan for each file. None: commit what was planned before going on."""
         path_filter = self._files.path_filter()
         queue = deque(paths)
+        self._planner.expect(paths)
         planned_exchanges: _PlannedExchanges = {}
         while queue:
             if should_stop():

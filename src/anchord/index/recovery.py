@@ -11,13 +11,20 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from anchord.config.cli_state import CliState, load_cli_state
 from anchord.config.paths import Paths
 from anchord.core.ports import no_heartbeat
-from anchord.errors import DimensionMismatchError, StoreDamagedError, StoreError
+from anchord.errors import (
+    DimensionMismatchError,
+    StoreDamagedError,
+    StoreError,
+    StoreUnavailableError,
+)
 from anchord.index.profile import IndexProfile
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
@@ -79,9 +86,11 @@ def open_or_recover_table(
         uri: The table's location.
         profile: What the rows are made with.
         repairs: A sentence is appended for each repair.
-        was_clean_shutdown: False makes this read the id of every row, to detect damage.
+        was_clean_shutdown: False makes this read the id of every row and the search indices, to
+            detect damage.
 
     Raises:
+        StoreUnavailableError: It cannot be used now: no permission, a full disk, and the like.
         StoreError: The table is remote or cannot be read, and cannot be repaired.
     """
     folder = Path(uri)
@@ -152,11 +161,26 @@ def _open_readable_table(
 ) -> LanceStore:
     store = LanceStore(uri, profile.dimension, profile.embedder.model_id, table_name=TABLE_NAME)
     if not was_clean_shutdown:
-        try:
+        with _as_error(StoreDamagedError):
             store.all_ids()
-        except StoreError as error:
-            raise StoreDamagedError(error.message, error.hint) from error
+        with _as_error(_IndexDamagedError):
+            store.read_indices()
     return store
+
+
+class _IndexDamagedError(StoreDamagedError):
+    """The rows are intact, but a search index is not."""
+
+
+@contextmanager
+def _as_error(kind: type[StoreDamagedError]) -> Iterator[None]:
+    """Raise another error where the table cannot be read, unless it is only unavailable now."""
+    try:
+        yield
+    except StoreUnavailableError:
+        raise
+    except StoreError as error:
+        raise kind(error.message, error.hint) from error
 
 
 def _repair_table(
@@ -165,7 +189,13 @@ def _repair_table(
     """Drop what cannot be read, or move the table aside where no version opens; say which."""
     damaged_folder = make_damaged_folder(paths)
     if isinstance(error, StoreDamagedError):
-        repair = repair_table(folder / TABLE_FOLDER, (), damaged_folder, no_heartbeat)
+        repair = repair_table(
+            folder / TABLE_FOLDER,
+            (),
+            damaged_folder,
+            no_heartbeat,
+            rebuild_indices=isinstance(error, _IndexDamagedError),
+        )
         if repair.is_readable and repair.repairs:
             return "; ".join(repair.repairs)
     table_maintenance.move_table_aside(folder, damaged_folder)

@@ -13,6 +13,7 @@ from anchord.config.cli_state import CliState, load_cli_state, save_cli_state
 from anchord.config.paths import Paths
 from anchord.config.roots import gather_roots
 from anchord.config.schema import Config
+from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
 from anchord.errors import UsageError
@@ -181,9 +182,8 @@ class IndexWriter(IndexReader):
             self.drop_root(root.name)
         self.roots_by_name[root.name] = root
         if root.kind == "conversations":
-            ingest_identity = self.conversations.reader_version
-            for profile in (self.profile, self.configured_profile):
-                profile.recipe.ingest_identity_by_root[root.name] = ingest_identity
+            for recipe in (self.profile.recipe, self.configured_profile.recipe):
+                recipe.ingest_identity_by_root[root.name] = self.conversations.reader_version
         self.roots[:] = [*(other for other in self.roots if other.name != root.name), root]
         attach_exchanges(self.archive, self.roots)
         cli_state = self.cli_state.without_root(root.name)
@@ -252,11 +252,12 @@ def open_writer(
 
     Raises:
         AlreadyRunningError: Another process holds the lock.
+        StoreUnavailableError: The disk is full, there is no permission, and the like.
         StoreError: The index cannot be opened.
         UsageError: A path cannot be a root, or `require_roots` and there is none.
     """
     repairs: list[str] = []
-    with ExitStack() as undo:
+    with os_errors_as_unavailable(str(paths.data_folder)), ExitStack() as undo:
         lock = WriterLock(paths.lock_file)
         undo.callback(lock.release)
         if is_local(store_uri(paths, config)):

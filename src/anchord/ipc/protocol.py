@@ -127,6 +127,9 @@ class BackupParams(Params, frozen=True, kw_only=True):
     """Absolute path of the backup folder."""
     keep: Annotated[int, Meta(ge=1)] | None = None
     """How many snapshots to keep; None keeps all."""
+    staged: bool = False
+    """Ignore `target`: make one snapshot in anchord's own folder for temporary files, which the
+    client copies to where only it may write, and then deletes."""
 
 
 class IndexParams(Params, frozen=True, kw_only=True):

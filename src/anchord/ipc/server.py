@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import structlog
 
+from anchord.core.os_errors import from_os_error
 from anchord.errors import AlreadyRunningError, AnchordError, UsageError
 from anchord.ipc.connections import MAX_CONNECTIONS, Connections, is_hung_up
 from anchord.ipc.protocol import (
@@ -274,6 +275,8 @@ def _has_listener(path: Path) -> bool:
 
 def _encode_failure(request: Request, error: Exception) -> bytes:
     """Encode what a method raised. Errors that are not anchord's are logged with a traceback."""
+    if isinstance(error, OSError):
+        error = from_os_error(error) or error
     if isinstance(error, AnchordError):
         code = INVALID_PARAMS if isinstance(error, UsageError) else SERVER_ERROR
         return encode_error(request, error, code)

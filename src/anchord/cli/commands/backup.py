@@ -13,6 +13,7 @@ import typer
 from anchord.cli.app import (
     JsonOption,
     app,
+    connect_or_raise,
     ensure_paths,
     load_user_config,
     print_json,
@@ -23,7 +24,8 @@ from anchord.cli.commands.index import call_daemon_with_progress, progress_bar
 from anchord.config.paths import Paths
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect
-from anchord.errors import UsageError
+from anchord.errors import TargetNotWritableError, UsageError
+from anchord.ipc.client import Client
 
 _BYTES_PER_MB = 1_000_000
 
@@ -54,8 +56,7 @@ def backup(
     paths = ensure_paths()
     client = try_connect(paths)
     if client is not None:
-        params = {"target": folder, "keep": keep}
-        result = call_daemon_with_progress(paths, client, "backup", params)
+        result = _backup_by_daemon(paths, client, folder, keep)
     else:
         result = _backup_in_process(paths, folder, keep)
     if json:
@@ -155,6 +156,40 @@ def _check(folder: str, *, as_json: bool) -> None:
         if problems:
             warn("back up into a new folder: later backups share files with damaged ones")
     raise typer.Exit(1 if problems else 0)
+
+
+def _backup_by_daemon(
+    paths: Paths, client: Client, folder: str, keep: int | None
+) -> dict[str, Any]:
+    """Have the daemon make the backup; help where only this process may write to the folder.
+
+    A sandboxed service sees other folders read-only, and a `/tmp` of its own.
+    """
+    params = {"target": folder, "keep": keep}
+    try:
+        result = call_daemon_with_progress(paths, client, "backup", params)
+    except (TargetNotWritableError, UsageError):
+        if not os.access(os.path.dirname(folder), os.W_OK):
+            raise
+    else:
+        if os.path.isdir(result["snapshot"]):
+            return result
+    return _backup_in_two_steps(paths, folder, keep)
+
+
+def _backup_in_two_steps(paths: Paths, folder: str, keep: int | None) -> dict[str, Any]:
+    from anchord.daemon.backups import snapshot_as_dict
+    from anchord.index.backup import BackupRequest, require_target
+    from anchord.index.staged_backup import backup_staged_home
+
+    config = load_user_config(paths)
+    require_target(paths, config, folder)
+    client = connect_or_raise(paths)
+    call_daemon_with_progress(paths, client, "backup", {"target": folder, "staged": True})
+    with _byte_progress("MB copied") as on_progress:
+        request = BackupRequest(folder, keep)
+        result = backup_staged_home(paths, config, request, on_progress)
+    return snapshot_as_dict(result)
 
 
 def _backup_in_process(paths: Paths, folder: str, keep: int | None) -> dict[str, Any]:

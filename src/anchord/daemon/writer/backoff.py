@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from anchord.config.paths import Paths
-from anchord.errors import AnchordError, StoreDamagedError
+from anchord.core.os_errors import RETRIES, from_os_error
+from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
 from anchord.index.archive_recovery import record_archive_damage
 
 _FIRST_PAUSE_S = 1.0
@@ -45,7 +46,12 @@ class Backoff:
             # Counted, so that this process does not record its end as a clean shutdown.
             self.unexpected_errors = max(self.unexpected_errors, 1)
             return True
-        if isinstance(error, AnchordError):
+        if isinstance(error, OSError):
+            error = from_os_error(error) or error
+        if isinstance(error, StoreUnavailableError):
+            remedy = error.hint.removesuffix(f"; {RETRIES}")
+            self.reason = f"{error.message}: {remedy}"
+        elif isinstance(error, AnchordError):
             self.reason = error.message
         else:
             self.reason = f"internal error: {type(error).__name__}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import structlog
 
+from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.types import RootedPath
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
 from anchord.index.integrity.table_repair import audit_index, repair_index_table
@@ -67,11 +68,13 @@ class IndexCheck:
         record_start(writer.catalog)
 
     def record_end(self) -> None:
-        """Note a clean shutdown, unless a check is due or a file of the table was altered.
+        """Note a clean shutdown, unless a check is due, a file was altered or the folder is gone.
 
         Raises:
             StoreError: The catalog cannot be written.
         """
+        if find_folder_problem(self._writer):
+            return
         self.look_for_altered_files()
         if not self.is_due:
             record_clean_shutdown(self._writer.catalog, self._files)
@@ -142,10 +145,14 @@ def find_folder_problem(writer: IndexWriter) -> str:
 
     Files below a deleted folder can still be written and read by open handles: what is written
     there is lost.
+
+    Raises:
+        StoreUnavailableError: The folder cannot be looked at now.
     """
     folder = writer.paths.data_folder
     try:
-        is_same = os.path.samestat(folder.stat(), os.fstat(writer.lock.descriptor))
+        with os_errors_as_unavailable(str(folder)):
+            is_same = os.path.samestat(folder.stat(), os.fstat(writer.lock.descriptor))
     except OSError:
         return f"the folder {folder} was deleted"
     return "" if is_same else f"the folder {folder} was replaced by another one"

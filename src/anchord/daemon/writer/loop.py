@@ -80,6 +80,8 @@ class WriterLoop:
         self.index_check.on_repair = lambda: self.maintenance.on_index_merge()  # noqa: PLW0108 - set later
         self.run_promotion: Callable[[Callable[[], None]], None] = lambda promote: promote()
         """Called with the function that promotes a generation, to run it while no query runs."""
+        self.request_memory_restart = request_restart
+        """Called with a reason when this process uses too much memory, as often as it finds so."""
         self._writer = writer
         self._uses_events = config.watch.mode != "poll"
         self._pauses_on_battery = config.embedding.on_battery == "pause"
@@ -127,7 +129,7 @@ class WriterLoop:
         self._barrier.close()
         self._jobs.close()
         self._builds.close()
-        if not self._backoff.unexpected_errors and not find_folder_problem(self._writer):
+        if not self._backoff.unexpected_errors:
             # On a full disk this fails; then the next start compares all ids, as after a crash.
             with suppress(StoreError):
                 self.index_check.record_end()
@@ -310,7 +312,7 @@ class WriterLoop:
         may_wait = self._pauses_on_battery and not self._barrier.has_waiters
         self.backlog_waits_for_mains = may_wait and on_battery()
         if self.maintenance.exceeds_memory_limit():
-            self._request_restart("anchord uses more memory than [store] max_memory_mb allows")
+            self.request_memory_restart("anchord uses more memory than max_memory_mb allows")
 
     def _walk_for_sync(self) -> None:
         """Walk every root once for all calls of `sync` that came until now.

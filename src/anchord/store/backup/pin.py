@@ -44,6 +44,8 @@ class BackupSources:
     """The folder that holds the table; None if the table is not on this machine."""
     remote_table: str = ""
     """The uri of a table that is not on this machine."""
+    home: Path | None = None
+    """What the manifest names as the origin; None means `data_folder`."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -160,11 +160,12 @@ class _SnapshotWriter:
             self._add_unless_known(path, len(content), sha256)
         for plain_file in plain_files:
             self._write_plain_file(plain_file)
+        sources = self._pinned.sources
         manifest = Manifest(
             anchord=__version__,
             created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            home=escape_non_utf8(str(self._pinned.sources.data_folder)),
-            remote_table=self._pinned.sources.remote_table,
+            home=escape_non_utf8(str(sources.home or sources.data_folder)),
+            remote_table=sources.remote_table,
             files=tuple(sorted(self._entries, key=lambda entry: entry.path)),
         )
         write_file(self._folder / MANIFEST_NAME, msgspec.json.encode(manifest))

@@ -20,6 +20,7 @@ import msgspec
 
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
+from anchord.store.table.lance_errors import LANCE_ERRORS, describe, panics_as_errors
 
 TARGET_FRAGMENT_ROWS = 65_536
 SMALL_FRAGMENT_ROWS = 8_192
@@ -32,11 +33,11 @@ _ROWS_PER_PARTITION = 8_192
 _OUTGROWN_FACTOR = 4
 _VECTOR_INDEX_NAME = "vector_idx"
 _ID_INDEX_NAME = "id_idx"
-LANCE_ERRORS = (RuntimeError, OSError, ValueError)
-"""What lancedb and pylance raise."""
 COMPACTION_TIMEOUT_S = 1_800.0
 """After this the compaction process is killed."""
 _IDLE_S = 120.0
+
+_THE_TABLE = "the table"
 
 PylanceDataset = Any
 """A `lance.LanceDataset`; pylance ships no types."""
@@ -75,9 +76,10 @@ def compact_table(
     import lance  # noqa: PLC0415 - 0.4 s and 80 MB
 
     try:
-        dataset = lance.dataset(request.dataset)
+        with panics_as_errors():
+            dataset = lance.dataset(request.dataset)
     except LANCE_ERRORS as error:
-        return [f"the table cannot be opened: {first_line(error)}"]
+        return [f"the table cannot be opened: {describe(_THE_TABLE, error)}"]
     part_count, all_parts = index_parts_to_merge(dataset) if request.merge else (0, False)
     fragment_rows = TARGET_FRAGMENT_ROWS if all_parts else SMALL_FRAGMENT_ROWS
     compact: Step = (
@@ -112,9 +114,10 @@ def _run_steps(steps: Iterable[Step]) -> list[str]:
     problems = []
     for name, step in steps:
         try:
-            step()
+            with panics_as_errors():
+                step()
         except LANCE_ERRORS as error:
-            problems.append(f"{name} failed: {first_line(error)}")
+            problems.append(f"{name} failed: {describe(_THE_TABLE, error)}")
     return problems
 
 
@@ -334,12 +337,6 @@ class CompactionWorker:
         child, self._child = self._child, None
         if child:
             child.shut_down()
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message; its class name if it has none."""
-    message = str(error)
-    return message.splitlines()[0] if message else type(error).__name__
 
 
 def main() -> None:

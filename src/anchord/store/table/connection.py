@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import lancedb
 
 from anchord.errors import DimensionMismatchError, NewerStateError, StoreDamagedError, StoreError
-from anchord.store.table.compaction import LANCE_ERRORS, first_line
 from anchord.store.table.event_loop import run_sync
+from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
 from anchord.store.table.schema import (
     SCHEMA_VERSION,
     ArrowBatch,
@@ -59,6 +59,7 @@ class TableConnection:
             is_writer: Whether this process holds the writer lock.
 
         Raises:
+            StoreUnavailableError: The disk is full, there is no permission, and the like.
             StoreDamagedError: The table exists and cannot be read.
             DimensionMismatchError: Its vectors have another dimension.
             NewerStateError: A newer anchord created it.
@@ -70,10 +71,7 @@ class TableConnection:
         self._is_writer = is_writer
         self._model = model
         self.schema_version = SCHEMA_VERSION
-        try:
-            self._connect()
-        except LANCE_ERRORS as error:
-            raise self._unreachable(error) from error
+        self._connect()
         self._open_or_create()
 
     def _open_or_create(self) -> None:
@@ -91,6 +89,7 @@ class TableConnection:
             raise StoreError(message, "run `anchord index` to create it")
 
     def _unreachable(self, error: Exception) -> StoreError:
+        raise_if_unavailable(self.place, error)
         return StoreError(f"{self._uri}: {first_line(error)}", "check the uri under [store]")
 
     def _connect(self) -> None:
@@ -102,7 +101,10 @@ class TableConnection:
             read_consistency_interval=None if self._is_writer else timedelta(0),
             session=self.session,
         )
-        self._db = run_sync(connection)
+        try:
+            self._db = run_sync(connection)
+        except LANCE_ERRORS as error:
+            raise self._unreachable(error) from error
 
     def _open(self) -> None:
         try:
@@ -110,9 +112,15 @@ class TableConnection:
             run_sync(handle.count_rows())  # A damaged table can open and fail here.
             schema = run_sync(handle.schema())
         except LANCE_ERRORS as error:
+            raise_if_unavailable(self.place, error)
             raise StoreDamagedError(
                 f"{self._uri}: {first_line(error)}", "run `anchord index` to rebuild it"
             ) from error
+        if "vector" not in schema.names:  # Lance reads a manifest that is all NUL without an error.
+            raise StoreDamagedError(
+                f"{self._uri}: the newest version has no columns",
+                "run `anchord index` to rebuild it",
+            )
         self.schema_version = int((schema.metadata or {}).get(b"anchord.schema", b"0"))
         if self.schema_version > SCHEMA_VERSION:
             raise NewerStateError.for_schema_version(
@@ -131,6 +139,7 @@ class TableConnection:
             self.handle = run_sync(self._db.create_table(self.name, schema=self.schema))
             run_sync(create_or_replace_indices(self.handle))
         except LANCE_ERRORS as error:
+            raise_if_unavailable(self.place, error)
             raise StoreError(
                 f"{self._uri}: {first_line(error)}", "check the free space of the disk"
             ) from error
@@ -153,6 +162,11 @@ class TableConnection:
         if clear_cache:
             self._connect()
         self._open_or_create()
+
+    @property
+    def place(self) -> str:
+        """What a message calls the table."""
+        return f"the table in {self._uri}"
 
     @property
     def dataset_uri(self) -> str:
@@ -185,7 +199,7 @@ class TableConnection:
         try:
             return run_sync(run())
         except LANCE_ERRORS:
-            with _translate_read_errors():
+            with self._translate_read_errors():
                 return run_sync(run_on_fresh_handle())
 
     def select(self, condition: str, columns: Sequence[str]) -> ArrowTable:
@@ -211,7 +225,7 @@ class TableConnection:
         Raises:
             StoreError: The table cannot be read.
         """
-        with _translate_read_errors():
+        with self._translate_read_errors():
             batches = run_sync(self._scan(columns))
             while (batch := run_sync(_next_or_none(batches))) is not None:
                 yield batch
@@ -220,6 +234,17 @@ class TableConnection:
         await self._check_out_newest()
         query = self.handle.query().select(list(columns))
         return await query.to_batches(max_batch_length=_SCAN_BATCH_ROWS)
+
+    @contextmanager
+    def _translate_read_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except LANCE_ERRORS as error:
+            raise_if_unavailable(self.place, error)
+            raise TableReadError(
+                f"reading rows failed: {first_line(error)}",
+                "`anchord index` repairs the table, `anchord status` shows the state",
+            ) from error
 
     async def count_versions(self, table: LanceTable) -> int:
         """Return how many versions the table has.
@@ -238,14 +263,3 @@ class TableConnection:
 
 async def _next_or_none(batches: Any) -> Any:  # noqa: ANN401 - likewise
     return await anext(batches, None)
-
-
-@contextmanager
-def _translate_read_errors() -> Iterator[None]:
-    try:
-        yield
-    except LANCE_ERRORS as error:
-        raise TableReadError(
-            f"reading rows failed: {first_line(error)}",
-            "`anchord index` repairs the table, `anchord status` shows the state",
-        ) from error

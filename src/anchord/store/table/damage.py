@@ -15,7 +15,6 @@ The writer runs these functions, between two commits.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -27,12 +26,17 @@ from anchord.core.ports import HeartbeatCallback
 from anchord.core.types import Vector
 from anchord.errors import StoreError
 from anchord.store.table.compaction import (
-    LANCE_ERRORS,
     PylanceDataset,
-    first_line,
     update_vector_index,
 )
 from anchord.store.table.event_loop import run_sync
+from anchord.store.table.file_check import INDEX_FOLDER, is_part_whole
+from anchord.store.table.lance_errors import (
+    LANCE_ERRORS,
+    first_line,
+    panics_as_errors,
+    raise_if_unavailable,
+)
 from anchord.store.table.maintenance import rebuild_indices, version_number
 from anchord.store.table.schema import (
     ArrowBatch,
@@ -44,14 +48,13 @@ from anchord.store.table.schema import (
 FileStamps = Mapping[str, tuple[int, int]]
 """Path in the table's folder -> (size in bytes, modification time in nanoseconds)."""
 
-_INDEX_FOLDER = "_indices"
-_LISTED_FOLDERS = ("data", "_deletions", _INDEX_FOLDER, "_versions")
+_LISTED_FOLDERS = ("data", "_deletions", INDEX_FOLDER, "_versions")
 _MANIFEST_SUFFIX = ".manifest"
 _VERSION_HINT = "latest_version_hint.json"
 _READ_ROWS = 1_024
 _WENT_BACK = "the newest version of the table was damaged: went back to the one before"
-_PASSING_ERROR = re.compile(r"(os error|code:) (12|13|23|24)\b")
-"""ENOMEM, EACCES, ENFILE and EMFILE: the file may be intact. They are waited for, not repaired."""
+_MAGIC = b"LANC"
+"""The last bytes of a manifest. Lance reads one that is all NUL as a table without columns."""
 _REBUILD_TIMEOUT_S = 1_800.0
 _MAX_SALVAGED_BYTES = 1 << 30
 """Salvaging reads at most so many bytes of files, the newest first: about three seconds."""
@@ -117,7 +120,9 @@ def repair_table(
         rebuild_indices: Rebuild the indices in any case.
 
     Raises:
-        StoreError: A file cannot be moved, or Lance cannot write.
+        StoreUnavailableError: A file cannot be read or written now: there is no permission, the
+            disk is full, and the like. Nothing was dropped.
+        StoreError: Lance cannot write.
     """
     try:
         dataset, repairs = _open_newest(table, damaged_folder)
@@ -136,6 +141,7 @@ def repair_table(
             _rebuild_all_indices(table)
             repairs.append("files of a search index were lost or damaged: the index is built again")
     except LANCE_ERRORS as error:
+        raise_if_unavailable(f"the table in {table.parent}", error)
         raise StoreError(
             f"the table cannot be read and repaired: {first_line(error)}",
             "check the disk and its free space; `anchord rebuild` makes a new index",
@@ -153,17 +159,32 @@ def _open_newest(table: Path, damaged_folder: Path) -> tuple[PylanceDataset | No
 
     versions = table / "_versions"
     repairs: list[str] = []
-    manifests = sorted(versions.glob(f"*{_MANIFEST_SUFFIX}"), key=version_number, reverse=True)
-    for manifest in manifests:
+    # Not `glob`: it finds nothing in a folder that cannot be read.
+    names = os.listdir(versions) if versions.exists() else []
+    manifests = [versions / name for name in names if name.endswith(_MANIFEST_SUFFIX)]
+    for manifest in sorted(manifests, key=version_number, reverse=True):
         try:
-            return lance.dataset(str(table)), repairs
+            with panics_as_errors():
+                _require_magic(manifest)
+                return lance.dataset(str(table)), repairs
         except LANCE_ERRORS as error:
-            _raise_if_passing(error)
+            raise_if_unavailable(str(table), error)
             damaged_folder.mkdir(parents=True, exist_ok=True)
             shutil.move(manifest, damaged_folder / manifest.name)
             (versions / _VERSION_HINT).unlink(missing_ok=True)
             repairs = [f"{_WENT_BACK} (the damaged files are in {damaged_folder})"]
     return None, repairs
+
+
+def _require_magic(manifest: Path) -> None:
+    """Return if a manifest ends as Lance ends it.
+
+    Raises:
+        ValueError: It does not.
+        OSError: It cannot be read.
+    """
+    if not manifest.read_bytes().endswith(_MAGIC):
+        raise ValueError("the manifest was overwritten")
 
 
 def _read_all(dataset: PylanceDataset, heartbeat: HeartbeatCallback) -> tuple[list[int], list[str]]:
@@ -173,19 +194,14 @@ def _read_all(dataset: PylanceDataset, heartbeat: HeartbeatCallback) -> tuple[li
     checksummed = checksummed_columns(dataset.schema)
     for fragment in dataset.get_fragments():
         try:
-            for batch in fragment.to_batches(batch_size=_READ_ROWS):
-                heartbeat(0)
-                corrupt_ids += _corrupt_ids(batch, checksummed)
+            with panics_as_errors():
+                for batch in fragment.to_batches(batch_size=_READ_ROWS):
+                    heartbeat(0)
+                    corrupt_ids += _corrupt_ids(batch, checksummed)
         except LANCE_ERRORS as error:
-            _raise_if_passing(error)
+            raise_if_unavailable(dataset.uri, error)
             damaged_ids.append(fragment.fragment_id)
     return damaged_ids, corrupt_ids
-
-
-def _raise_if_passing(error: Exception) -> None:
-    """Raise an error again that says nothing about the file, such as too many open files."""
-    if _PASSING_ERROR.search(str(error)):
-        raise error
 
 
 def _drop_fragments(dataset: PylanceDataset, fragment_ids: list[int]) -> None:
@@ -211,11 +227,12 @@ def _corrupt_ids(batch: ArrowBatch, checksummed: Sequence[str]) -> Iterator[str]
 def _is_index_damaged(dataset: PylanceDataset, table: Path, altered_files: Collection[str]) -> bool:
     """Whether an index of the newest version lacks files, or some of them were altered."""
     altered_parts = {
-        path.split("/")[1] for path in altered_files if path.startswith(f"{_INDEX_FOLDER}/")
+        path.split("/")[1] for path in altered_files if path.startswith(f"{INDEX_FOLDER}/")
     }
-    parts = {str(part.uuid) for index in dataset.describe_indices() for part in index.segments}
-    folder = table / _INDEX_FOLDER
-    return bool(parts & altered_parts) or not all((folder / part).is_dir() for part in parts)
+    parts = [part for index in dataset.describe_indices() for part in index.segments]
+    if altered_parts.intersection(str(part.uuid) for part in parts):
+        return True
+    return not all(is_part_whole(table, part) for part in parts)
 
 
 def salvage_vectors(
@@ -237,7 +254,7 @@ def salvage_vectors(
     import lance  # noqa: PLC0415 - likewise
 
     in_use: set[str] = set()
-    with suppress(*LANCE_ERRORS):
+    with suppress(*LANCE_ERRORS), panics_as_errors():
         for fragment in lance.dataset(str(table)).get_fragments():
             in_use.update(file.path for file in fragment.data_files())
     unused = [file for file in (table / "data").glob("*.lance") if file.name not in in_use]
@@ -263,12 +280,13 @@ def _read_ranges(file: Path) -> Iterator[Any]:
     from lance.file import LanceFileReader  # noqa: PLC0415 - likewise
 
     try:
-        reader = LanceFileReader(str(file))
-        row_count = reader.metadata().num_rows
+        with panics_as_errors():
+            reader = LanceFileReader(str(file))
+            row_count = reader.metadata().num_rows
     except LANCE_ERRORS:
         return
     for start in range(0, row_count, _READ_ROWS):
-        with suppress(*LANCE_ERRORS):
+        with suppress(*LANCE_ERRORS), panics_as_errors():
             count = min(_READ_ROWS, row_count - start)
             yield from reader.read_range(start, count).to_table().to_batches()
 

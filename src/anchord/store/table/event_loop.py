@@ -12,6 +12,8 @@ from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+from anchord.store.table.lance_errors import panics_as_errors
+
 T = TypeVar("T")
 
 _START_LOCK = threading.Lock()
@@ -23,13 +25,14 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     The first call starts the loop in a daemon thread of its own.
 
     Returns:
-        What the coroutine returns. Raises what it raises.
+        What the coroutine returns. Raises what it raises; RuntimeError for a panic.
     """
     with _START_LOCK:  # Two concurrent first calls must not start two loops.
         loop = _start_loop()
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
-        return future.result()
+        with panics_as_errors():
+            return future.result()
     except BaseException:
         future.cancel()
         raise

@@ -26,15 +26,20 @@ import lancedb
 
 from anchord.errors import StoreError
 from anchord.store.table.compaction import (
-    LANCE_ERRORS,
     TARGET_FRAGMENT_ROWS,
     CompactionRequest,
     PylanceDataset,
     compact_table,
-    first_line,
     update_vector_index,
 )
 from anchord.store.table.event_loop import run_sync
+from anchord.store.table.lance_errors import (
+    LANCE_ERRORS,
+    describe,
+    first_line,
+    panics_as_errors,
+    raise_if_unavailable,
+)
 from anchord.store.table.schema import create_or_replace_indices
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
 
@@ -89,7 +94,7 @@ def maintain(
     try:
         version_count = store.stats().versions
     except (StoreError, *LANCE_ERRORS) as error:
-        return [f"the table cannot be read: {first_line(error)}"]
+        return [f"the table cannot be read: {describe(str(store.dataset_uri), error)}"]
     min_age = _min_age_to_delete(version_count, drop_old_versions=drop_old_versions)
     request = CompactionRequest(
         dataset=store.dataset_uri,
@@ -144,6 +149,7 @@ def erase_deleted_rows(store: LanceStore) -> int:
             older_than=timedelta(0), delete_unverified=True
         )
     except LANCE_ERRORS as error:
+        raise_if_unavailable(f"the table in {table}", error)
         raise StoreError(
             f"rewriting the table failed: {first_line(error)}", "check the free space of the disk"
         ) from error
@@ -266,8 +272,9 @@ def _files(table: Path) -> set[Path]:
 def can_be_read(folder: Path, table_name: str) -> bool:
     """Whether a table opens and the id of every row can be read."""
     try:
-        table = lancedb.connect(str(folder)).open_table(table_name)
-        table.search().select(["id"]).limit(None).to_arrow()
+        with panics_as_errors():
+            table = lancedb.connect(str(folder)).open_table(table_name)
+            table.search().select(["id"]).limit(None).to_arrow()
     except LANCE_ERRORS:
         return False
     return True

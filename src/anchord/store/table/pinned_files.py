@@ -18,10 +18,17 @@ from pathlib import Path
 
 import msgspec
 
+from anchord.core.os_errors import is_unavailable, unavailable_error
 from anchord.errors import StoreDamagedError, StoreError
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
-from anchord.store.table.compaction import LANCE_ERRORS, files_of_version, first_line
+from anchord.store.table.compaction import files_of_version
+from anchord.store.table.lance_errors import (
+    LANCE_ERRORS,
+    first_line,
+    os_error_number,
+    panics_as_errors,
+)
 from anchord.store.table.table import TABLE_NAME
 
 PINNED_NAME = "backup.lance"
@@ -36,6 +43,7 @@ class _ListRequest(msgspec.Struct, frozen=True):
 class _ListAnswer(msgspec.Struct, frozen=True):
     files: tuple[str, ...] = ()
     error: str = ""
+    os_error: int | None = None
 
 
 def pin_table(folder: Path) -> Path | None:
@@ -80,6 +88,7 @@ def list_version_files(table: Path) -> list[str]:
     A child process computes them.
 
     Raises:
+        StoreUnavailableError: There is no permission, too many files are open, and the like.
         StoreDamagedError: The table cannot be opened.
         StoreError: The child process failed.
     """
@@ -92,6 +101,8 @@ def list_version_files(table: Path) -> list[str]:
     except WorkerProcessError as error:
         raise StoreError(f"the process that lists the table's files {error}", "try again") from None
     answer = msgspec.convert(response, _ListAnswer)
+    if answer.os_error is not None and is_unavailable(answer.os_error):
+        raise unavailable_error(f"the table in {table.parent}", answer.os_error)
     if answer.error:
         raise StoreDamagedError(
             f"the table cannot be read: {answer.error}", "run `anchord verify --repair`"
@@ -103,9 +114,10 @@ def _list(table: Path) -> _ListAnswer:
     import lance  # noqa: PLC0415 - 0.4 s and 80 MB, in the child process only
 
     try:
-        files = files_of_version(lance.dataset(str(table)), table)
+        with panics_as_errors():
+            files = files_of_version(lance.dataset(str(table)), table)
     except LANCE_ERRORS as error:
-        return _ListAnswer(error=first_line(error))
+        return _ListAnswer(error=first_line(error), os_error=os_error_number(error))
     return _ListAnswer(tuple(str(file.relative_to(table)) for file in files))
 
 
