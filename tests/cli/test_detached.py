@@ -341,3 +341,27 @@ def test_forget_of_a_folder_around_a_root_is_refused(talks: Shell) -> None:
     assert refused.code == 2
     assert "contains the indexed folder" in refused.err
     assert archived(talks) == ALL
+
+
+@pytest.mark.parametrize("damaged", ["meta", "roots", "exchanges_due"])
+def test_a_page_that_opening_does_not_read_is_salvaged_by_the_same_command(
+    talks: Shell, damaged: str
+) -> None:
+    other = talks.base / "other"
+    other.mkdir()
+    configure(talks, other, "other")
+    assert talks("index").code == 0
+    archive = talks.home / "data" / "conversations.sqlite"
+    with closing(sqlite3.connect(archive)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT rootpage FROM sqlite_master WHERE name=?"
+        (page,) = db.execute(query, (damaged,)).fetchone()
+    with archive.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    configure(talks, talks.notes)
+    ran = talks("index")
+    assert ran.code == 0, ran.err
+    assert "conversations was damaged" in ran.err
+    assert archived(talks) == ALL
+    assert talks("verify").code == 0

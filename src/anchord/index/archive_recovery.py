@@ -8,10 +8,13 @@ and the transcript files that still exist are read again. An archive that cannot
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from anchord.config.paths import Paths
 from anchord.core.types import RootedPath
@@ -28,6 +31,9 @@ LOST_EXCHANGES_FILE = "lost-exchanges.txt"
 _NAMED_EXCHANGES = 3
 _COPY_BYTES = 4096
 """So little is lost of a copy where the disk cannot read."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def open_or_salvage_archive(
@@ -74,14 +80,40 @@ def open_or_salvage_archive(
     return ArchiveWriter(paths.archive_file)
 
 
-def record_archive_damage(paths: Paths, error: StoreDamagedError) -> None:
+def record_archive_damage(paths: Paths, error: StoreDamagedError) -> bool:
     """Make the next start salvage the archive, if it is the archive that an error is about.
 
     Without this a start would only open the file, which reads few of its pages.
+
+    Returns:
+        Whether the next start will salvage it.
     """
-    if str(paths.archive_file) in error.message:
-        with suppress(OSError):  # On a full disk the check after an unclean stop finds it.
-            _damage_marker(paths).touch()
+    if str(paths.archive_file) not in error.message:
+        return False
+    with suppress(OSError):  # On a full disk the check after an unclean stop finds it.
+        _damage_marker(paths).touch()
+    return _damage_marker(paths).exists()
+
+
+def retry_after_archive_damage(
+    open_index: Callable[Concatenate[Paths, P], T],
+) -> Callable[Concatenate[Paths, P], T]:
+    """Let a function that opens the index do it again if it meets damage in the archive.
+
+    Opening the archive reads few of its pages; giving roots their exchanges back reads more. The
+    second time the archive is salvaged first.
+    """
+
+    @functools.wraps(open_index)
+    def open_or_retry(paths: Paths, *args: P.args, **named: P.kwargs) -> T:
+        try:
+            return open_index(paths, *args, **named)
+        except StoreDamagedError as error:
+            if not record_archive_damage(paths, error):
+                raise
+        return open_index(paths, *args, **named)
+
+    return open_or_retry
 
 
 def _find_damage(paths: Paths, *, was_clean_shutdown: bool) -> ArchiveWriter | str:
