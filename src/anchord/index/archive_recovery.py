@@ -105,7 +105,7 @@ def retry_after_archive_damage(
     """
 
     @functools.wraps(open_index)
-    def open_or_retry(paths: Paths, *args: P.args, **named: P.kwargs) -> T:
+    def open_or_retry(paths: Paths, /, *args: P.args, **named: P.kwargs) -> T:
         try:
             return open_index(paths, *args, **named)
         except StoreDamagedError as error:

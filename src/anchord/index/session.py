@@ -134,7 +134,7 @@ class IndexWriter(IndexReader):
             catalog=catalog,
             store=store,
             embedder=profile.embedder,
-            vector_cache=vector_cache,
+            vector_cache=SqliteVectorCache(paths.vector_cache_file),
             clock=time.time_ns,
             conversations=self.conversations,
             heartbeat=self.heartbeat.beat,
@@ -284,7 +284,6 @@ def open_writer(
         undo.callback(configured_profile.embedder.close)
         was_clean = was_clean_shutdown(catalog, Path(store_uri(paths, config)) / TABLE_FOLDER)
         profile, store = _open_generation(paths, inputs, configured_profile, catalog, repairs)
-        vector_cache = SqliteVectorCache(paths.vector_cache_file)
         archive = open_or_salvage_archive(paths, catalog, repairs)
         undo.callback(archive.close)
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
@@ -307,7 +306,7 @@ def open_writer(
             parser_process=parser_process,
             reader_process=reader_process,
             configured_profile=configured_profile,
-            vector_cache=vector_cache,
+            vector_cache=SqliteVectorCache(paths.vector_cache_file),
             archive=archive,
             conversations=conversations,
             lock=lock,
