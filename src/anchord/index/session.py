@@ -134,7 +134,7 @@ class IndexWriter(IndexReader):
             catalog=catalog,
             store=store,
             embedder=profile.embedder,
-            vector_cache=SqliteVectorCache(paths.vector_cache_file),
+            vector_cache=vector_cache,
             clock=time.time_ns,
             conversations=self.conversations,
             heartbeat=self.heartbeat.beat,
