@@ -251,6 +251,19 @@ def test_an_index_that_another_process_writes_is_refused_in_one_line(indexed: Sh
         lock.release()
 
 
+def test_repair_drops_a_data_file_that_cannot_be_read_and_embeds_nothing(indexed: Shell) -> None:
+    files = sorted((indexed.home / "data" / "lance" / "chunks.lance" / "data").iterdir())
+    file = max(files, key=lambda each: each.stat().st_size)
+    file.write_bytes(file.read_bytes().replace(b"lance.encodings21", b"laNce.encodings21"))
+    assert indexed("verify", "--json").code == 1
+    repaired = indexed("verify", "--repair", "--json")
+    assert repaired.code == 0, repaired.err
+    assert repaired.json["differences"] == []
+    assert "1 data files of the table were lost or damaged" in repaired.err
+    assert indexed("verify").code == 0
+    assert indexed("index", "--json").json["embedded"] == 0
+
+
 def test_verify_lists_what_differs_and_repair_mends_it(indexed: Shell) -> None:
     (indexed.notes / "cats.md").unlink()
     indexed.write("new.md", "# New\n\nA newt.\n")

@@ -134,7 +134,9 @@ def forget(stage: Stage, rng: Random) -> list[Finding]:
         world.erased |= exchanges
         world.doubtful |= lineage
     else:
-        stage.answer("forget", "--undo", str(path))  # Whether a refusal is remembered is open.
+        # Whether a refusal is remembered is open.
+        if stage.answer("forget", "--undo", str(path)).code == 0:
+            world.forgotten.discard(path)
         is_nothing = isinstance(answer.json, dict) and not answer.json.get("exchanges")
         world.doubtful |= set() if is_nothing else exchanges | lineage
     answer.arguments = (str(path), *sorted(words))

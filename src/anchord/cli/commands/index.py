@@ -304,6 +304,7 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
         verify_index,
         verify_result_as_dict,
     )
+    from anchord.index.integrity.table_repair import verify_readable
     from anchord.index.session import open_writer
 
     if not repair:
@@ -314,7 +315,9 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
     writer = open_writer(paths, load_user_config(paths), [])
     try:
         writer.catalog.set_meta("clean", "0")
-        found = verify_index(writer, sample)
+        found = verify_readable(writer, sample)
+        for text in writer.repairs:
+            warn(text)
         if found.differences:
             damaged = delete_damaged_rows(writer, found.differences)
             for _ in writer.indexer.index(damaged):

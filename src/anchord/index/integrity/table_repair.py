@@ -9,9 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from anchord.core.types import RootedPath
+from anchord.index.integrity.repair import verify_index
+from anchord.index.integrity.verify import VerifyResult
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local
 from anchord.store.table import maintenance as table_maintenance
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.damage import repair_table, salvage_vectors
 from anchord.store.table.table import TABLE_NAME
 
@@ -59,6 +62,28 @@ def repair_index_table(
         writer.indexer.delete_damaged_rows((), files, repair.corrupt_ids)
         repairs.append(f"{len(repair.corrupt_ids)} chunks had changed on disk: written again")
     return repairs
+
+
+def verify_readable(writer: IndexWriter, vector_sample_size: int | None) -> VerifyResult:
+    """Verify the index; if its rows cannot be read, repair the table first. Blocks.
+
+    What is repaired is added to `writer.repairs`.
+
+    Args:
+        writer: The index.
+        vector_sample_size: How many texts to embed again; None means all.
+
+    Raises:
+        EmbedderError: The model is not available.
+        StoreError: The table cannot be repaired, or another file of the index cannot be read.
+    """
+    try:
+        return verify_index(writer, vector_sample_size)
+    except TableReadError:
+        writer.repairs += repair_index_table(writer, ())
+        for _ in writer.indexer.index(audit_index(writer)):
+            pass  # Indexing is lazy: each step commits a batch.
+    return verify_index(writer, vector_sample_size)
 
 
 def audit_index(writer: IndexWriter) -> Sequence[RootedPath]:
