@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from anchord.core.types import RootedPath
-from anchord.index.integrity.repair import verify_index
-from anchord.index.integrity.verify import VerifyResult
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
 from anchord.store.table.damage import repair_table, salvage_vectors
 from anchord.store.table.table import TABLE_NAME
+
+T = TypeVar("T")
 
 
 def repair_index_table(
@@ -64,26 +65,29 @@ def repair_index_table(
     return repairs
 
 
-def verify_readable(writer: IndexWriter, vector_sample_size: int | None) -> VerifyResult:
-    """Verify the index; if its rows cannot be read, repair the table first. Blocks.
+def retry_after_repair(writer: IndexWriter, job: Callable[[], T]) -> T:
+    """Run a function; if the table's rows cannot be read, repair the table and run it again.
 
-    What is repaired is added to `writer.repairs`.
+    Nobody knows which file is damaged, so the search indices are built again too. What was repaired
+    is added to `writer.repairs`.
 
     Args:
         writer: The index.
-        vector_sample_size: How many texts to embed again; None means all.
+        job: What reads the table. It may be run twice.
+
+    Returns:
+        What the function returns.
 
     Raises:
-        EmbedderError: The model is not available.
-        StoreError: The table cannot be repaired, or another file of the index cannot be read.
+        StoreError: The table cannot be repaired. Besides, whatever the function raises.
     """
     try:
-        return verify_index(writer, vector_sample_size)
+        return job()
     except TableReadError:
-        writer.repairs += repair_index_table(writer, ())
+        writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
         for _ in writer.indexer.index(audit_index(writer)):
             pass  # Indexing is lazy: each step commits a batch.
-    return verify_index(writer, vector_sample_size)
+    return job()
 
 
 def audit_index(writer: IndexWriter) -> Sequence[RootedPath]:
