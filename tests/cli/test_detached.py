@@ -213,6 +213,21 @@ def test_what_on_delete_lets_go_is_in_the_trash_for_thirty_days(shell: Shell) ->
     assert archived(shell) == {question for question, _ in TURNS}
 
 
+@pytest.mark.parametrize("left", ["half", "nothing", "zeros"])
+def test_on_delete_lets_nothing_go_of_a_file_that_was_cut_off(shell: Shell, left: str) -> None:
+    configure(shell, shell.notes, "talks", 'on_delete = "delete"')
+    file = Path(shell.write("s1.jsonl", claude(*TURNS)))
+    shell("index")
+    whole = file.read_bytes()
+    half = b"".join(whole.splitlines(keepends=True)[:4])
+    file.write_bytes({"half": half, "nothing": b"", "zeros": b"\0" * len(whole)}[left])
+    shell("index")
+    assert found(shell) == {question for question, _ in TURNS}
+    _age_the_trash(shell, days=31)
+    shell("index")
+    assert archived(shell) == {question for question, _ in TURNS}
+
+
 def test_what_comes_back_from_the_trash_is_stored_once(shell: Shell) -> None:
     configure(shell, shell.notes, "talks", 'on_delete = "delete"')
     file = Path(shell.write("s1.jsonl", claude(*GONE)))

@@ -290,7 +290,7 @@ class ConversationIngester:
                 return _result_without_format(origin)
             with self._archive.transaction():
                 record = self._archive.find_transcript_file(origin)
-                rules = self._read_rules(origin, record, has_grown=False)
+                rules = self._read_rules(record, has_grown=False)
                 read = self._read_full(origin, fingerprint, rules, itertools.chain([first], items))
                 read.finish("", is_full_read=True)
         return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
@@ -305,7 +305,7 @@ class ConversationIngester:
         """Read a file of lines from its resume point on if possible, else in full."""
         point = usable_resume_point(record, fingerprint, *transcript, self.reader_version)
         has_grown = record is not None and has_only_grown(record, fingerprint, point)
-        rules = self._read_rules(origin, record, has_grown=has_grown)
+        rules = self._read_rules(record, has_grown=has_grown)
         read = None
         if point:
             read = self._resume(origin, fingerprint, rules, transcript, point)
@@ -343,17 +343,13 @@ class ConversationIngester:
         read.remove_missing_exchanges()
         return read
 
-    def _read_rules(
-        self, origin: RootedPath, record: TranscriptFileRecord | None, *, has_grown: bool
-    ) -> ReadRules:
+    def _read_rules(self, record: TranscriptFileRecord | None, *, has_grown: bool) -> ReadRules:
         # "" asks for a full read with the same reader.
         is_same_reader = record is not None and record.reader_version in {"", self.reader_version}
-        orphans_go_to = None
-        if not self.keeps_after_delete(origin):
-            orphans_go_to = DetachReason.TRASH
-        elif has_grown or not is_same_reader:
-            # Invariant: what is missing is understood in another way now, and is stored anew.
-            orphans_go_to = DetachReason.READER
+        # Invariant: what is missing is understood in another way now, and is stored anew. Otherwise
+        # the file was cut off, which is no deletion, also in a root with `on_delete = "delete"`.
+        is_stored_anew = has_grown or not is_same_reader
+        orphans_go_to = DetachReason.READER if is_stored_anew else None
         return ReadRules(
             reader_version=self.reader_version,
             prepare=self._prepare,
