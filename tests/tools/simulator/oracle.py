@@ -63,10 +63,12 @@ def judge(world: World, answer: Answer) -> list[Finding]:
         if answer.code == 0 and answer.command in BRINGS_UP_TO_DATE and world.damage != "flipped":
             findings.append(Finding("success-over-unreadable-table", error))
         return findings
-    if answer.code == 2 and len(rows) < world.last_rows:
+    # A root that left the configuration takes its rows with it, whatever the command says else.
+    is_same = not world.has_config or world.roots == world.last_roots
+    if answer.code == 2 and len(rows) < world.last_rows and is_same:
         told = f"{world.last_rows} rows before, {len(rows)} after: {answer.error.strip()[:200]}"
         findings.append(Finding("refused-but-deleted", f"{answer.command}: {told}"))
-    world.last_rows = len(rows)
+    world.last_rows, world.last_roots = len(rows), list(world.roots)
     findings += _statements(world, answer, rows)
     return findings
 
@@ -261,15 +263,19 @@ def _table_differences(world: World, by_file: Rows, answer: Answer) -> Iterator[
 
 def _rows_of_forgotten(world: World, words: set[str], path: str) -> Iterator[Finding]:
     """Rows of a forgotten transcript are wrong unless another transcript says the same."""
-    elsewhere = {
+    if only_here := words - _words_to_read(world):
+        yield Finding("row-of-forgotten", f"{path}: {_some(only_here)}")
+
+
+def _words_to_read(world: World) -> set[str]:
+    """Return the words of all transcripts that are not forgotten."""
+    return {
         word
         for root in world.roots
         if root.kind == "conversations"
         for readable in world.transcripts(root).values()
         for word in readable
     }
-    if words - elsewhere:
-        yield Finding("row-of-forgotten", f"{path}: {_some(words - elsewhere)}")
 
 
 def _spared_roots(answer: Answer) -> set[str]:
@@ -340,7 +346,7 @@ def _forget_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[F
     removed = (answer.json.get("files"), answer.json.get("rows"))
     if removed == (0, 0):
         yield Finding("forget-nothing-exit-0", answer.arguments[0])
-    words = set(answer.arguments[1:])
+    words = set(answer.arguments[1:]) - _words_to_read(world)
     shown = {key for key, known in by_file.items() if known & words}
     if shown:
         yield Finding("forgotten-in-table", f"{min(shown)}: {answer.arguments[0]}")

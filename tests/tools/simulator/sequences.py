@@ -70,20 +70,25 @@ class Result:
         return {finding.kind for finding in self.findings}
 
 
-def plan(seed: int, *, is_daemon: bool = False, only: Collection[str] = ()) -> list[Step]:
+def plan(
+    seed: int, *, is_daemon: bool = False, only: Collection[str] = (), most: int = _MOST
+) -> list[Step]:
     """Draw a sequence: some files, exchanges and an index, then any steps.
 
     Args:
         seed: Another seed gives another sequence.
         is_daemon: Whether steps are drawn that only a daemon knows.
         only: Names of the steps to draw from; empty for all.
+        most: As many steps are drawn at most.
     """
     rng = Random(f"plan {seed}")  # noqa: S311 - a test's dice
     all_weights = DAEMON_WEIGHTS if is_daemon else WEIGHTS
     weights = {
         step: often for step, often in all_weights.items() if not only or step.__name__ in only
     }
-    drawn = rng.choices(list(weights), list(weights.values()), k=rng.randint(_FEWEST, _MOST))
+    drawn = rng.choices(
+        list(weights), list(weights.values()), k=rng.randint(min(_FEWEST, most), most)
+    )
     first: list[Callable[..., Any]] = [sources.write_file] * 3 + [sources.say_something] * 4
     first += [commands.start] * is_daemon + [commands.index]
     names = [step.__name__ for step in (*first, *drawn)]

@@ -73,6 +73,8 @@ class World:
     """Folder of a root that was replaced -> where its content is meanwhile."""
     last_rows: int = 0
     """Rows of the table after the command before."""
+    last_roots: list[Root] = field(default_factory=list)
+    """The roots that were configured then."""
     lines: int = 0
     exchanges: int = 0
     home_name: str = "home"
