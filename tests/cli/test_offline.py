@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -277,6 +279,24 @@ def test_index_builds_a_search_index_again_whose_file_is_damaged(indexed: Shell)
     assert "the index is built again" in ran.err
     assert indexed("verify").code == 0
     assert "newt" in indexed("search", "newt", "--mode", "text").out
+
+
+@pytest.mark.parametrize("damaged", ["meta", "recipes"])
+def test_a_page_of_the_catalog_that_opening_does_not_read_is_mended_by_the_same_command(
+    indexed: Shell, damaged: str
+) -> None:
+    catalog = indexed.home / "data" / "state.sqlite"
+    with closing(sqlite3.connect(catalog)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT rootpage FROM sqlite_master WHERE name=?"
+        (page,) = db.execute(query, (damaged,)).fetchone()
+    with catalog.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    ran = indexed("index")
+    assert ran.code == 0, ran.err
+    assert "the file catalog was damaged" in ran.err
+    assert indexed("verify").code == 0
 
 
 def test_verify_lists_what_differs_and_repair_mends_it(indexed: Shell) -> None:

@@ -20,7 +20,11 @@ from anchord.config.paths import Paths
 from anchord.core.types import RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index.file_planner import TRANSCRIPT_DIGEST
-from anchord.index.recovery import SQLITE_SUFFIXES, make_damaged_folder
+from anchord.index.recovery import (
+    SQLITE_SUFFIXES,
+    make_damaged_folder,
+    record_catalog_damage,
+)
 from anchord.sources.conversations.archive.page_records import find_damage_before_open
 from anchord.sources.conversations.archive.salvage import SalvageResult, salvage_archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
@@ -95,13 +99,13 @@ def record_archive_damage(paths: Paths, error: StoreDamagedError) -> bool:
     return _damage_marker(paths).exists()
 
 
-def retry_after_archive_damage(
+def retry_after_damage(
     open_index: Callable[Concatenate[Paths, P], T],
 ) -> Callable[Concatenate[Paths, P], T]:
-    """Let a function that opens the index do it again if it meets damage in the archive.
+    """Let a function that opens the index do it again if it meets damage in a database.
 
-    Opening the archive reads few of its pages; giving roots their exchanges back reads more. The
-    second time the archive is salvaged first.
+    Opening the archive and the catalog reads few of their pages; taking over the configured roots
+    reads more. The second time the archive is salvaged and the catalog is checked first.
     """
 
     @functools.wraps(open_index)
@@ -109,7 +113,8 @@ def retry_after_archive_damage(
         try:
             return open_index(paths, *args, **named)
         except StoreDamagedError as error:
-            if not record_archive_damage(paths, error):
+            is_archive = record_archive_damage(paths, error)
+            if not is_archive and not record_catalog_damage(paths, error):
                 raise
         return open_index(paths, *args, **named)
 

@@ -16,7 +16,7 @@ from anchord.config.schema import Config
 from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
 from anchord.errors import UsageError
-from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_archive_damage
+from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_damage
 from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.heartbeat import HeartbeatMonitor
@@ -230,7 +230,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     )
 
 
-@retry_after_archive_damage
+@retry_after_damage
 def open_writer(
     paths: Paths,
     config: Config,
