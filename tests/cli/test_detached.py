@@ -213,6 +213,21 @@ def test_what_on_delete_lets_go_is_in_the_trash_for_thirty_days(shell: Shell) ->
     assert archived(shell) == {question for question, _ in TURNS}
 
 
+@pytest.mark.parametrize("left", ["half", "nothing", "zeros"])
+def test_on_delete_lets_nothing_go_of_a_file_that_was_cut_off(shell: Shell, left: str) -> None:
+    configure(shell, shell.notes, "talks", 'on_delete = "delete"')
+    file = Path(shell.write("s1.jsonl", claude(*TURNS)))
+    shell("index")
+    whole = file.read_bytes()
+    half = b"".join(whole.splitlines(keepends=True)[:4])
+    file.write_bytes({"half": half, "nothing": b"", "zeros": b"\0" * len(whole)}[left])
+    shell("index")
+    assert found(shell) == {question for question, _ in TURNS}
+    _age_the_trash(shell, days=31)
+    shell("index")
+    assert archived(shell) == {question for question, _ in TURNS}
+
+
 def test_what_comes_back_from_the_trash_is_stored_once(shell: Shell) -> None:
     configure(shell, shell.notes, "talks", 'on_delete = "delete"')
     file = Path(shell.write("s1.jsonl", claude(*GONE)))
@@ -345,3 +360,27 @@ def test_forget_of_a_folder_around_a_root_is_refused(talks: Shell) -> None:
     assert refused.code == 2
     assert "contains the indexed folder" in refused.err
     assert archived(talks) == ALL
+
+
+@pytest.mark.parametrize("damaged", ["meta", "roots", "exchanges_due"])
+def test_a_page_that_opening_does_not_read_is_salvaged_by_the_same_command(
+    talks: Shell, damaged: str
+) -> None:
+    other = talks.base / "other"
+    other.mkdir()
+    configure(talks, other, "other")
+    assert talks("index").code == 0
+    archive = talks.home / "data" / "conversations.sqlite"
+    with closing(sqlite3.connect(archive)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT rootpage FROM sqlite_master WHERE name=?"
+        (page,) = db.execute(query, (damaged,)).fetchone()
+    with archive.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    configure(talks, talks.notes)
+    ran = talks("index")
+    assert ran.code == 0, ran.err
+    assert "conversations was damaged" in ran.err
+    assert archived(talks) == ALL
+    assert talks("verify").code == 0

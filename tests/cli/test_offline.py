@@ -7,9 +7,11 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,52 @@ def test_an_index_that_another_process_writes_is_refused_in_one_line(indexed: Sh
         assert indexed("search", "dog").code == 0
     finally:
         lock.release()
+
+
+def test_repair_drops_a_data_file_that_cannot_be_read_and_embeds_nothing(indexed: Shell) -> None:
+    files = sorted((indexed.home / "data" / "lance" / "chunks.lance" / "data").iterdir())
+    file = max(files, key=lambda each: each.stat().st_size)
+    # The last column alone: opening the table reads ids, and does not meet the damage.
+    head, _, tail = file.read_bytes().rpartition(b"lance.encodings21")
+    file.write_bytes(head + b"laNce.encodings21" + tail)
+    assert indexed("verify", "--json").code == 1
+    repaired = indexed("verify", "--repair", "--json")
+    assert repaired.code == 0, repaired.err
+    assert repaired.json["differences"] == []
+    assert "1 data files of the table were lost or damaged" in repaired.err
+    assert indexed("verify").code == 0
+    assert indexed("index", "--json").json["embedded"] == 0
+
+
+def test_index_builds_a_search_index_again_whose_file_is_damaged(indexed: Shell) -> None:
+    parts = (indexed.home / "data" / "lance" / "chunks.lance" / "_indices").glob("*/*lookup*")
+    for file in parts:
+        data = file.read_bytes()
+        file.write_bytes(data[:-40] + bytes(byte ^ 1 for byte in data[-40:]))
+    indexed.write("new.md", "# New\n\nA newt.\n")
+    ran = indexed("index")
+    assert ran.code == 0, ran.err
+    assert "the index is built again" in ran.err
+    assert indexed("verify").code == 0
+    assert "newt" in indexed("search", "newt", "--mode", "text").out
+
+
+@pytest.mark.parametrize("damaged", ["meta", "recipes"])
+def test_a_page_of_the_catalog_that_opening_does_not_read_is_mended_by_the_same_command(
+    indexed: Shell, damaged: str
+) -> None:
+    catalog = indexed.home / "data" / "state.sqlite"
+    with closing(sqlite3.connect(catalog)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT rootpage FROM sqlite_master WHERE name=?"
+        (page,) = db.execute(query, (damaged,)).fetchone()
+    with catalog.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    ran = indexed("index")
+    assert ran.code == 0, ran.err
+    assert "the file catalog was damaged" in ran.err
+    assert indexed("verify").code == 0
 
 
 def test_verify_lists_what_differs_and_repair_mends_it(indexed: Shell) -> None:

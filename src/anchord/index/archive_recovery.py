@@ -8,16 +8,23 @@ and the transcript files that still exist are read again. An archive that cannot
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from anchord.config.paths import Paths
 from anchord.core.types import RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index.file_planner import TRANSCRIPT_DIGEST
-from anchord.index.recovery import SQLITE_SUFFIXES, make_damaged_folder
+from anchord.index.recovery import (
+    SQLITE_SUFFIXES,
+    make_damaged_folder,
+    record_catalog_damage,
+)
 from anchord.sources.conversations.archive.page_records import find_damage_before_open
 from anchord.sources.conversations.archive.salvage import SalvageResult, salvage_archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
@@ -28,6 +35,9 @@ LOST_EXCHANGES_FILE = "lost-exchanges.txt"
 _NAMED_EXCHANGES = 3
 _COPY_BYTES = 4096
 """So little is lost of a copy where the disk cannot read."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def open_or_salvage_archive(
@@ -74,14 +84,41 @@ def open_or_salvage_archive(
     return ArchiveWriter(paths.archive_file)
 
 
-def record_archive_damage(paths: Paths, error: StoreDamagedError) -> None:
+def record_archive_damage(paths: Paths, error: StoreDamagedError) -> bool:
     """Make the next start salvage the archive, if it is the archive that an error is about.
 
     Without this a start would only open the file, which reads few of its pages.
+
+    Returns:
+        Whether the next start will salvage it.
     """
-    if str(paths.archive_file) in error.message:
-        with suppress(OSError):  # On a full disk the check after an unclean stop finds it.
-            _damage_marker(paths).touch()
+    if str(paths.archive_file) not in error.message:
+        return False
+    with suppress(OSError):  # On a full disk the check after an unclean stop finds it.
+        _damage_marker(paths).touch()
+    return _damage_marker(paths).exists()
+
+
+def retry_after_damage(
+    open_index: Callable[Concatenate[Paths, P], T],
+) -> Callable[Concatenate[Paths, P], T]:
+    """Let a function that opens the index do it again if it meets damage in a database.
+
+    Opening the archive and the catalog reads few of their pages; taking over the configured roots
+    reads more. The second time the archive is salvaged and the catalog is checked first.
+    """
+
+    @functools.wraps(open_index)
+    def open_or_retry(paths: Paths, /, *args: P.args, **named: P.kwargs) -> T:
+        try:
+            return open_index(paths, *args, **named)
+        except StoreDamagedError as error:
+            is_archive = record_archive_damage(paths, error)
+            if not is_archive and not record_catalog_damage(paths, error):
+                raise
+        return open_index(paths, *args, **named)
+
+    return open_or_retry
 
 
 def _find_damage(paths: Paths, *, was_clean_shutdown: bool) -> ArchiveWriter | str:

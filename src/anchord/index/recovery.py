@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,10 +68,31 @@ def open_or_reset_catalog(paths: Paths, repairs: list[str]) -> SqliteCatalog:
         catalog = SqliteCatalog(paths.catalog_file)
     except StoreDamagedError as error:
         return _reset_catalog(paths, repairs, error.message)
-    if catalog.get_meta("clean") == "1" or catalog.is_intact():
+    if _was_closed_cleanly(catalog) or catalog.is_intact():
         return catalog
     catalog.close()
     return _reset_catalog(paths, repairs, "pages of it are damaged")
+
+
+def record_catalog_damage(paths: Paths, error: StoreDamagedError) -> bool:
+    """Make the next start check the whole catalog, if it is the catalog that an error is about.
+
+    Returns:
+        Whether it is.
+    """
+    if str(paths.catalog_file) not in error.message:
+        return False
+    # If this page is damaged too, the next start meets it.
+    with suppress(StoreError), SqliteCatalog(paths.catalog_file) as catalog:
+        catalog.set_meta("clean", "0")
+    return True
+
+
+def _was_closed_cleanly(catalog: SqliteCatalog) -> bool:
+    try:
+        return catalog.get_meta("clean") == "1"
+    except StoreDamagedError:
+        return False
 
 
 def open_or_recover_table(

@@ -17,7 +17,7 @@ from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
 from anchord.errors import UsageError
-from anchord.index.archive_recovery import open_or_salvage_archive
+from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_damage
 from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.heartbeat import HeartbeatMonitor
@@ -230,6 +230,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     )
 
 
+@retry_after_damage
 def open_writer(
     paths: Paths,
     config: Config,
@@ -284,7 +285,6 @@ def open_writer(
         undo.callback(configured_profile.embedder.close)
         was_clean = was_clean_shutdown(catalog, Path(store_uri(paths, config)) / TABLE_FOLDER)
         profile, store = _open_generation(paths, inputs, configured_profile, catalog, repairs)
-        vector_cache = SqliteVectorCache(paths.vector_cache_file)
         archive = open_or_salvage_archive(paths, catalog, repairs)
         undo.callback(archive.close)
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
@@ -307,7 +307,7 @@ def open_writer(
             parser_process=parser_process,
             reader_process=reader_process,
             configured_profile=configured_profile,
-            vector_cache=vector_cache,
+            vector_cache=SqliteVectorCache(paths.vector_cache_file),
             archive=archive,
             conversations=conversations,
             lock=lock,

@@ -1,6 +1,6 @@
 """Random sequences against the whole program, judged by an oracle that shares no code with it.
 
-    python tests/tools/simulator --seed 1 --sequences 1000
+    python tests/tools/simulator --seed 1 --sequences 1000 --jobs 2
     python tests/tools/simulator --seed 1 --minutes 10 --daemon
     python tests/tools/simulator --replay "write_file@7.0 say_something@7.3 lose_config@7.9 index@7.10"
 
@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,7 +37,18 @@ class Tally:
     failed: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     """Kind of a difference -> in how many sequences it was found."""
-    examples: dict[str, str] = field(default_factory=dict)
+    examples: set[str] = field(default_factory=set)
+    """Kinds of which an example was printed."""
+    steps: Counter[str] = field(default_factory=Counter)
+    """Name of a step -> how often it was done."""
+
+    def count(self, result: Result) -> None:
+        """Add what came of a sequence."""
+        self.sequences += 1
+        self.commands += result.commands
+        self.failed += bool(result.findings)
+        self.kinds.update(result.kinds)
+        self.steps.update(step.name for step in result.steps)
 
     def table(self, seconds: float) -> str:
         """Return the counts as a table of Markdown."""
@@ -50,19 +63,14 @@ class Tally:
             *(f"| {name} | {count:,} |" for name, count in rows.items()),
         ]
         lines += [f"| {kind} | {count:,} |" for kind, count in self.kinds.most_common()]
+        lines += [f"| step {name} | {count:,} |" for name, count in self.steps.most_common()]
         return "\n".join([*lines, f"| duration | {seconds:.0f} s |", ""])
 
 
 def main() -> int:
     """Run what is asked for; return the exit code."""
     given = _arguments()
-    workers = Workers()
-    try:
-        if given.replay:
-            return _replay(given, workers)
-        return _run(given, workers)
-    finally:
-        workers.close()
+    return _replay(given) if given.replay else _run(given)
 
 
 def _arguments() -> argparse.Namespace:
@@ -70,6 +78,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sequences", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=0.0, help="begin nothing after so long")
+    parser.add_argument("--jobs", type=int, default=1, help="sequences side by side")
     parser.add_argument("--daemon", action="store_true", help="a real daemon; slower")
     parser.add_argument("--known", default="", help="kinds to count only, separated by commas")
     parser.add_argument("--only", default="", help="steps to draw from, separated by commas")
@@ -77,34 +86,69 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _replay(given: argparse.Namespace, workers: Workers) -> int:
-    result = replay(parse(given.replay), workers, is_daemon=given.daemon)
+def _replay(given: argparse.Namespace) -> int:
+    workers = Workers()
+    try:
+        result = replay(parse(given.replay), workers, is_daemon=given.daemon)
+    finally:
+        workers.close()
     sys.stdout.write("\n".join(result.lines) + "\n")
     sys.stdout.writelines(f"{kind}: {what}\n" for kind, what in result.findings)
     return 1 if result.findings else 0
 
 
-def _run(given: argparse.Namespace, workers: Workers) -> int:
+def _run(given: argparse.Namespace) -> int:
     tally, began = Tally(), time.monotonic()
-    first = given.seed * 1_000_000
-    only = set(filter(None, given.only.split(",")))
-    known = set(filter(None, given.known.split(",")))
-    for seed in range(first, first + given.sequences):
-        if given.minutes and time.monotonic() - began > 60 * given.minutes:
-            break
-        result = replay(
-            plan(seed, is_daemon=given.daemon, only=only), workers, is_daemon=given.daemon
-        )
-        tally.sequences += 1
-        tally.commands += result.commands
-        tally.failed += bool(result.findings)
-        tally.kinds.update(result.kinds)
-        for kind in sorted(result.kinds - tally.examples.keys() - known):
-            tally.examples[kind] = _example(seed, kind, result, workers, is_daemon=given.daemon)
-            sys.stdout.write(tally.examples[kind])
-            sys.stdout.flush()
+    campaign = Campaign(given, tally, began)
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for job in [pool.submit(campaign.work) for _ in range(given.jobs)]:
+            job.result()
     sys.stdout.write(tally.table(time.monotonic() - began))
     return 1 if tally.failed else 0
+
+
+class Campaign:
+    """Sequences for several threads, each with its own worker process."""
+
+    def __init__(self, given: argparse.Namespace, tally: Tally, began: float) -> None:
+        """Prepare the seeds."""
+        self._given = given
+        self._tally = tally
+        self._began = began
+        self._lock = threading.Lock()
+        first = given.seed * 1_000_000
+        self._seeds = iter(range(first, first + given.sequences))
+        self._only = set(filter(None, given.only.split(",")))
+        self._known = set(filter(None, given.known.split(",")))
+
+    def work(self) -> None:
+        """Run sequences until there are no more or the time is over."""
+        workers = Workers()
+        try:
+            while (seed := self._next_seed()) is not None:
+                self._run_one(seed, workers)
+        finally:
+            workers.close()
+
+    def _next_seed(self) -> int | None:
+        minutes = self._given.minutes
+        if minutes and time.monotonic() - self._began > 60 * minutes:
+            return None
+        with self._lock:
+            return next(self._seeds, None)
+
+    def _run_one(self, seed: int, workers: Workers) -> None:
+        is_daemon = self._given.daemon
+        steps = plan(seed, is_daemon=is_daemon, only=self._only)
+        result = replay(steps, workers, is_daemon=is_daemon)
+        tally = self._tally
+        with self._lock:
+            new = sorted(result.kinds - tally.examples - self._known)
+            tally.count(result)
+            tally.examples.update(new)
+        for kind in new:
+            sys.stdout.write(_example(seed, kind, result, workers, is_daemon=is_daemon))
+            sys.stdout.flush()
 
 
 def _example(seed: int, kind: str, found: Result, workers: Workers, *, is_daemon: bool) -> str:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tools.simulator import sources
-from tools.simulator.faulty import ERRORS, KILL, Fault
-from tools.simulator.oracle import Answer, Finding, judge, rebase_archive
+from tools.simulator.faulty import Fault
+from tools.simulator.oracle import Answer, Finding, judge
 from tools.simulator.program import CommandLine, Daemon
 from tools.simulator.transcripts import WORDS, readable_words
 from tools.simulator.world import LINE_WORDS, World
 
-_DATABASES = ("conversations.sqlite", "conversations.sqlite", "state.sqlite", "vectors.sqlite")
-_PAGE = 4096
-_CALLS = (1, 2, 3, 5, 8, 13, 21, 34, 55)
-_COMPACTED = 0.15
+_COMPLETE = 0.1
 _UNSETTLED = 0.25
 _AHEAD_S = 10
 _CLIENTS = 40
-_SHORT_S = "20"
+SHORT_S = "20"
+"""How long a `sync` of a daemon may take."""
+_MONTH_S = 31 * 24 * 3600
 
 
 @dataclass(slots=True)
@@ -34,6 +32,10 @@ class Stage:
     world: World
     program: CommandLine | Daemon
     trace: Callable[[str], None]
+    beside: Callable[[Path], CommandLine]
+    """Gives the command line for another home."""
+    snapshot: Any = None
+    """What the newest backup must give back, as `backups.Snapshot`."""
 
     @property
     def is_daemon(self) -> bool:
@@ -46,9 +48,9 @@ class Stage:
 
     def answer(self, *arguments: str, fault: Fault | None = None, **limits: int) -> Answer:
         """Run a command."""
-        compacts = bool(limits.pop("compacts", 0))
+        is_complete = bool(limits.pop("is_complete", 0))
         limits.setdefault("ahead_s", _AHEAD_S)
-        answer = self.program.run(*arguments, fault=fault, compacts=compacts, **limits)
+        answer = self.program.run(*arguments, fault=fault, is_complete=is_complete, **limits)
         self.trace(f"$ {' '.join(arguments)} -> {answer.code} {fault or ''} {limits or ''}")
         self.trace(f"    {str(answer.json)[:500]} {answer.error.strip()[-500:]}")
         return answer
@@ -70,9 +72,15 @@ Command = Callable[[Stage, Random], Iterable[Finding]]
 def index(stage: Stage, rng: Random) -> list[Finding]:
     """Bring the index up to date."""
     if stage.is_daemon:
-        return stage.run("sync", "--timeout", _SHORT_S)
+        return stage.run("sync", "--timeout", SHORT_S)
     ahead_s = 0 if rng.random() < _UNSETTLED else _AHEAD_S
-    return stage.run("index", compacts=rng.random() < _COMPACTED, ahead_s=ahead_s)
+    return stage.run("index", is_complete=rng.random() < _COMPLETE, ahead_s=ahead_s)
+
+
+def month_later(stage: Stage, rng: Random) -> list[Finding]:
+    """Bring the index up to date while the clock runs a month ahead; afterwards it is set back."""
+    del rng
+    return [] if stage.is_daemon else stage.run("index", ahead_s=_MONTH_S)
 
 
 def reindex(stage: Stage, rng: Random) -> list[Finding]:
@@ -117,13 +125,20 @@ def forget(stage: Stage, rng: Random) -> list[Finding]:
         return []
     path = rng.choice(covered)
     words = readable_words(path) | set(WORDS.findall(path.read_bytes().decode("utf-8", "replace")))
+    lineage = stage.world.said_at.get(path, set())
     words |= set(LINE_WORDS.findall(path.read_bytes().decode("utf-8", "replace")))
     answer = stage.answer("forget", "--yes", str(path))
+    exchanges = {word for word in words if WORDS.fullmatch(word)}
     if answer.code == 0:
         world.forgotten.add(path)
-    elif answer.code == 1:
-        stage.answer("forget", "--undo", str(path))  # Whether a refusal is remembered is open.
-    world.erased |= {word for word in words if WORDS.fullmatch(word)}
+        world.erased |= exchanges
+        world.doubtful |= lineage
+    else:
+        # Whether a refusal is remembered is open.
+        if stage.answer("forget", "--undo", str(path)).code == 0:
+            world.forgotten.discard(path)
+        is_nothing = isinstance(answer.json, dict) and not answer.json.get("exchanges")
+        world.doubtful |= set() if is_nothing else exchanges | lineage
     answer.arguments = (str(path), *sorted(words))
     return stage.judge(answer)
 
@@ -172,90 +187,6 @@ def add_root(stage: Stage, rng: Random) -> list[Finding]:
     return stage.judge(answer)
 
 
-# Faults
-
-
-def _any_command(rng: Random) -> tuple[str, ...]:
-    return rng.choice((("index",),) * 5 + (("reindex",), ("verify", "--repair"), ("rebuild",)))
-
-
-def failing_call(stage: Stage, rng: Random) -> list[Finding]:
-    """Let a call of SQLite fail once, with an error that is no damage."""
-    nth = rng.choice(_CALLS) + rng.randrange(5)
-    fault = Fault("sqlite", nth, rng.choice(sorted(ERRORS)), rng.choice(_DATABASES))
-    return _with_fault(stage, rng, fault)
-
-
-def killed(stage: Stage, rng: Random) -> list[Finding]:
-    """End the process at a call of SQLite."""
-    nth = rng.choice(_CALLS) + rng.randrange(8)
-    return _with_fault(stage, rng, Fault("sqlite", nth, KILL, rng.choice(_DATABASES)))
-
-
-def unreadable_rules(stage: Stage, rng: Random) -> list[Finding]:
-    """Let the N-th or every read of a rule file fail."""
-    return _with_fault(stage, rng, Fault("rules", rng.choice((0, 1, 2, 3)), "IOERR"))
-
-
-def _with_fault(stage: Stage, rng: Random, fault: Fault) -> list[Finding]:
-    if stage.is_daemon:
-        return stage.run("sync", "--timeout", _SHORT_S, fault=fault)
-    return stage.run(*_any_command(rng), fault=fault, compacts=rng.random() < _COMPACTED)
-
-
-def full_disk(stage: Stage, rng: Random) -> list[Finding]:
-    """Let no file grow over a limit."""
-    limit = rng.choice((1 << 10, 1 << 13, 1 << 15, 1 << 16, 1 << 17))
-    return stage.run(*_any_command(rng), file_limit=limit)
-
-
-def damage(stage: Stage, rng: Random) -> list[Finding]:
-    """Remove a file below `data/`, or overwrite a page of it."""
-    path = _damageable(stage.world.data, rng)
-    if path is None:
-        return []
-    how = "lost" if path.is_dir() or rng.random() < 0.5 else "flipped"
-    stage.trace(f"  {how}: {path.relative_to(stage.world.data)}")
-    if how == "lost" and path.is_dir():
-        shutil.rmtree(path)
-    elif how == "lost":
-        path.unlink()
-    else:
-        _overwrite_page(path, rng)
-    if stage.world.damage != "flipped":
-        stage.world.damage = how
-    rebase_archive(stage.world)
-    return []
-
-
-def _damageable(data: Path, rng: Random) -> Path | None:
-    """Draw a kind of file, then one of it; the names of the table's files differ in each run."""
-    kinds = (
-        "conversations.sqlite", "state.sqlite", "vectors.sqlite", "*.sqlite-wal", "lance/*.lance/data/*",
-        "lance/*.lance/_versions/*", "lance/*.lance/_indices/*/*", "lance/*.lance/_transactions/*",
-        "lance/chunks.lance",
-    )  # fmt: skip
-    found = sorted(data.glob(rng.choice(kinds)), key=lambda file: file.stat().st_mtime_ns)
-    return rng.choice(found) if found else None
-
-
-def _overwrite_page(path: Path, rng: Random) -> None:
-    """Overwrite a page of a database, or one byte of another file, with something else."""
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        if ".sqlite" in path.name and size > _PAGE:
-            file.seek(_PAGE * rng.randrange(size // _PAGE))
-            file.write(rng.randbytes(_PAGE))
-        elif size:
-            at = rng.randrange(size)
-            file.seek(at)
-            byte = file.read(1)[0]
-            file.seek(at)
-            file.write(bytes([byte ^ (1 << rng.randrange(8))]))
-        file.flush()
-        os.fsync(file.fileno())
-
-
 # The daemon alone
 
 
@@ -275,18 +206,6 @@ def stop(stage: Stage, rng: Random) -> list[Finding]:
     return stage.judge(stage.program.stop(signal.SIGTERM))
 
 
-def restart_after_kill(stage: Stage, rng: Random) -> list[Finding]:
-    """Kill the daemon, start it and sync as its socket opens."""
-    if not isinstance(stage.program, Daemon):
-        return []
-    stage.program.stop(signal.SIGKILL)
-    if rng.random() < 0.3:
-        damage(stage, rng)
-    started = stage.judge(stage.program.start())
-    stage.world.is_applied = True
-    return [*started, *index(stage, rng)]
-
-
 def pause(stage: Stage, rng: Random) -> list[Finding]:
     """Pause; abandon clients that wait; ask for the status; resume."""
     del rng
@@ -295,6 +214,14 @@ def pause(stage: Stage, rng: Random) -> list[Finding]:
     paused = stage.run("pause")
     stage.program.abandon(_CLIENTS)
     return [*paused, *stage.run("status"), *stage.run("resume")]
+
+
+def abandon_clients(stage: Stage, rng: Random) -> list[Finding]:
+    """Abandon clients in the middle of their requests; the status must still be answered."""
+    if not isinstance(stage.program, Daemon):
+        return []
+    stage.program.abandon(_CLIENTS, rng.choice(("sync", "verify", "search", "half")))
+    return stage.run("status")
 
 
 def reload(stage: Stage, rng: Random) -> list[Finding]:

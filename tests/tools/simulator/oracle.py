@@ -5,12 +5,14 @@ The archive is read with sqlite3, the table with lancedb, the folders with `worl
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -20,6 +22,8 @@ from tools.simulator.transcripts import WORDS
 from tools.simulator.world import LINE_WORDS, Root, World
 
 BRINGS_UP_TO_DATE = frozenset({"index", "reindex", "rebuild", "sync"})
+TRASH_S = 30 * 24 * 3600
+"""So long the trash keeps exchanges."""
 _SHOWN = 4
 
 
@@ -43,7 +47,8 @@ class Answer:
     arguments: tuple[str, ...] = ()
     was_faulty: bool = False
     """Whether a fault was armed."""
-    rows: list[dict[str, str]] | None = field(default=None, repr=False)
+    ahead_s: int = 0
+    """So far the program's clock ran ahead."""
 
 
 Rows = Mapping[tuple[str, str], set[str]]
@@ -58,10 +63,12 @@ def judge(world: World, answer: Answer) -> list[Finding]:
         if answer.code == 0 and answer.command in BRINGS_UP_TO_DATE and world.damage != "flipped":
             findings.append(Finding("success-over-unreadable-table", error))
         return findings
-    if answer.code == 2 and len(rows) < world.last_rows:
+    # A root that left the configuration takes its rows with it, whatever the command says else.
+    is_same = not world.has_config or world.roots == world.last_roots
+    if answer.code == 2 and len(rows) < world.last_rows and is_same and not world.damage:
         told = f"{world.last_rows} rows before, {len(rows)} after: {answer.error.strip()[:200]}"
         findings.append(Finding("refused-but-deleted", f"{answer.command}: {told}"))
-    world.last_rows = len(rows)
+    world.last_rows, world.last_roots = len(rows), list(world.roots)
     findings += _statements(world, answer, rows)
     return findings
 
@@ -79,10 +86,32 @@ def _manners(answer: Answer) -> Iterator[Finding]:
 
 
 def read_rows(data: Path) -> tuple[list[dict[str, str]] | None, str]:
-    """Return the rows of the table, none if it does not exist; None and the reason if unreadable."""
+    """Return the rows of the table, none if it does not exist; None and the reason if unreadable.
+
+    A table whose files are the same as at the call before is not read again.
+    """
     folder = data / "lance"
     if not (folder / "chunks.lance").is_dir():
         return [], ""
+    return _read_table(folder, _state_of_files(folder / "chunks.lance"))
+
+
+def _state_of_files(folder: Path) -> tuple[tuple[str, int, int, int], ...]:
+    found = []
+    for at, _, names in os.walk(folder):
+        for name in names:
+            status = os.stat(os.path.join(at, name))
+            found.append(
+                (os.path.join(at, name), status.st_ino, status.st_size, status.st_mtime_ns)
+            )
+    return tuple(sorted(found))
+
+
+@lru_cache(maxsize=4)
+def _read_table(
+    folder: Path, state: tuple[tuple[str, int, int, int], ...]
+) -> tuple[list[dict[str, str]] | None, str]:
+    del state
     try:
         table = lancedb.connect(str(folder)).open_table("chunks").to_arrow()
     except (OSError, RuntimeError, ValueError) as error:
@@ -142,15 +171,33 @@ def _words_by_file(rows: list[dict[str, str]]) -> dict[tuple[str, str], set[str]
 def _archive_losses(world: World, answer: Answer) -> Iterator[Finding]:
     """Compare with what the archive ever held, and note what it holds now."""
     now = archived_words(world.data)
-    lost = world.archived.keys() - now.keys() - world.erased
+    lost = world.archived.keys() - now.keys() - world.erased - world.doubtful
+    if answer.ahead_s >= TRASH_S:
+        expired = lost & world.trashed
+        lost -= expired
+        for word in expired:
+            del world.archived[word]
     if lost:
         yield Finding("archive-lost", f"after `{answer.command}` ({answer.code}): {_some(lost)}")
         for word in lost:
             del world.archived[word]
-    folder_by_name = {root.name: root.folder for root in world.roots}
+    # Other commands do not move what is archived to the folders that are configured now.
+    is_moved = answer.code == 0 and answer.command in BRINGS_UP_TO_DATE
+    folder_by_name = {root.name: root.folder for root in world.roots} if is_moved else {}
     for word, names in now.items():
         folders = {folder_by_name[name] for name in names if name in folder_by_name}
         world.archived.setdefault(word, set()).update(folders)
+    _note_the_trash(world)
+
+
+def _note_the_trash(world: World) -> None:
+    """Note what may be in the trash: its transcript is gone, from a root that deletes."""
+    if world.moved_roots:
+        return
+    sourceless = world.sourceless_words()
+    folders = {root.folder for root in world.roots if root.on_delete == "delete"}
+    world.trashed &= sourceless
+    world.trashed |= {word for word in sourceless if world.archived[word] & folders}
 
 
 def rebase_archive(world: World) -> None:
@@ -216,15 +263,19 @@ def _table_differences(world: World, by_file: Rows, answer: Answer) -> Iterator[
 
 def _rows_of_forgotten(world: World, words: set[str], path: str) -> Iterator[Finding]:
     """Rows of a forgotten transcript are wrong unless another transcript says the same."""
-    elsewhere = {
+    if only_here := words - _words_to_read(world):
+        yield Finding("row-of-forgotten", f"{path}: {_some(only_here)}")
+
+
+def _words_to_read(world: World) -> set[str]:
+    """Return the words of all transcripts that are not forgotten."""
+    return {
         word
         for root in world.roots
         if root.kind == "conversations"
         for readable in world.transcripts(root).values()
         for word in readable
     }
-    if words - elsewhere:
-        yield Finding("row-of-forgotten", f"{path}: {_some(words - elsewhere)}")
 
 
 def _spared_roots(answer: Answer) -> set[str]:
@@ -272,7 +323,7 @@ def _conversation_differences(
     if missing := (present & world.archived.keys()) - held:
         yield Finding("row-missing-conversation", f"{root.name}: {_some(missing)}")
     said = {word for word, folders in world.archived.items() if root.folder in folders}
-    if missing := said - held - present - world.erased:
+    if missing := said - held - present - world.may_be_out_of_the_index:
         yield Finding("row-missing-detached", f"{root.name}: {_some(missing)}")
 
 
@@ -295,7 +346,7 @@ def _forget_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[F
     removed = (answer.json.get("files"), answer.json.get("rows"))
     if removed == (0, 0):
         yield Finding("forget-nothing-exit-0", answer.arguments[0])
-    words = set(answer.arguments[1:])
+    words = set(answer.arguments[1:]) - _words_to_read(world)
     shown = {key for key, known in by_file.items() if known & words}
     if shown:
         yield Finding("forgotten-in-table", f"{min(shown)}: {answer.arguments[0]}")

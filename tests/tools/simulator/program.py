@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,8 +26,25 @@ _FIRST_PATIENCE_S = 180.0
 """The first command of a worker also imports everything."""
 _NO_ANSWER, _ENDED = -1, -9
 _HAS_JSON = frozenset(
-    {"index", "reindex", "rebuild", "verify", "search", "forget", "roots", "sync", "add", "remove"}
+    {
+        "index",
+        "reindex",
+        "rebuild",
+        "verify",
+        "search",
+        "forget",
+        "roots",
+        "sync",
+        "add",
+        "remove",
+        "backup",
+        "restore",
+    }
 )
+
+
+_START_LOCK = threading.Lock()
+"""The environment is changed while a process is started."""
 
 
 class Program(Protocol):
@@ -40,7 +58,7 @@ class Program(Protocol):
         fault: Fault | None = None,
         file_limit: int = 0,
         ahead_s: int = 0,
-        compacts: bool = True,
+        is_complete: bool = True,
     ) -> Answer:
         """Run a command and return what it answered."""
         ...
@@ -89,7 +107,7 @@ class Workers:
     def start_process(self, target: Callable[..., None], *arguments: object) -> Any:  # noqa: ANN401 - a process
         """Start a function in a process that has loaded anchord already."""
         process = self._context.Process(target=target, args=arguments, daemon=True)
-        with _python_path():
+        with _START_LOCK, _python_path():
             process.start()
         return process
 
@@ -140,11 +158,11 @@ class CommandLine:
         fault: Fault | None = None,
         file_limit: int = 0,
         ahead_s: int = 0,
-        compacts: bool = True,
+        is_complete: bool = True,
     ) -> Answer:
         """Run a command in the worker."""
         given = (*arguments, "--json") if arguments[0] in _HAS_JSON else arguments
-        call = Call(str(self.home), given, fault, file_limit, ahead_s, compacts)
+        call = Call(str(self.home), given, fault, file_limit, ahead_s, is_complete)
         code, output, error = self._workers.call(call)
         return Answer(
             command=arguments[0],
@@ -153,6 +171,7 @@ class CommandLine:
             error=error,
             arguments=arguments[1:],
             was_faulty=bool(fault or file_limit),
+            ahead_s=ahead_s,
         )
 
     def close(self) -> None:
@@ -202,12 +221,21 @@ class Daemon:
         self._process = None
         return answer
 
-    def abandon(self, count: int) -> None:
-        """Connect, send `sync` and close, so many times."""
+    def abandon(self, count: int, what: str = "sync") -> None:
+        """Connect, send a request and close, so many times.
+
+        Args:
+            count: How many clients do it.
+            what: The command whose answer nobody waits for; "half" for half a request.
+        """
+        words = {"search": ("line",), "sync": ("--timeout", "60")}.get(what, ())
+        request = _request(*_as_call((what, *words)))
+        if what == "half":
+            request = request[: len(request) // 2]
         for _ in range(count):
             with suppress(OSError), socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(self._socket_file))
-                client.sendall(_request("sync", {}))
+                client.sendall(request)
 
     def run(
         self,
@@ -215,14 +243,11 @@ class Daemon:
         fault: Fault | None = None,
         file_limit: int = 0,
         ahead_s: int = 0,
-        compacts: bool = True,
+        is_complete: bool = True,
     ) -> Answer:
         """Call the method of a command; `start` and `stop` are for `Daemon.start` and `stop`."""
-        del (
-            file_limit,
-            ahead_s,
-            compacts,
-        )  # The daemon's own process is not limited, and compacts when it likes.
+        # The daemon's own process is not limited, and compacts when it likes.
+        del file_limit, ahead_s, is_complete
         method, params = _as_call(arguments)
         if not self._runs():
             return Answer(arguments[0], 3, arguments=arguments[1:])
@@ -283,6 +308,7 @@ _PARAMS: dict[str, Callable[[Sequence[str]], dict[str, Any]]] = {
     "reindex": lambda rest: {"force_rechunk": "--force-rechunk" in rest},
     "remove": lambda rest: {"name": rest[0]},
     "confirm-delete": lambda rest: {"name": rest[0]},
+    "backup": lambda rest: {"target": rest[0], "keep": None},
     "sync": lambda rest: {"timeout": float(rest[-1])},
     "add": lambda rest: {"path": rest[0], "kind": rest[2], "name": rest[4]},
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tools.simulator import commands, sources
+from tools.simulator import backups, commands, faults, sources
 from tools.simulator.commands import Stage
 from tools.simulator.oracle import Answer, Finding
 from tools.simulator.program import CommandLine, Daemon, Workers
@@ -27,13 +27,14 @@ WEIGHTS: dict[Callable[..., Any], float] = {
     sources.put_roots_back: 1, sources.nest_root: 0.8, sources.replace_root: 0.8, sources.put_folders_back: 0.8,
     commands.index: 9, commands.reindex: 0.7, commands.rebuild: 0.4, commands.verify: 1, commands.search: 2,
     commands.forget: 0.8, commands.unforget: 0.3, commands.confirm: 0.4, commands.remove_root: 0.5,
-    commands.add_root: 0.5, commands.failing_call: 2, commands.killed: 1.5, commands.unreadable_rules: 0.7,
-    commands.full_disk: 0.7, commands.damage: 1,
+    commands.add_root: 0.5, commands.month_later: 0.4, sources.set_on_delete: 0.6,
+    faults.failing_call: 2, faults.killed: 1.5, faults.unreadable_rules: 0.7, faults.full_disk: 0.7, faults.damage: 1,
+    faults.failing_lance: 1, faults.failing_file: 1, backups.backup: 0.7, backups.restore: 0.7,
 }  # fmt: skip
 """How often each step is drawn."""
 DAEMON_WEIGHTS = WEIGHTS | {
-    commands.start: 2, commands.stop: 1, commands.restart_after_kill: 2, commands.pause: 0.5,
-    commands.reload: 1.5, commands.full_disk: 0, commands.killed: 1,
+    commands.start: 2, commands.stop: 1, faults.restart_after_kill: 2, commands.pause: 0.5,
+    commands.abandon_clients: 0.7, commands.reload: 1.5, commands.month_later: 0, faults.full_disk: 0, faults.killed: 1,
 }  # fmt: skip
 _STEPS: dict[str, Callable[..., Any]] = {step.__name__: step for step in DAEMON_WEIGHTS}
 _FEWEST, _MOST = 4, 20
@@ -69,20 +70,25 @@ class Result:
         return {finding.kind for finding in self.findings}
 
 
-def plan(seed: int, *, is_daemon: bool = False, only: Collection[str] = ()) -> list[Step]:
+def plan(
+    seed: int, *, is_daemon: bool = False, only: Collection[str] = (), most: int = _MOST
+) -> list[Step]:
     """Draw a sequence: some files, exchanges and an index, then any steps.
 
     Args:
         seed: Another seed gives another sequence.
         is_daemon: Whether steps are drawn that only a daemon knows.
         only: Names of the steps to draw from; empty for all.
+        most: As many steps are drawn at most.
     """
     rng = Random(f"plan {seed}")  # noqa: S311 - a test's dice
     all_weights = DAEMON_WEIGHTS if is_daemon else WEIGHTS
     weights = {
         step: often for step, often in all_weights.items() if not only or step.__name__ in only
     }
-    drawn = rng.choices(list(weights), list(weights.values()), k=rng.randint(_FEWEST, _MOST))
+    drawn = rng.choices(
+        list(weights), list(weights.values()), k=rng.randint(min(_FEWEST, most), most)
+    )
     first: list[Callable[..., Any]] = [sources.write_file] * 3 + [sources.say_something] * 4
     first += [commands.start] * is_daemon + [commands.index]
     names = [step.__name__ for step in (*first, *drawn)]
@@ -99,7 +105,7 @@ def replay(steps: Sequence[Step], workers: Workers, *, is_daemon: bool = False) 
     result = Result(steps)
     world = World(Path(tempfile.mkdtemp(prefix="sim-")))
     program = Daemon(world.home, workers) if is_daemon else CommandLine(world.home, workers)
-    stage = Stage(world, program, result.lines.append)
+    stage = Stage(world, program, result.lines.append, lambda home: CommandLine(home, workers))
     try:
         world.make()
         for step in steps:
@@ -120,6 +126,7 @@ def _do(stage: Stage, step: Step, result: Result) -> None:
         if stage.world.moved_roots and function is not sources.put_folders_back:
             return  # What is written now would be written into another folder.
         function(stage.world, rng)
+        stage.world.note_what_is_said()
         if function in sources.CHANGES_CONFIG:
             result.findings += commands.reload(stage, rng)
     else:

@@ -62,6 +62,8 @@ def _rename(world: World, rng: Random, kind: str) -> None:
     target = world.base / rng.choice(folders) / name
     target.parent.mkdir(parents=True, exist_ok=True)
     path.rename(target)
+    if kind == "conversations":
+        world.note_a_rename(path, target)
 
 
 def rename_file(world: World, rng: Random) -> None:
@@ -238,6 +240,14 @@ def new_root(world: World, folder: str, kind: str) -> Root:
     return Root(name if name not in taken else f"{name}-again", folder, kind)
 
 
+def set_on_delete(world: World, rng: Random) -> None:
+    """Let a root of conversations drop or keep what its deleted transcripts said."""
+    for at, root in enumerate(world.roots):
+        if root.kind == "conversations":
+            world.roots[at] = replace(root, on_delete=rng.choice(("delete", "delete", "keep")))
+            world.write_config()
+
+
 def nest_root(world: World, rng: Random) -> None:
     """Let a root end at its inner folder, or reach to the outer one again."""
     if world.roots:
@@ -281,6 +291,6 @@ def put_folders_back(world: World, rng: Random) -> None:
 
 
 CHANGES_CONFIG = frozenset(
-    {lose_config, restore_config, rename_root, drop_root, put_roots_back, nest_root}
+    {lose_config, restore_config, rename_root, drop_root, put_roots_back, nest_root, set_on_delete}
 )
 """After these a daemon has to be asked to read its configuration."""

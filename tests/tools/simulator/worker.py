@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.metadata
 import io
 import os
+import pkgutil
 import resource
 import sys
 import time
 import traceback
+from collections.abc import Generator
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
+import lance  # noqa: F401 - a process that is forked has it already
+import lance_namespace_urllib3_client.models
+import rich.progress  # noqa: F401 - likewise
 import typer.main
 from tools.simulator import faulty
 from tools.simulator.faulty import Call
@@ -27,14 +34,34 @@ import anchord.index.integrity.purge
 import anchord.index.integrity.repair
 import anchord.index.run_once
 import anchord.search.answers
+import anchord.sources.conversations.reader_process
+import anchord.store.backup.snapshot
 import anchord.store.table.maintenance
+from anchord.errors import StoreDamagedError
+from anchord.sources.conversations.events import TooLongError
+from anchord.sources.conversations.reader_process import ReaderProcess, UnreadableTranscriptError
+from anchord.sources.conversations.whole_read import ReadItem, ReadRequest, read_whole
+from anchord.store.table import pinned_files
+
+
+def _prepare() -> None:
+    """Do once, before processes are forked, what takes most of the time of a small command.
+
+    Nothing here starts a thread: lancedb itself is imported and not used.
+    """
+    for module in pkgutil.iter_modules(lance_namespace_urllib3_client.models.__path__):
+        importlib.import_module(f"{lance_namespace_urllib3_client.models.__name__}.{module.name}")
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(anchord.cli.app)
+    importlib.metadata.version = functools.cache(importlib.metadata.version)
+
+
+_prepare()
 
 
 def serve(connection: Connection) -> None:
     """Run commands until the other side closes the connection."""
     faulty.install()
-    # The commands are the same each time; making them takes a third of a small one's time.
-    typer.main.get_command = functools.cache(typer.main.get_command)
     with contextlib.suppress(EOFError):
         while True:
             connection.send(_run(connection.recv()))
@@ -69,7 +96,7 @@ def _run(call: Call) -> tuple[int, str, str]:
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
             _limited(call.file_limit),
-            _compacting(wanted=call.compacts),
+            contextlib.nullcontext() if call.is_complete else _light(),
             _clock_ahead(call.ahead_s),
         ):
             code = anchord.cli._run_command()
@@ -103,15 +130,39 @@ def _limited(file_limit: int) -> Any:  # noqa: ANN401 - a context
 
 
 @contextlib.contextmanager
-def _compacting(*, wanted: bool) -> Any:  # noqa: ANN401 - a context
-    module: Any = anchord.store.table.maintenance
-    real = module.maintain
-    if not wanted:
-        module.maintain = _no_errors
+def _light() -> Any:  # noqa: ANN401 - a context
+    """Leave out compaction, and do in this process what small processes are started for."""
+    patches: tuple[tuple[Any, str, Any], ...] = (
+        (anchord.store.table.maintenance, "maintain", _no_errors),
+        (ReaderProcess, "__call__", _read_here),
+        (anchord.store.backup.snapshot, "list_version_files", _list_here),
+    )
+    real = [getattr(owner, name) for owner, name, _ in patches]
+    for owner, name, ours in patches:
+        setattr(owner, name, ours)
     try:
         yield
     finally:
-        module.maintain = real
+        for (owner, name, _), theirs in zip(patches, real, strict=True):
+            setattr(owner, name, theirs)
+
+
+def _list_here(table: Path) -> list[str]:
+    """List the files of a table's newest version as the process for it does."""
+    answer = pinned_files._list(table)
+    if answer.error:
+        raise StoreDamagedError(f"the table cannot be read: {answer.error}", "")
+    return sorted(answer.files)
+
+
+def _read_here(_: object, request: ReadRequest) -> Generator[ReadItem]:
+    """Read a transcript as the process of readers does."""
+    try:
+        yield from read_whole(request)
+    except TooLongError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as there
+        raise UnreadableTranscriptError(type(error).__name__) from None
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.simulator.transcripts import readable_words
+from tools.simulator.transcripts import WORDS, readable_words
 
 LINE_WORDS = re.compile(r"line\d{6}")
 _RULE_FILES = (".gitignore", ".anchordignore")
@@ -28,6 +28,8 @@ class Root:
     folder: str
     """Relative to the base of the world."""
     kind: str
+    on_delete: str = "keep"
+    """What happens to the exchanges of a transcript that is deleted: "keep" or "delete"."""
 
 
 FIRST_ROOTS = (Root("docs", "docs", "project"), Root("talks", "talks", "conversations"))
@@ -54,9 +56,15 @@ class World:
     forgotten: set[Path] = field(default_factory=set)
     """Files that stay out of the index."""
     erased: set[str] = field(default_factory=set)
-    """Words of transcripts that were forgotten: they may or may not be known, also from a copy."""
+    """Words of transcripts that were forgotten: they may be known from a copy only."""
+    doubtful: set[str] = field(default_factory=set)
+    """Words that a forgotten transcript contained earlier, or of a `forget` that failed midway."""
     archived: dict[str, set[str]] = field(default_factory=dict)
     """Word of an exchange -> folders of the roots under which the archive held it."""
+    said_at: dict[Path, set[str]] = field(default_factory=dict)
+    """Transcript -> every word that it ever contained, under this name or an earlier one."""
+    trashed: set[str] = field(default_factory=set)
+    """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
     attic: dict[Path, bytes] = field(default_factory=dict)
     """Former contents, for a restore."""
     damage: str = ""
@@ -65,13 +73,21 @@ class World:
     """Folder of a root that was replaced -> where its content is meanwhile."""
     last_rows: int = 0
     """Rows of the table after the command before."""
+    last_roots: list[Root] = field(default_factory=list)
+    """The roots that were configured then."""
     lines: int = 0
     exchanges: int = 0
+    home_name: str = "home"
 
     @property
     def home(self) -> Path:
         """The ANCHORD_HOME."""
-        return self.base / "home"
+        return self.base / self.home_name
+
+    @property
+    def backups(self) -> Path:
+        """Where `backup` writes."""
+        return self.base / "backups"
 
     @property
     def data(self) -> Path:
@@ -89,7 +105,8 @@ class World:
     def write_config(self) -> None:
         """Write the configuration that should be."""
         tables = [
-            f'[[root]]\npath = "{self.base / root.folder}"\nname = "{root.name}"\nkind = "{root.kind}"\n'
+            f'[[root]]\npath = "{self.base / root.folder}"\nname = "{root.name}"\n'
+            f'kind = "{root.kind}"\non_delete = "{root.on_delete}"\n'
             for root in self.roots
         ]
         (self.home / "config.toml").write_text(_SETTINGS + "".join(tables))
@@ -140,6 +157,26 @@ class World:
             if name.endswith(suffixes) and not name.startswith(".")
         ]
         return sorted(found)
+
+    def note_what_is_said(self) -> None:
+        """Remember which words each transcript contains now, torn or not."""
+        for path in self.files_below("conversations"):
+            words = WORDS.findall(path.read_bytes().decode("utf-8", "replace"))
+            self.said_at.setdefault(path, set()).update(words)
+
+    def note_a_rename(self, old: Path, new: Path) -> None:
+        """Remember that a transcript is another one's continuation."""
+        self.said_at.setdefault(new, set()).update(self.said_at.get(old, ()))
+
+    @property
+    def may_be_out_of_the_index(self) -> set[str]:
+        """Words of exchanges that need have no rows if no transcript contains them."""
+        return self.erased | self.doubtful | self.trashed
+
+    def sourceless_words(self) -> set[str]:
+        """Return the words of transcripts that are gone, and that no other one ever contained."""
+        present = {word for path, words in self.said_at.items() if path.exists() for word in words}
+        return self.archived.keys() - present
 
     def keep(self, path: Path) -> None:
         """Remember a file's content for a later restore."""

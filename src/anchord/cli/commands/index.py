@@ -209,6 +209,7 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[s
         UsageError: There is no folder to index.
     """
     from anchord.index.integrity.repair import list_repairs
+    from anchord.index.integrity.table_repair import retry_after_repair
     from anchord.index.run_once import index_once
     from anchord.index.session import open_writer
 
@@ -224,7 +225,9 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[s
                 bar.update(task, completed=done, total=total or None, description=step, rate=rate)
 
             with _showing_model_preparation(bar, task, lambda: embedder.state):
-                run = index_once(writer, folders, show_progress, mode)
+                run = retry_after_repair(
+                    writer, lambda: index_once(writer, folders, show_progress, mode)
+                )
             for repair in list_repairs(writer):
                 warn(repair)
             return _run_as_dict(writer, run)
@@ -320,6 +323,7 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
         verify_index,
         verify_result_as_dict,
     )
+    from anchord.index.integrity.table_repair import retry_after_repair
     from anchord.index.session import open_writer
 
     if not repair:
@@ -336,7 +340,9 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
     writer = open_writer(paths, load_user_config(paths), [])
     try:
         writer.catalog.set_meta("clean", "0")
-        found = verify_index(writer, sample)
+        found = retry_after_repair(writer, lambda: verify_index(writer, sample))
+        for text in writer.repairs:
+            warn(text)
         if found.differences:
             damaged = delete_damaged_rows(writer, found.differences)
             for _ in writer.indexer.index(damaged):

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from anchord.core.types import RootedPath
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local
 from anchord.store.table import maintenance as table_maintenance
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.damage import repair_table, salvage_vectors
 from anchord.store.table.table import TABLE_NAME
+
+T = TypeVar("T")
 
 
 def repair_index_table(
@@ -59,6 +63,31 @@ def repair_index_table(
         writer.indexer.delete_damaged_rows((), files, repair.corrupt_ids)
         repairs.append(f"{len(repair.corrupt_ids)} chunks had changed on disk: written again")
     return repairs
+
+
+def retry_after_repair(writer: IndexWriter, job: Callable[[], T]) -> T:
+    """Run a function; if the table's rows cannot be read, repair the table and run it again.
+
+    Nobody knows which file is damaged, so the search indices are built again too. What was repaired
+    is added to `writer.repairs`.
+
+    Args:
+        writer: The index.
+        job: What reads the table. It may be run twice.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        StoreError: The table cannot be repaired. Besides, whatever the function raises.
+    """
+    try:
+        return job()
+    except TableReadError:
+        writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
+        for _ in writer.indexer.index(audit_index(writer)):
+            pass  # Indexing is lazy: each step commits a batch.
+    return job()
 
 
 def audit_index(writer: IndexWriter) -> Sequence[RootedPath]:

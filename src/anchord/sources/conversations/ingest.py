@@ -306,7 +306,7 @@ class ConversationIngester:
                 return _result_without_format(origin)
             with self._archive.transaction():
                 record = self._archive.find_transcript_file(origin)
-                rules = self._read_rules(origin, record, has_grown=plan.has_grown)
+                rules = self._read_rules(record, has_grown=plan.has_grown)
                 read = TranscriptRead(self._archive, origin, fingerprint, rules)
                 all_items = itertools.chain([first], items)
                 if plan.point is None:
@@ -324,17 +324,13 @@ class ConversationIngester:
                 read.finish(resume_point, is_full_read=plan.point is None)
         return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
 
-    def _read_rules(
-        self, origin: RootedPath, record: TranscriptFileRecord | None, *, has_grown: bool
-    ) -> ReadRules:
+    def _read_rules(self, record: TranscriptFileRecord | None, *, has_grown: bool) -> ReadRules:
         # "" asks for a full read with the same reader.
         is_same_reader = record is not None and record.reader_version in {"", self.reader_version}
-        orphans_go_to = None
-        if not self.keeps_after_delete(origin):
-            orphans_go_to = DetachReason.TRASH
-        elif has_grown or not is_same_reader:
-            # Invariant: what is missing is understood in another way now, and is stored anew.
-            orphans_go_to = DetachReason.READER
+        # Invariant: what is missing is understood in another way now, and is stored anew. Otherwise
+        # the file was cut off, which is no deletion, also in a root with `on_delete = "delete"`.
+        is_stored_anew = has_grown or not is_same_reader
+        orphans_go_to = DetachReason.READER if is_stored_anew else None
         return ReadRules(
             reader_version=self.reader_version,
             prepare=self._prepare,
