@@ -287,3 +287,10 @@ def test_an_answer_that_was_torn_before_the_session_went_on_is_kept(talks: Talks
     talks.write("s1.jsonl", whole[: len(whole) - 300] + b"\n" + claude(TURNS[2], start=2) * 3)
     talks.sync()
     assert before < talks.ids()
+
+
+def test_a_transcript_file_may_take_fifteen_minutes_to_read(talks: Talks) -> None:
+    """Until then the service's watchdog does not take the writer for stuck."""
+    talks.write("a/1.jsonl", claude(TURNS[0]))
+    talks.sync()
+    assert 900 in talks.beats

@@ -21,7 +21,8 @@ TEXTS = ["zero", "first", "second", "third", "fourth", "last"]
 
 
 def row(number: int, section: str = "Section") -> Row:
-    fields = dict.fromkeys(("doc_id", "kind", "content_hash", "vector_key", "search_text"), "")
+    names = ("doc_id", "kind", "content_hash", "vector_key", "search_text")
+    fields: dict[str, Any] = dict.fromkeys(names, "")
     text = TEXTS[number]
     return Row(id=f"c{number}", root="", path="", header_path=section, text=text, **fields)
 
@@ -32,7 +33,7 @@ def location(number: int) -> ChunkLocation:
 
 
 def hit(number: int, score: float = 1.0) -> Hit:
-    ranks = dict.fromkeys(("cosine", "bm25", "cosine_rank", "bm25_rank"))
+    ranks: dict[str, Any] = dict.fromkeys(("cosine", "bm25", "cosine_rank", "bm25_rank"))
     return Hit(id=f"c{number}", score=score, location=location(number), **ranks)
 
 

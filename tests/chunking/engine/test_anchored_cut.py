@@ -37,8 +37,11 @@ def layout_of(weight: int, cuts: Mapping[int, int], text: str = "line {}") -> La
     )
 
 
-def ranges(weight: int, cuts: Mapping[int, int], *required: int, **limits: int) -> list[AtomRange]:
-    return split_layout(layout_of(weight, cuts), Limits(body=BODY, **limits), required)
+def ranges(
+    weight: int, cuts: Mapping[int, int], *required: int, min_chars: int = 0
+) -> list[AtomRange]:
+    limits = Limits(body=BODY, min_chars=min_chars)
+    return split_layout(layout_of(weight, cuts), limits, required)
 
 
 def anchors(weight: int, cuts: Mapping[int, int]) -> list[int]:
@@ -46,8 +49,8 @@ def anchors(weight: int, cuts: Mapping[int, int]) -> list[int]:
     return [each.first_atom for each in ranges(weight, cuts) if each.first_atom == each.anchor_line]
 
 
-def starts(weight: int, cuts: Mapping[int, int], **limits: int) -> list[int]:
-    return [each.first_atom for each in ranges(weight, cuts, **limits)]
+def starts(weight: int, cuts: Mapping[int, int], min_chars: int = 0) -> list[int]:
+    return [each.first_atom for each in ranges(weight, cuts, min_chars=min_chars)]
 
 
 def test_an_empty_text_has_no_range_and_a_text_of_one_chunk_is_one() -> None:

@@ -1,0 +1,53 @@
+"""A file that cannot be chunked has no rows, is listed with its reason, and stops no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from fakes import FakeCatalogue, FakeFiles, FakeStore
+from index.test_reconcile import RECIPE, NoVectors
+
+from anchord.core.ports import IndexerDependencies
+from anchord.core.types import Action, Problem, RootedPath
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.index import rows
+from anchord.index.indexer import Indexer
+
+BAD, GOOD = RootedPath("r", "bad.md"), RootedPath("r", "good.md")
+
+
+def test_a_file_whose_chunking_fails_is_listed_until_it_can_be_chunked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, catalog, store = FakeFiles(), FakeCatalogue(), FakeStore()
+    files.put(BAD, "Words of the bad file.\n")
+    files.put(GOOD, "Words of the good file.\n")
+    dependencies = IndexerDependencies(
+        files=files,
+        catalog=catalog,
+        store=store,
+        embedder=HashEmbedder(),
+        vector_cache=NoVectors(),
+        clock=lambda: 10**18,
+    )
+    indexer = Indexer(dependencies, lambda texts: [len(text.split()) for text in texts], RECIPE)
+    real = rows.split_into_chunks
+
+    def failing(document: Any, *given: Any) -> Sequence[Any]:  # noqa: ANN401 - as in the original
+        if "bad" in document.text:
+            raise ValueError("a bug")
+        return real(document, *given)
+
+    with monkeypatch.context() as fault:
+        fault.setattr(rows, "split_into_chunks", failing)
+        outcomes = list(indexer.index([BAD, GOOD]))
+    assert [each.action for each in outcomes if each.origin == GOOD] == [Action.INDEXED]
+    listed = [(each.origin, each.problem) for each in catalog.list_failures()]
+    assert listed == [(BAD, Problem("not indexed: chunking failed with ValueError"))]
+    assert list(store.ids_of_file(BAD)) == []
+    files.put(BAD, "Words of the bad file, written again.\n")
+    list(indexer.index(indexer.reconcile("r").paths_due))
+    assert list(catalog.list_failures()) == []
+    assert len(store.ids_of_file(BAD)) == 1
