@@ -116,6 +116,7 @@ def test_pause_does_not_wait_for_the_files_that_are_queued(
 ) -> None:
     """The call comes while the third of 100 files is read: the rest stays in the queue."""
     read: list[object] = []
+    service.notes(100)
     service.start().sync()
     real = FolderFiles.read
 
@@ -126,20 +127,22 @@ def test_pause_does_not_wait_for_the_files_that_are_queued(
             service.pipeline.set_paused(paused=True)
         return real(files, origin)
 
-    monkeypatch.setattr(FolderFiles, "read", reading)
     service.pipeline.set_paused(paused=True)
-    service.notes(100)
     if lane == "backlog":
+        service.pipeline.submit(service.writer.catalog.mark_all_for_reread).result()
         service.pipeline.submit(lambda: service.pipeline.work_queue.reconcile("docs")).result()
+        assert len(service.pipeline.work_queue.backlog) == 100
     else:
+        service.notes(100, "saved/")
         until(lambda: len(service.pipeline.work_queue.fresh_files) == 100)
+    monkeypatch.setattr(FolderFiles, "read", reading)
     service.pipeline.set_paused(paused=False)
     until(lambda: service.pipeline.paused and not service.pipeline.indexing_root)
     assert len(read) == 3
     monkeypatch.undo()
     service.pipeline.set_paused(paused=False)
     service.sync()
-    assert len(service.paths()) == 100
+    assert len(service.paths()) == (100 if lane == "backlog" else 200)
 
 
 def test_by_default_a_battery_changes_nothing(
