@@ -18,12 +18,7 @@ from anchord.index.indexer import Indexer
 BAD, GOOD = RootedPath("r", "bad.md"), RootedPath("r", "good.md")
 
 
-def test_a_file_whose_chunking_fails_is_listed_until_it_can_be_chunked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    files, catalog, store = FakeFiles(), FakeCatalogue(), FakeStore()
-    files.put(BAD, "Words of the bad file.\n")
-    files.put(GOOD, "Words of the good file.\n")
+def indexer_over(files: FakeFiles, catalog: FakeCatalogue, store: FakeStore) -> Indexer:
     dependencies = IndexerDependencies(
         files=files,
         catalog=catalog,
@@ -32,7 +27,30 @@ def test_a_file_whose_chunking_fails_is_listed_until_it_can_be_chunked(
         vector_cache=NoVectors(),
         clock=lambda: 10**18,
     )
-    indexer = Indexer(dependencies, lambda texts: [len(text.split()) for text in texts], RECIPE)
+    return Indexer(dependencies, lambda texts: [len(text.split()) for text in texts], RECIPE)
+
+
+def test_a_new_file_that_a_rule_leaves_out_or_that_is_gone_is_skipped_with_its_reason() -> None:
+    files, catalog = FakeFiles(), FakeCatalogue()
+    files.put(BAD, "Words.\n")
+    files.excluded[BAD] = "a rule of the fake"
+    outcomes = list(indexer_over(files, catalog, FakeStore()).index([BAD, GOOD]))
+    assert [(each.origin, each.action) for each in outcomes] == [
+        (BAD, Action.SKIPPED),
+        (GOOD, Action.SKIPPED),
+    ]
+    assert "a rule of the fake" in outcomes[0].reason
+    assert all(each.reason for each in outcomes)
+    assert catalog.files == {}
+
+
+def test_a_file_whose_chunking_fails_is_listed_until_it_can_be_chunked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files, catalog, store = FakeFiles(), FakeCatalogue(), FakeStore()
+    files.put(BAD, "Words of the bad file.\n")
+    files.put(GOOD, "Words of the good file.\n")
+    indexer = indexer_over(files, catalog, store)
     real = rows.split_into_chunks
 
     def failing(document: Any, *given: Any) -> Sequence[Any]:  # noqa: ANN401 - as in the original

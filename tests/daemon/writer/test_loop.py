@@ -191,6 +191,23 @@ def test_it_does_not_sleep_while_something_waits_unless_it_is_paused(
     monkeypatch.undo()
 
 
+def test_a_hint_a_job_a_pause_and_a_call_of_sync_wake_it(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, rung = steps.loop, []
+    condition = loop.work_queue.wake_condition
+    monkeypatch.setattr(condition, "notify_all", lambda: rung.append(1))
+    loop.work_queue.add_hint(RootedPath("docs", "a.md"))
+    assert len(rung) == 1
+    loop.submit(lambda: None)
+    assert len(rung) == 2
+    assert not loop.wait_for_sync(0.01)
+    assert len(rung) == 3
+    loop.set_paused(paused=True)
+    loop.set_paused(paused=False)
+    assert len(rung) == 5
+
+
 # Whole steps
 
 

@@ -435,6 +435,14 @@ def test_rows_below_a_folder_that_cannot_be_read_are_left_out() -> None:
     assert small.verify().file_count == 1
 
 
+def test_a_root_that_is_away_has_no_files_and_all_its_rows_are_kept() -> None:
+    small = Small()
+    small.files.gone.add("r")
+    result = small.verify()
+    assert (result.file_count, result.chunk_count, result.differences) == (0, 0, ())
+    assert result.kept_files == {"r": 2}
+
+
 def test_a_file_that_is_being_written_is_named_and_left_out() -> None:
     small = Small()
     small.files.unstable.add(RootedPath("r", "a.md"))
