@@ -196,6 +196,8 @@ def test_a_required_cut_is_always_made_and_starts_a_section() -> None:
         ([0, 10, 210, 300], [BLOCK, BLOCK], [2, 1]),
         ([0, 250, 260], [BLOCK], [1]),
         ([0, 100, 200, 300, 400], [BLOCK] * 3, [2]),
+        ([0, 100, 200], [HEADING], []),
+        ([0, 110, 200, 220], [TEXT_LINE, BLOCK], [1]),
     ],
 )
 def test_packing_takes_the_fewest_chunks_then_the_better_cuts(

@@ -145,3 +145,34 @@ def test_deletions_wait_for_others_unless_somebody_waits_for_them(
     assert queue._recent_deletions.count("docs") == 1
     assert A in queue.missing_files
     monkeypatch.undo()
+
+
+def test_deletions_just_before_count_in_a_walk_of_the_root(steps: Steps) -> None:
+    """47 left a moment ago, and all three that remained leave now: 50 in all wait for a person."""
+    queue = steps.loop.work_queue
+    for name in ("0.md", "1.md", "2.md"):
+        (steps.folder / name).unlink()
+    queue._recent_deletions.record("docs", 47)
+    assert queue.reconcile("docs").held_deletions == 3
+    assert queue.root_watcher.states["docs"].held_deletions == 3
+    confirmed = queue.reconcile("docs", deletions_confirmed=True)
+    assert (confirmed.held_deletions, set(queue.missing_files)) == (0, {A, B, C})
+    assert queue.reconcile("docs").held_deletions == 0, "these went through the guard"
+
+
+def test_files_of_a_folder_that_moved_are_moves(steps: Steps) -> None:
+    (steps.folder / "old").mkdir()
+    for name in ("a.md", "b.md"):
+        steps.write(f"old/{name}", f"Words of {name} in a folder.\n")
+    steps.loop.walk_and_index_all()
+    queue = steps.loop.work_queue
+    (steps.folder / "old").rename(steps.folder / "new")
+    for path in ("old", "new"):
+        queue.add_hint(RootedPath("docs", path))
+    queue.drain_hints(skip_debounce=True)
+    assert queue.moved_from == {
+        RootedPath("docs", f"new/{name}"): RootedPath("docs", f"old/{name}")
+        for name in ("a.md", "b.md")
+    }
+    queue.remove(RootedPath("docs", "new/a.md"))
+    assert list(queue.moved_from) == [RootedPath("docs", "new/b.md")]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from anchord.core.types import Fingerprint, RootedPath
+from anchord.sources.conversations.archive.detached import DetachReason
 from anchord.sources.conversations.archive.exchange_forms import ExchangeSource
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.events import Exchange, SessionInfo
@@ -73,3 +74,57 @@ def test_the_title_of_a_file_that_goes_goes_with_it(archive: ArchiveWriter) -> N
     assert archive.find_transcript_file(OLD) is not None
     assert title_of(archive) == "First name"
     assert archive.retitled_exchanges
+
+
+# Detached exchanges
+
+
+def groups_of(archive: ArchiveWriter) -> list[tuple[str, int]]:
+    """Return why each group is detached, and how many exchanges it has."""
+    return [(str(each.reason), each.exchange_count) for each in archive._detached.groups()]
+
+
+def rows_of_groups(archive: ArchiveWriter) -> int:
+    """Count what is stored of groups beside their exchanges."""
+    counts = [
+        archive._db.execute(sql).fetchone()[0]
+        for sql in (
+            "SELECT count(*) FROM detached",
+            "SELECT count(*) FROM sessions WHERE root<>'talks'",
+            "SELECT count(*) FROM carriers WHERE root<>'talks'",
+        )
+    ]
+    return sum(counts)
+
+
+def test_a_group_whose_exchanges_came_back_leaves_nothing(archive: ArchiveWriter) -> None:
+    archive.attach_root("talks", "/talks")
+    with archive.transaction():
+        told(archive, OLD, "First name", "2026-01-01")
+    archive.detach_root("talks", 1)
+    assert groups_of(archive) == [(DetachReason.ROOT, 1)]
+    assert archive.attached_root_names() == set()
+    assert archive.attach_root("talks", "/talks") == 1
+    assert (groups_of(archive), rows_of_groups(archive)) == ([], 0)
+    assert len(archive.exchanges_due(OLD)) == 1
+
+
+def test_an_exchange_that_goes_to_the_trash_twice_is_in_it_once(archive: ArchiveWriter) -> None:
+    for _ in range(2):
+        archive.attach_root("talks", "/talks")
+        with archive.transaction():
+            told(archive, OLD, "First name", "2026-01-01")
+            archive.remove_transcript_file(OLD, 5, DetachReason.TRASH)
+    assert groups_of(archive) == [(DetachReason.TRASH, 1)]
+
+
+def test_the_trash_keeps_exchanges_for_thirty_days(archive: ArchiveWriter) -> None:
+    archive.attach_root("talks", "/talks")
+    with archive.transaction():
+        told(archive, OLD, "First name", "2026-01-01")
+        archive.remove_transcript_file(OLD, 5, DetachReason.TRASH)
+    days = 30 * 24 * 3600 * 10**9
+    assert archive.empty_trash(5 + days) == 0
+    assert groups_of(archive) == [(DetachReason.TRASH, 1)]
+    assert archive.empty_trash(6 + days) == 1
+    assert (groups_of(archive), rows_of_groups(archive)) == ([], 0)
