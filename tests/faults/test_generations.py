@@ -17,10 +17,10 @@ import lancedb
 import pytest
 from faults.service import SETTINGS, Service, until
 
+from anchord.chunking.chunker import split_into_chunks
 from anchord.core.types import Vector
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError, StoreError
-from anchord.index import rows
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, GenerationBuild
 from anchord.index.profile import MissingModelEmbedder
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -264,12 +264,12 @@ def test_force_rechunk_chunks_every_file_again_though_its_recipe_is_the_same(
     """A chunker that cuts differently under the same version: the table has what it cuts now."""
     documents(service)
     service.start().sync()
-    real = rows.split_into_chunks
+    real = split_into_chunks
 
     def first_chunk(*given: Any, **options: Any) -> Any:  # noqa: ANN401 - as in the original
         return [replace(each, content="cut anew") for each in real(*given, **options)]
 
-    monkeypatch.setattr(rows, "split_into_chunks", first_chunk)
+    monkeypatch.setattr("anchord.index.rows.split_into_chunks", first_chunk)
     service.ask("reindex")
     assert _texts(service) != {"cut anew"}
     service.ask("reindex", force_rechunk=True)

@@ -9,10 +9,10 @@ import pytest
 from fakes import FakeCatalogue, FakeFiles, FakeStore
 from index.test_reconcile import RECIPE, NoVectors
 
+from anchord.chunking.chunker import split_into_chunks
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import Action, Problem, RootedPath
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.index import rows
 from anchord.index.indexer import Indexer
 
 BAD, GOOD = RootedPath("r", "bad.md"), RootedPath("r", "good.md")
@@ -51,7 +51,7 @@ def test_a_file_whose_chunking_fails_is_listed_until_it_can_be_chunked(
     files.put(BAD, "Words of the bad file.\n")
     files.put(GOOD, "Words of the good file.\n")
     indexer = indexer_over(files, catalog, store)
-    real = rows.split_into_chunks
+    real = split_into_chunks
 
     def failing(document: Any, *given: Any) -> Sequence[Any]:  # noqa: ANN401 - as in the original
         if "bad" in document.text:
@@ -59,7 +59,7 @@ def test_a_file_whose_chunking_fails_is_listed_until_it_can_be_chunked(
         return real(document, *given)
 
     with monkeypatch.context() as fault:
-        fault.setattr(rows, "split_into_chunks", failing)
+        fault.setattr("anchord.index.rows.split_into_chunks", failing)
         outcomes = list(indexer.index([BAD, GOOD]))
     assert [each.action for each in outcomes if each.origin == GOOD] == [Action.INDEXED]
     listed = [(each.origin, each.problem) for each in catalog.list_failures()]

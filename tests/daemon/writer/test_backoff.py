@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from anchord.config.paths import Paths, find_paths
-from anchord.daemon.writer import backoff as module
 from anchord.daemon.writer.backoff import Backoff
 from anchord.errors import AnchordError, StoreDamagedError
 
@@ -23,7 +23,7 @@ def paths(tmp_path: Path) -> Paths:
 def test_the_pause_doubles_from_one_second_up_to_a_minute(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     backoff, pauses = Backoff(paths), []
     assert backoff.resume_at < 100
     for _ in range(8):

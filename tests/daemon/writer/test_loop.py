@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from daemon.writer.conftest import Steps
@@ -84,7 +85,7 @@ def test_the_backlog_is_interrupted_for_what_is_more_urgent(
         loop.work_queue.fresh_files[RootedPath("docs", "a.md")] = 0.0
     else:
         loop.work_queue.add_hint(RootedPath("docs", "a.md"))
-        monkeypatch.setattr(module.time, "monotonic", lambda: math.inf)
+        monkeypatch.setattr(time, "monotonic", lambda: math.inf)
     assert loop._backlog_should_wait()
     assert loop._fresh_files_should_wait() == (why in {"stopping", "paused"})
     monkeypatch.undo()
@@ -96,7 +97,7 @@ def test_the_backlog_is_interrupted_for_what_is_more_urgent(
 def test_it_sleeps_until_something_is_due_two_seconds_at_most(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     for until in (100.5, 101.9, 1_000.0, 99.0):
         steps.loop._sleep(until)
     assert steps.waits == pytest.approx([0.5, 1.9, 2.0, 0.0])

@@ -10,6 +10,8 @@ import pytest
 from anchord.daemon.writer import maintenance as module
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.errors import StoreError
+from anchord.store.table import maintenance as table_maintenance
+from anchord.store.table.compaction import COMPACTION_TIMEOUT_S
 from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS
 
 
@@ -28,7 +30,7 @@ class Stand:
         self.is_repair_due = False
         self.problems: list[str] = []
         self.meta: dict[str, str] = {}
-        monkeypatch.setattr(module.table_maintenance, "maintain", self._maintain)
+        monkeypatch.setattr(table_maintenance, "maintain", self._maintain)
         monkeypatch.setattr(module, "trim_heap", lambda: self.events.append("trim"))
         monkeypatch.setattr(module, "CompactionWorker", lambda _: self)
         monkeypatch.setattr(module, "PageCheck", lambda _: self)
@@ -195,7 +197,7 @@ def test_a_compaction_is_watched_noted_and_told_to_readers(stand: Stand) -> None
     maintenance = stand.opened()
     stand.problems = ["no room"]
     maintenance.compact()
-    assert stand.events == ["looked", module.COMPACTION_TIMEOUT_S, "compacted", "noted", 0, "trim"]
+    assert stand.events == ["looked", COMPACTION_TIMEOUT_S, "compacted", "noted", 0, "trim"]
     assert maintenance.errors == ["no room"]
     stand.events.clear()
     stand.problems, stand.meta["upkeep passes"] = [], "9"

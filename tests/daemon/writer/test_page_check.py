@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anchord.core.sqlite_connection import CheckedConnection
-from anchord.daemon.writer import page_check
+from anchord.core.sqlite_connection import CheckedConnection, open_sqlite
 from anchord.daemon.writer.page_check import PageCheck
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 
@@ -74,7 +73,7 @@ def test_sound_missing_and_locked_files_are_no_damage(
     def locked(*_: object, **__: object) -> CheckedConnection:
         raise StoreUnavailableError("database is locked", "")
 
-    monkeypatch.setattr(page_check, "open_sqlite", locked)
+    monkeypatch.setattr("anchord.daemon.writer.page_check.open_sqlite", locked)
     checked(check, DAY_S)
     check.run_if_due(DAY_S + 1)
 
@@ -83,7 +82,7 @@ def test_a_check_that_is_closed_reads_no_further_file(
     files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
-    real = page_check.open_sqlite
+    real = open_sqlite
     check = PageCheck(files)
 
     def opening(file: Path, *, read_only: bool) -> CheckedConnection:
@@ -92,7 +91,7 @@ def test_a_check_that_is_closed_reads_no_further_file(
         check._closing = True
         return real(file, read_only=read_only)
 
-    monkeypatch.setattr(page_check, "open_sqlite", opening)
+    monkeypatch.setattr("anchord.daemon.writer.page_check.open_sqlite", opening)
     checked(check, 0.0)
     check.close()
     assert read == files[:1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from daemon.writer.conftest import Steps
 
@@ -58,7 +60,7 @@ def test_the_time_of_the_next_walk_of_everything_varies_by_a_tenth_at_most(
     steps: Steps, walks: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = steps.loop.work_queue
-    monkeypatch.setattr(module.time, "monotonic", lambda: 1_000.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 1_000.0)
     times = set()
     for _ in range(50):
         queue.reconcile_all()
@@ -93,14 +95,14 @@ def test_a_file_that_is_being_written_is_tried_again_once_it_settled(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = steps.loop.work_queue
-    now = module.time.monotonic()
+    now = time.monotonic()
     queue.enqueue([A])
     queue.requeue_later(A)
     assert queue.file_count == 0
     assert not queue.has_fresh_due(now)
     settled = now + 3_600
     assert queue.has_fresh_due(settled)
-    monkeypatch.setattr(module.time, "monotonic", lambda: settled)
+    monkeypatch.setattr(time, "monotonic", lambda: settled)
     queue.drain_hints(skip_debounce=False)
     monkeypatch.undo()
     assert list(queue.fresh_files) == [A]
@@ -132,8 +134,8 @@ def test_deletions_wait_for_others_unless_somebody_waits_for_them(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = steps.loop.work_queue
-    now = module.time.monotonic()
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     (steps.folder / "0.md").unlink()
     for hint in (A, B):
         queue._debouncer.add_hint(hint, now - 5)

@@ -556,7 +556,8 @@ def test_vectors_of_no_or_of_different_length_have_nothing_in_common() -> None:
 
 def test_every_row_is_as_likely_in_a_sample_of_the_vectors() -> None:
     """Of 50 rows in five parts, 300 samples of 10 have each row about 60 times, and no row twice."""
-    prepared = PreparedRow(Row(**dict.fromkeys(Row.__dataclass_fields__, "")), 1, 1, "text")
+    fields: dict[str, Any] = dict.fromkeys(Row.__dataclass_fields__, "")
+    prepared = PreparedRow(Row(**fields), 1, 1, "text")
     parts = [
         {f"{number}": (RootedPath("r", "a.md"), prepared) for number in range(start, start + 10)}
         for start in range(0, 50, 10)
