@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -14,6 +15,9 @@ from anchord.chunking.engine.layout import (
     CODE_PARAGRAPH,
     HEADING,
     LAST_RESORT,
+    LIST_ITEM,
+    SENTENCE,
+    TABLE_ROW,
     TEXT_LINE,
     Layout,
     Limits,
@@ -211,3 +215,12 @@ def test_min_chars_says_how_long_a_section_of_a_small_text_is(more: int, found: 
     """A line end counts as a character."""
     chars = sum(len(f"line {number}\n") for number in range(20))
     assert starts(100, {20: HEADING}, min_chars=chars + more) == found
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    pairwise((HEADING, BLOCK, LIST_ITEM, TABLE_ROW, TEXT_LINE, SENTENCE, LAST_RESORT)),
+)
+def test_packing_prefers_the_stronger_of_two_cuts(better: int, worse: int) -> None:
+    assert find_cheapest_cuts([0, 100, 200, 300], [better, worse], BODY) == [1]
+    assert find_cheapest_cuts([0, 100, 200, 300], [worse, better], BODY) == [2]

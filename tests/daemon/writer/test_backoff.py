@@ -26,6 +26,7 @@ def test_the_pause_doubles_from_one_second_up_to_a_minute(
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     backoff, pauses = Backoff(paths), []
     assert backoff.resume_at < 100
+    assert backoff.reason == ""
     for _ in range(8):
         backoff.start_pause()
         pauses.append(backoff.resume_at - 100)
