@@ -219,7 +219,7 @@ def test_min_chars_says_how_long_a_section_of_a_small_text_is(more: int, found: 
 
 @pytest.mark.parametrize(
     ("better", "worse"),
-    pairwise((HEADING, BLOCK, LIST_ITEM, TABLE_ROW, TEXT_LINE, SENTENCE, LAST_RESORT)),
+    list(pairwise((HEADING, BLOCK, LIST_ITEM, TABLE_ROW, TEXT_LINE, SENTENCE, LAST_RESORT))),
 )
 def test_packing_prefers_the_stronger_of_two_cuts(better: int, worse: int) -> None:
     assert find_cheapest_cuts([0, 100, 200, 300], [better, worse], BODY) == [1]
