@@ -57,6 +57,8 @@ class Talks:
         """Open the stores."""
         self.folders = FolderFiles(self.roots, (), MAX_FILE_BYTES)
         self.archive = ArchiveWriter(self.base / "conversations.sqlite")
+        self.beats: list[float] = []
+        """Seconds that each next step was said to take."""
         self.files = SourceTree(self.folders, self.roots, self.archive)
         self.catalogue = SqliteCatalog(self.base / "state.sqlite")
         embedder = HashEmbedder()
@@ -81,6 +83,7 @@ class Talks:
             vector_cache=self.vanished,
             clock=self.clock,
             conversations=self.conversations,
+            heartbeat=self.beats.append,
         )
         self.indexer = Indexer(world, COUNT, self.recipe)
 

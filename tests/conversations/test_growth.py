@@ -305,3 +305,10 @@ def test_two_quoted_questions_are_a_document_three_a_transcript_and_it_stays_one
     assert kinds("".join(turns)) == {"exchange"}
     assert kinds("".join(turns[:2])) == {"exchange"}
     assert len(talks.rows()) == 3
+
+
+def test_a_transcript_file_may_take_fifteen_minutes_to_read(talks: Talks) -> None:
+    """Until then the service's watchdog does not take the writer for stuck."""
+    talks.write("a/1.jsonl", claude(TURNS[0]))
+    talks.sync()
+    assert 900 in talks.beats

@@ -119,3 +119,16 @@ def test_what_cannot_be_seen_is_not_missing() -> None:
         top_device=1,
     )
     assert set(find_missing_files(walk, everything)) == {"a.md"}
+
+
+@pytest.mark.parametrize(
+    ("lost", "of", "is_held"),
+    [(50, 50, True), (49, 49, False), (50, 99, True), (50, 100, False), (51, 101, True)],
+)
+def test_fifty_files_and_more_than_half_wait_for_a_confirmation(
+    lost: int,
+    of: int,
+    is_held: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    """The documentation promises the numbers, so they stand here as numbers."""
+    assert should_hold_deletions(lost, of, same_device=True) is is_held

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ import lancedb
 import pytest
 from faults.service import SETTINGS, Service, until
 
+from anchord.chunking.chunker import split_into_chunks
 from anchord.core.types import Vector
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError, StoreError
-from anchord.index.generation import REBUILD, RECHUNK, GenerationBuild
+from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, GenerationBuild
+from anchord.index.profile import MissingModelEmbedder
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import connection as lance_table
 from anchord.store.table import schema as lance_schema
@@ -252,6 +256,123 @@ def test_a_root_that_is_away_is_waited_for(service: Service) -> None:
     service.pipeline._builds.next_step_at = 0.0
     built(service)
     assert service.is_right()
+
+
+def test_force_rechunk_chunks_every_file_again_though_its_recipe_is_the_same(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunker that cuts differently under the same version: the table has what it cuts now."""
+    documents(service)
+    service.start().sync()
+    real = split_into_chunks
+
+    def first_chunk(*given: Any, **options: Any) -> Any:  # noqa: ANN401 - as in the original
+        return [replace(each, content="cut anew") for each in real(*given, **options)]
+
+    monkeypatch.setattr("anchord.index.rows.split_into_chunks", first_chunk)
+    service.ask("reindex")
+    assert _texts(service) != {"cut anew"}
+    service.ask("reindex", force_rechunk=True)
+    assert _texts(service) == {"cut anew"}
+
+
+def _texts(service: Service) -> set[str]:
+    return service.pipeline.submit(
+        lambda: {row.text for row in service.writer.store.all_rows()}
+    ).result()
+
+
+@pytest.mark.parametrize("request_", [None, REBUILD], ids=["required", "on request"])
+@pytest.mark.parametrize("damage", ["no database", "bad pages", "lost table"])
+def test_a_half_built_index_that_is_damaged_does_not_stop_the_daemon(
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    request_: BuildRequest | None,
+    damage: str,
+) -> None:
+    documents(service, 30)
+    service.start().sync()
+    steps = Stepwise(monkeypatch)
+    monkeypatch.setattr("anchord.index.generation._STEP_FILES", 10)
+    if request_:
+        service.pipeline.submit(partial(service.pipeline.start_generation, request_)).result()
+    else:
+        started_with(service, SMALL)
+    steps.left = 2
+    until(lambda: service.pipeline.next_generation.files_done == 20)  # type: ignore[union-attr]
+    service.stop()
+    _DAMAGES[damage](service.places.next_catalog_file, service.home / "data/lance/next.lance")
+    steps.left = 1_000
+    service.start()
+    built(service)
+    assert service.is_right()
+    assert not service.places.next_catalog_file.exists()
+    assert not service.restarts
+
+
+def _bad_pages(catalog: Path, _: Path) -> None:
+    content = catalog.read_bytes()
+    catalog.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+
+
+_DAMAGES: dict[str, Callable[[Path, Path], object]] = {
+    "no database": lambda catalog, _: catalog.write_bytes(b"no catalogue at all " * 400),
+    "bad pages": _bad_pages,
+    "lost table": lambda _, table: shutil.rmtree(table),
+}
+
+
+def test_the_former_models_process_ends_when_the_new_index_takes_over(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[object] = []
+
+    def close(embedder: object) -> None:
+        closed.append(embedder)
+
+    monkeypatch.setattr(HashEmbedder, "close", close)
+    monkeypatch.setattr(MissingModelEmbedder, "close", close)
+    documents(service)
+    service.start().sync()
+    service.stop()
+    monkeypatch.setattr(HashEmbedder, "model_id", "hash-other/1")
+    steps = Stepwise(monkeypatch)
+    service.start()
+    closed.clear()
+    former = service.writer.profile.embedder
+    assert former is not service.writer.configured_profile.embedder
+    steps.left = 1_000
+    built(service)
+    assert closed == [former]
+    assert service.writer.profile.embedder is service.writer.configured_profile.embedder
+    service.ask("reindex", force_rechunk=True)
+    assert closed == [former], "the model that goes on being used was closed"
+
+
+def test_a_root_that_leaves_while_an_index_is_built_is_waited_for(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents(service, 30)
+    service.start().sync()
+    away = service.base / "away"
+    monkeypatch.setattr("anchord.index.generation._STEP_FILES", 10)
+
+    def build() -> tuple[tuple[str, ...], bool, bool]:
+        building = GenerationBuild(service.writer, RECHUNK)
+        building.index_next_files(lambda: False)
+        service.folder.rename(away)
+        for _ in range(6):
+            building.index_next_files(lambda: False)
+        is_finished_without = building.is_finished
+        unavailable = building.unavailable_roots
+        away.rename(service.folder)
+        for _ in range(6):
+            building.index_next_files(lambda: False)
+        is_finished = building.is_finished
+        building.delete()
+        return unavailable, is_finished_without, is_finished
+
+    assert service.pipeline.submit(build).result() == (("docs",), False, True)
 
 
 def test_rows_that_are_held_are_waited_for(service: Service) -> None:

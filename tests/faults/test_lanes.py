@@ -10,9 +10,10 @@ import psutil
 import pytest
 from faults.service import SETTINGS, Service, until
 
-from anchord.core.types import Vector
+from anchord.core.types import RootedPath, Vector
 from anchord.daemon.host.battery import on_battery
 from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.sources.files.folder_files import FolderFiles
 
 
 @pytest.fixture
@@ -88,6 +89,60 @@ def test_without_mains_whoever_waits_for_it_gets_it(
     until(lambda: service.status()["state"] == "paused")
     assert service.is_right()
     assert len(service.paths()) == 3
+
+
+def test_without_mains_the_backlog_waits_again_once_sync_has_returned(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("anchord.daemon.writer.loop.on_battery", lambda: True)
+    monkeypatch.setattr("anchord.daemon.writer.loop._SUPERVISE_S", 0.05)
+    service.settings = SETTINGS.replace(
+        'provider = "hash"', 'provider = "hash"\non_battery = "pause"'
+    )
+    service.notes(3)
+    service.start().sync()
+    for _ in range(3):
+        service.sync()
+    until(lambda: service.pipeline.backlog_waits_for_mains)
+    service.pipeline.submit(service.writer.catalog.mark_all_for_reread).result()
+    service.pipeline.submit(lambda: service.pipeline.work_queue.reconcile("docs")).result()
+    until(lambda: service.status()["state"] == "paused")
+    assert service.status()["pending"] == 3
+
+
+@pytest.mark.parametrize("lane", ["backlog", "saved"])
+def test_pause_does_not_wait_for_the_files_that_are_queued(
+    service: Service, monkeypatch: pytest.MonkeyPatch, lane: str
+) -> None:
+    """The call comes while the third of 100 files is read: the rest stays in the queue."""
+    read: list[object] = []
+    service.notes(100)
+    service.start().sync()
+    real = FolderFiles.read
+
+    def reading(files: FolderFiles, origin: RootedPath) -> object:
+        if origin.path.endswith(".md"):
+            read.append(origin)
+        if len(read) == 3:
+            service.pipeline.set_paused(paused=True)
+        return real(files, origin)
+
+    service.pipeline.set_paused(paused=True)
+    if lane == "backlog":
+        service.pipeline.submit(service.writer.catalog.mark_all_for_reread).result()
+        service.pipeline.submit(lambda: service.pipeline.work_queue.reconcile("docs")).result()
+        assert len(service.pipeline.work_queue.backlog) == 100
+    else:
+        service.notes(100, "saved/")
+        until(lambda: len(service.pipeline.work_queue.fresh_files) == 100)
+    monkeypatch.setattr(FolderFiles, "read", reading)
+    service.pipeline.set_paused(paused=False)
+    until(lambda: service.pipeline.paused and not service.pipeline.indexing_root)
+    assert len(read) == 3
+    monkeypatch.undo()
+    service.pipeline.set_paused(paused=False)
+    service.sync()
+    assert len(service.paths()) == (100 if lane == "backlog" else 200)
 
 
 def test_by_default_a_battery_changes_nothing(

@@ -141,6 +141,35 @@ def test_d6_a_deletion_that_takes_its_time_is_weighed_as_one(service: Service) -
     assert len(service.paths()) == MIN_FILES_TO_HOLD + 10
 
 
+def test_d6_what_left_just_before_counts_beyond_thirty_seconds_and_a_restart(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """30 of 80 files go at once; 30 more within 30 s make a mass deletion, until it is confirmed."""
+    service.notes(80)
+    service.start().sync()
+    for number in range(30):
+        (service.folder / f"{number:03}.md").unlink()
+    until(lambda: len(service.paths()) == 50)
+    for number in range(30, 60):
+        (service.folder / f"{number:03}.md").unlink()
+    until(lambda: service.status()["roots"][0]["held"] == 30)
+    monkeypatch.setattr("anchord.daemon.writer.deletions._WINDOW_S", 0.0)
+    service.rescan()
+    service.sync()
+    assert (service.status()["roots"][0]["held"], len(service.paths())) == (30, 50)
+    service.stop()
+    service.start().sync()
+    assert (service.status()["roots"][0]["held"], len(service.paths())) == (30, 50)
+    service.ask("confirm-delete", name="docs")
+    service.sync()
+    assert len(service.paths()) == 20
+    for number in range(60, 79):
+        (service.folder / f"{number:03}.md").unlink()
+    service.sync()
+    assert service.paths() == {"079.md"}
+    assert service.is_right()
+
+
 def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Service) -> None:
     service.notes(MIN_FILES_TO_HOLD + 10)
     service.start().sync()

@@ -111,9 +111,10 @@ def expand_passage(
         locations=catalog.locate_chunks(ids),
         section=passage.row.header_path,
     )
-    chosen = neighbourhood.expand(passage, max_chars)
-    if not all(map(neighbourhood.has, chosen)):
+    first, last = ids.index(first_id), ids.index(last_id)
+    if not all(map(neighbourhood.has, ids[first : last + 1])):
         return passage
+    chosen = neighbourhood.expand(first, last, max_chars)
     texts_and_locations = neighbourhood.texts_and_locations(chosen)
     _, first_location = texts_and_locations[0]
     _, last_location = texts_and_locations[-1]
@@ -154,42 +155,36 @@ class _Neighbourhood:
             pairs.append((row.text, self.locations[chunk_id]))
         return pairs
 
-    def expand(self, passage: Passage, max_chars: int) -> list[str]:
-        """Return the ids of the passage and of the neighbours that fit, added one at each side."""
-        first = self.ids.index(passage.chunk_ids[0])
-        last = self.ids.index(passage.chunk_ids[-1])
-        chars_left = max_chars - len(passage.text)
+    def expand(self, first: int, last: int, max_chars: int) -> list[str]:
+        """Return the ids of the passage and of the neighbours that fit, added one at each side.
+
+        Args:
+            first: Index of the passage's first chunk in `ids`.
+            last: Index of its last chunk; `has` is true of all between them.
+            max_chars: The length in characters of the text with the neighbours.
+        """
         can_grow_after = True
         can_grow_before = True
         while can_grow_after or can_grow_before:
             # Invariant: ids[first:last + 1] are adjacent chunks, and their text fits.
-            if can_grow_after:
-                added = self._addable_text(last + 1, chars_left)
-                can_grow_after = added is not None
-                if added is not None:
-                    last += 1
-                    chars_left -= len(added) + 1
-            if can_grow_before:
-                added = self._addable_text(first - 1, chars_left)
-                can_grow_before = added is not None
-                if added is not None:
-                    first -= 1
-                    chars_left -= len(added) + 1
+            can_grow_after = can_grow_after and self._is_addable(last + 1)
+            can_grow_after = can_grow_after and self._fits(first, last + 1, max_chars)
+            last += can_grow_after
+            can_grow_before = can_grow_before and self._is_addable(first - 1)
+            can_grow_before = can_grow_before and self._fits(first - 1, last, max_chars)
+            first -= can_grow_before
         return self.ids[first : last + 1]
 
-    def _addable_text(self, index: int, max_chars: int) -> str | None:
-        """Return the text of a chunk of the section, None if there is none or it does not fit."""
+    def _is_addable(self, index: int) -> bool:
+        """Whether there is a chunk of the section, and it was not deleted meanwhile."""
         if not 0 <= index < len(self.ids):
-            return None
+            return False
         chunk_id = self.ids[index]
-        if not self.has(chunk_id):
-            return None
-        row = self.rows[chunk_id]
-        if row.header_path != self.section:
-            return None
-        if len(row.text) > max_chars:
-            return None
-        return row.text
+        return self.has(chunk_id) and self.rows[chunk_id].header_path == self.section
+
+    def _fits(self, first: int, last: int, max_chars: int) -> bool:
+        texts_and_locations = self.texts_and_locations(self.ids[first : last + 1])
+        return len(join_chunk_texts(texts_and_locations)) <= max_chars
 
 
 def _continues(previous: tuple[Row, Hit], row: Row, hit: Hit) -> bool:

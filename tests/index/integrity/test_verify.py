@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -36,11 +37,13 @@ from anchord.index.integrity.verify import (
     DifferenceKind,
     ExpectedRows,
     VerifyResult,
+    _Sample,
     cosine,
     expected_rows_of_roots,
     verify,
 )
 from anchord.index.recipe import Recipe
+from anchord.index.rows import PreparedRow
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter, open_writer
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
@@ -432,6 +435,14 @@ def test_rows_below_a_folder_that_cannot_be_read_are_left_out() -> None:
     assert small.verify().file_count == 1
 
 
+def test_a_root_that_is_away_has_no_files_and_all_its_rows_are_kept() -> None:
+    small = Small()
+    small.files.gone.add("r")
+    result = small.verify()
+    assert (result.file_count, result.chunk_count, result.differences) == (0, 0, ())
+    assert result.kept_files == {"r": 2}
+
+
 def test_a_file_that_is_being_written_is_named_and_left_out() -> None:
     small = Small()
     small.files.unstable.add(RootedPath("r", "a.md"))
@@ -541,3 +552,23 @@ def test_vectors_of_no_or_of_different_length_have_nothing_in_common() -> None:
     assert cosine(one, one) == 1.0
     assert cosine(one, array("f", [0.0, 0.0]).tobytes()) == 0.0
     assert cosine(one, array("f", [1.0]).tobytes()) == 0.0
+
+
+def test_every_row_is_as_likely_in_a_sample_of_the_vectors() -> None:
+    """Of 50 rows in five parts, 300 samples of 10 have each row about 60 times, and no row twice."""
+    fields: dict[str, Any] = dict.fromkeys(Row.__dataclass_fields__, "")
+    prepared = PreparedRow(Row(**fields), 1, 1, "text")
+    parts = [
+        {f"{number}": (RootedPath("r", "a.md"), prepared) for number in range(start, start + 10)}
+        for start in range(0, 50, 10)
+    ]
+    counts: Counter[str] = Counter()
+    for _ in range(300):
+        sample = _Sample(10)
+        for part in parts:
+            sample.offer(part)
+        ids = [row_id for row_id, _, _ in sample.chosen]
+        assert len(set(ids)) == len(ids) == 10
+        counts.update(ids)
+    assert len(counts) == 50
+    assert 20 < min(counts.values()) <= max(counts.values()) < 110

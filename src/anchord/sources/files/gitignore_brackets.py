@@ -156,7 +156,7 @@ def _write_expression(ranges: CharRanges, *, is_negated: bool) -> str | None:
         return f"[!{listed}]" if listed else "?"
     if not listed:
         return None
-    if len(listed) == 1:
+    if len(listed) == 1 and not listed.isspace():  # pathspec drops an escaped blank at the end.
         return f"\\{listed}"
     return "?" if listed[0] in "!^" else f"[{listed}]"
 

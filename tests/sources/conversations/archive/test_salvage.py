@@ -17,6 +17,7 @@ from anchord.sources.conversations.archive.page_records import find_damage_befor
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.salvage import (
     SalvageResult,
+    _best_place,
     fit_columns,
     salvage_archive,
     table_columns,
@@ -141,3 +142,20 @@ def test_a_flipped_bit_in_the_wal_is_found_before_sqlite_opens_the_file(
     flip_bytes(wal, Random(1))  # noqa: S311 - likewise
     Path(f"{target}-wal").write_bytes(wal)
     assert find_damage_before_open(target) == "its write-ahead log is damaged"
+
+
+@pytest.mark.parametrize(
+    ("places", "best"),
+    [
+        ([("other", "/claude-code/s/1"), ("talks", "/claude-code/s/1")], 1),
+        ([("talks", "/claude-code/x/1"), ("talks", "/claude-code/s/1")], 1),
+        ([("talks", "/x"), ("other", "/claude-code/s/1")], 0),
+        ([("other", "/x"), ("other", "/y")], 0),
+        ([("talks", "/claude-code/s/1"), ("talks", "/claude-code//1")], 0),
+    ],
+)
+def test_a_saved_exchange_stands_where_most_witnesses_agree(
+    places: list[tuple[str, str]], best: int
+) -> None:
+    """The session tells the root, and the path as well; of equals the first is taken."""
+    assert _best_place(places, ("talks", "claude-code", "s"), "1") == places[best]

@@ -1,0 +1,58 @@
+"""After a failed step the writer waits, twice as long each time; what only a new process can mend asks for one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from anchord.config.paths import Paths, find_paths
+from anchord.daemon.writer.backoff import Backoff
+from anchord.errors import AnchordError, StoreDamagedError
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    tmp_path.chmod(0o700)
+    found = find_paths({"ANCHORD_HOME": str(tmp_path)})
+    found.create_folders()
+    return found
+
+
+def test_the_pause_doubles_from_one_second_up_to_a_minute(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    backoff, pauses = Backoff(paths), []
+    assert backoff.resume_at < 100
+    assert backoff.reason == ""
+    for _ in range(8):
+        backoff.start_pause()
+        pauses.append(backoff.resume_at - 100)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    backoff.clear_reason()
+    backoff.start_pause()
+    assert backoff.resume_at == 101
+
+
+def test_the_fourth_unexpected_error_in_a_row_asks_for_a_new_process(paths: Paths) -> None:
+    backoff = Backoff(paths)
+    assert [backoff.record_error(ValueError("x")) for _ in range(3)] == [False] * 3
+    assert backoff.reason == "internal error: ValueError"
+    backoff.clear_reason()
+    assert backoff.reason == ""
+    assert not backoff.record_error(AnchordError("the disk is full", "make room"))
+    assert (backoff.reason, backoff.unexpected_errors) == ("the disk is full", 3)
+    assert backoff.record_error(ValueError("x"))
+    backoff.reset()
+    assert (backoff.reason, backoff.unexpected_errors) == ("", 0)
+    assert not backoff.record_error(ValueError("x"))
+
+
+def test_damage_asks_for_a_new_process_at_once_and_the_end_is_no_clean_one(paths: Paths) -> None:
+    backoff = Backoff(paths)
+    error = StoreDamagedError(f"{paths.archive_file} is damaged", "")
+    assert backoff.record_error(error)
+    assert (backoff.reason, backoff.unexpected_errors) == (error.message, 1)
+    assert Path(f"{paths.archive_file}-damaged").exists()

@@ -1,0 +1,259 @@
+"""One step of the writer at a time, without its thread: what is most urgent, when it sleeps, what it asks of others."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from daemon.writer.conftest import Steps
+
+from anchord.core.types import RootedPath
+from anchord.daemon.writer import loop as module
+from anchord.errors import AnchordError, StoreDamagedError
+from anchord.index.generation import RECHUNK
+from anchord.store.table.connection import TableReadError
+
+# What is most urgent
+
+
+def test_saved_files_go_before_the_backlog_and_the_backlog_before_a_check(steps: Steps) -> None:
+    loop = steps.loop
+    steps.queued("backlog.md")
+    loop.work_queue.fresh_files[steps.write("saved.md", "Just now.\n")] = 0.0
+    loop.index_check.is_audit_due = True
+    steps.work()
+    assert ("saved.md" in steps.paths(), "backlog.md" in steps.paths()) == (True, False)
+    steps.work()
+    assert ("backlog.md" in steps.paths(), loop.index_check.is_audit_due) == (True, True)
+    steps.work()
+    assert not loop.index_check.is_audit_due
+
+
+def test_without_mains_only_the_backlog_and_a_build_wait(steps: Steps) -> None:
+    loop = steps.loop
+    steps.queued("backlog.md")
+    loop.start_generation(RECHUNK)
+    loop.backlog_waits_for_mains = True
+    loop.index_check.is_audit_due = True
+    steps.work()
+    assert not loop.index_check.is_audit_due
+    steps.work()
+    assert "backlog.md" not in steps.paths()
+    assert loop.next_generation
+    assert loop.next_generation.files_done == 0
+    loop.backlog_waits_for_mains = False
+    steps.work()
+    assert "backlog.md" in steps.paths()
+    loop.next_generation.delete()
+    loop._builds.current = None
+
+
+def test_a_build_goes_on_when_nothing_else_waits_and_its_pause_is_over(steps: Steps) -> None:
+    loop = steps.loop
+    loop.start_generation(RECHUNK)
+    loop._builds.next_step_at = 1.0
+    steps.work()
+    assert loop.next_generation
+    assert loop.next_generation.files_done == 0
+    loop._builds.next_step_at = 0.0
+    for _ in range(3):
+        steps.work()
+    assert loop.next_generation is None
+    assert steps.paths() == {"0.md", "1.md", "2.md"}
+
+
+@pytest.mark.parametrize(
+    "why", ["stopping", "paused", "on battery", "job", "sync", "saved", "settled hint"]
+)
+def test_the_backlog_is_interrupted_for_what_is_more_urgent(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    loop = steps.loop
+    assert not loop._backlog_should_wait()
+    if why == "stopping":
+        monkeypatch.setattr(loop, "_stopping", True)
+    elif why == "paused":
+        loop.paused = True
+    elif why == "on battery":
+        loop.backlog_waits_for_mains = True
+    elif why == "job":
+        loop.submit(lambda: None)
+    elif why == "sync":
+        monkeypatch.setattr(type(loop._barrier), "has_new_calls", property(lambda _: True))
+    elif why == "saved":
+        loop.work_queue.fresh_files[RootedPath("docs", "a.md")] = 0.0
+    else:
+        loop.work_queue.add_hint(RootedPath("docs", "a.md"))
+        monkeypatch.setattr(time, "monotonic", lambda: math.inf)
+    assert loop._backlog_should_wait()
+    assert loop._fresh_files_should_wait() == (why in {"stopping", "paused"})
+    monkeypatch.undo()
+
+
+# Sleep
+
+
+def test_it_sleeps_until_something_is_due_two_seconds_at_most(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    for until in (100.5, 101.9, 1_000.0, 99.0):
+        steps.loop._sleep(until)
+    assert steps.waits == pytest.approx([0.5, 1.9, 2.0, 0.0])
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("why", ["stopping", "hint", "job", "sync"])
+def test_it_does_not_sleep_while_something_waits_unless_it_is_paused(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """What came before the sleep has rung already: nobody would wake the loop for it."""
+    loop = steps.loop
+    if why == "stopping":
+        monkeypatch.setattr(loop, "_stopping", True)
+    elif why == "hint":
+        loop.work_queue.add_hint(RootedPath("docs", "a.md"))
+    elif why == "job":
+        loop.submit(lambda: None)
+    else:
+        monkeypatch.setattr(type(loop._barrier), "has_new_calls", property(lambda _: True))
+    loop._sleep(math.inf)
+    assert steps.waits == []
+    loop.paused = True
+    loop._sleep(math.inf)
+    assert len(steps.waits) == (why != "stopping")
+    loop.paused = False
+    monkeypatch.undo()
+
+
+def test_a_hint_a_job_a_pause_and_a_call_of_sync_wake_it(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, rung = steps.loop, []
+    condition = loop.work_queue.wake_condition
+    monkeypatch.setattr(condition, "notify_all", lambda: rung.append(1))
+    loop.work_queue.add_hint(RootedPath("docs", "a.md"))
+    assert len(rung) == 1
+    loop.submit(lambda: None)
+    assert len(rung) == 2
+    assert not loop.wait_for_sync(0.01)
+    assert len(rung) == 3
+    loop.set_paused(paused=True)
+    loop.set_paused(paused=False)
+    assert len(rung) == 5
+
+
+# Whole steps
+
+
+def test_a_step_runs_jobs_also_while_paused_and_indexes_nothing_then(steps: Steps) -> None:
+    loop = steps.loop
+    steps.queued("backlog.md")
+    loop.set_paused(paused=True)
+    job = loop.submit(lambda: 7)
+    loop._step()
+    assert job.result(0) == 7
+    assert "backlog.md" not in steps.paths()
+    assert len(steps.waits) == 1
+    loop.set_paused(paused=False)
+    steps.walk_and_work()
+    assert "backlog.md" in steps.paths()
+
+
+def test_a_step_during_the_pause_after_an_error_changes_nothing(steps: Steps) -> None:
+    loop = steps.loop
+    steps.queued("backlog.md")
+    loop._back_off(AnchordError("the disk is full", "make room"))
+    loop._step()
+    assert ("backlog.md" in steps.paths(), loop.blocked_reason) == (False, "the disk is full")
+    loop._backoff.resume_at = 0.0
+    steps.walk_and_work()
+    assert ("backlog.md" in steps.paths(), loop.blocked_reason) == (True, "")
+
+
+def test_a_deleted_data_folder_asks_once_for_a_new_process_and_ends_calls_of_sync(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    monkeypatch.setattr(module, "find_folder_problem", lambda _: "the folder was deleted")
+    steps.queued("backlog.md")
+    for _ in range(2):
+        loop._step()
+    assert (steps.restarts, loop.folder_problem) == (
+        ["the folder was deleted"],
+        "the folder was deleted",
+    )
+    assert not loop.wait_for_sync(None)
+    monkeypatch.undo()
+    assert "backlog.md" not in steps.paths()
+
+
+def test_too_much_memory_asks_for_a_new_process(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps.loop.maintenance, "exceeds_memory_limit", lambda: True)
+    steps.loop._supervise(100.0)
+    assert len(steps.restarts) == 1
+    assert "max_memory_mb" in steps.restarts[0]
+    assert steps.loop._next_supervise == 102.0
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("error", "is_restart", "is_repair"),
+    [
+        (AnchordError("x", ""), False, False),
+        (ValueError("x"), False, False),
+        (StoreDamagedError("x", ""), True, False),
+        (TableReadError("x", ""), False, True),
+    ],
+)
+def test_an_error_pauses_and_is_mended_by_what_can_mend_it(
+    steps: Steps,
+    error: Exception,
+    is_restart: bool,  # noqa: FBT001 - a column of the table
+    is_repair: bool,  # noqa: FBT001 - likewise
+) -> None:
+    loop = steps.loop
+    loop._back_off(error)
+    assert bool(steps.restarts) == is_restart
+    assert loop.index_check.is_repair_due == is_repair
+    assert loop.blocked_reason
+    assert loop._backoff.resume_at > 0
+    loop.index_check.is_repair_due = False
+
+
+def test_an_error_of_a_loop_that_ends_is_none(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps.loop, "_stopping", True)
+    steps.loop._back_off(StoreDamagedError("x", ""))
+    assert (steps.restarts, steps.loop.blocked_reason) == ([], "")
+
+
+# What is told
+
+
+def test_only_a_commit_counts_as_the_last_commit(steps: Steps) -> None:
+    """The table is compacted so many seconds after it."""
+    loop = steps.loop
+    loop.stats.last_commit_at = None
+    steps.writer.catalog.mark_all_for_reread()
+    loop.walk_and_index_all()
+    assert loop.stats.last_commit_at is None
+    steps.queued("new.md")
+    steps.work()
+    assert loop.stats.last_commit_at is not None
+    assert loop.indexing_root == ""
+
+
+def test_a_root_that_is_removed_leaves_no_file_in_the_queue(steps: Steps) -> None:
+    loop = steps.loop
+    steps.queued("backlog.md")
+    loop.remove_root("docs")
+    assert len(loop.work_queue) == 0
+    assert steps.paths() == set()
+    assert list(loop.work_queue.root_watcher.states) == []

@@ -1,0 +1,98 @@
+"""The pages of the databases are checked after the start and once a day; damage is raised once, a locked file is left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from anchord.core.sqlite_connection import CheckedConnection, open_sqlite
+from anchord.daemon.writer.page_check import PageCheck
+from anchord.errors import StoreDamagedError, StoreUnavailableError
+
+DAY_S = 24 * 3600.0
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Give two databases of many pages."""
+    made = [tmp_path / "one.sqlite", tmp_path / "two.sqlite"]
+    for file in made:
+        connection = sqlite3.connect(file)
+        connection.execute("CREATE TABLE t (a TEXT)")
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 1000,)] * 200)
+        connection.commit()
+        connection.close()
+    return made
+
+
+def damage(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: 4096 * 4] + b"\xa5" * (len(content) - 4096 * 4))
+
+
+def checked(check: PageCheck, now: float) -> None:
+    check.run_if_due(now)
+    check.wait()
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_damage_of_any_file_is_raised_once_and_looked_for_again_a_day_later(
+    files: list[Path], which: int
+) -> None:
+    damage(files[which])
+    check = PageCheck(files)
+    checked(check, 0.0)
+    with pytest.raises(StoreDamagedError, match=files[which].name):
+        check.run_if_due(1.0)
+    checked(check, DAY_S - 1)
+    checked(check, DAY_S - 1)
+    checked(check, DAY_S)
+    with pytest.raises(StoreDamagedError):
+        check.run_if_due(DAY_S)
+
+
+def test_of_two_damaged_files_the_first_is_named(files: list[Path]) -> None:
+    for file in files:
+        damage(file)
+    check = PageCheck(files)
+    checked(check, 0.0)
+    with pytest.raises(StoreDamagedError, match=files[0].name):
+        check.run_if_due(1.0)
+
+
+def test_sound_missing_and_locked_files_are_no_damage(
+    files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = PageCheck([*files, tmp_path / "missing.sqlite"])
+    checked(check, 0.0)
+    check.run_if_due(1.0)
+    assert not (tmp_path / "missing.sqlite").exists()
+
+    def locked(*_: object, **__: object) -> CheckedConnection:
+        raise StoreUnavailableError("database is locked", "")
+
+    monkeypatch.setattr("anchord.daemon.writer.page_check.open_sqlite", locked)
+    checked(check, DAY_S)
+    check.run_if_due(DAY_S + 1)
+
+
+def test_a_check_that_is_closed_reads_no_further_file(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    real = open_sqlite
+    check = PageCheck(files)
+
+    def opening(file: Path, *, read_only: bool) -> CheckedConnection:
+        assert read_only
+        read.append(file)
+        check._closing = True
+        return real(file, read_only=read_only)
+
+    monkeypatch.setattr("anchord.daemon.writer.page_check.open_sqlite", opening)
+    checked(check, 0.0)
+    check.close()
+    assert read == files[:1]
+    check.run_if_due(1.0)

@@ -1,0 +1,211 @@
+"""What a crash leaves is found at the next start: the ids are read, and what was set aside is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anchord.config.paths import Paths, find_paths
+from anchord.config.schema import Config, EmbeddingConfig
+from anchord.errors import StoreDamagedError, StoreError
+from anchord.index.clean_shutdown import record_clean_shutdown, record_start, was_clean_shutdown
+from anchord.index.recovery import (
+    begin_promotion,
+    finish_promotion,
+    open_or_recover_table,
+    open_or_reset_catalog,
+    open_or_reset_cli_state,
+)
+from anchord.index.run_once import index_once
+from anchord.index.session import IndexWriter, open_writer
+from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table.damage import list_table_files
+
+CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    """Give a home, closed in good order, with an index of three files."""
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(3):
+        (docs / f"{number}.md").write_text(f"# Note {number}\n\nWords of note {number}.\n")
+    (tmp_path / "home").mkdir(mode=0o700)
+    found = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    found.create_folders()
+    writer = open_writer(found, CONFIG, [str(docs)])
+    index_once(writer, (), lambda *_: None)
+    writer.close()
+    return found
+
+
+@pytest.fixture
+def writer(paths: Paths) -> Iterator[IndexWriter]:
+    """Give the same index, opened."""
+    opened = open_writer(paths, CONFIG, [])
+    yield opened
+    opened.close()
+
+
+def table_of(paths: Paths) -> Path:
+    return paths.data_folder / "lance" / "chunks.lance"
+
+
+def opened_table(
+    writer: IndexWriter, repairs: list[str], *, was_clean_shutdown: bool
+) -> list[str] | None:
+    """Open the table as a start does; return its ids, None if they cannot be read."""
+    folder = str(writer.paths.data_folder / "lance")
+    store = open_or_recover_table(
+        writer.paths, folder, writer.profile, repairs, was_clean_shutdown=was_clean_shutdown
+    )
+    try:
+        return sorted(store.all_ids())
+    except StoreError:
+        return None
+
+
+def test_after_an_unclean_stop_the_ids_are_read_and_damage_is_repaired_at_the_start(
+    writer: IndexWriter,
+) -> None:
+    for file in (table_of(writer.paths) / "data").iterdir():
+        file.write_bytes(b"")
+    repairs: list[str] = []
+    assert opened_table(writer, repairs, was_clean_shutdown=True) is None
+    assert repairs == []
+    assert opened_table(writer, repairs, was_clean_shutdown=False) == []
+    assert len(repairs) == 1
+    assert "1 data files of the table were lost or damaged" in repairs[0]
+
+
+def test_a_sound_table_is_opened_as_it_is_after_an_unclean_stop(writer: IndexWriter) -> None:
+    repairs: list[str] = []
+    ids = opened_table(writer, repairs, was_clean_shutdown=False)
+    assert ids
+    assert len(ids) == 3
+    assert repairs == []
+    assert not writer.paths.damaged_folder.exists()
+
+
+def test_a_remote_table_that_cannot_be_read_is_refused_and_not_moved(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(*_: object, **__: object) -> None:
+        raise StoreDamagedError("cannot be read", "")
+
+    monkeypatch.setattr("anchord.index.recovery.LanceStore", unreadable)
+    repairs: list[str] = []
+    with pytest.raises(StoreDamagedError):
+        open_or_recover_table(
+            writer.paths, "db://remote", writer.profile, repairs, was_clean_shutdown=True
+        )
+    assert repairs == []
+
+
+def test_damaged_pages_of_the_catalog_are_only_looked_for_after_an_unclean_stop(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[SqliteCatalog] = []
+
+    def is_intact(catalog: SqliteCatalog) -> bool:
+        looked.append(catalog)
+        return False
+
+    monkeypatch.setattr(SqliteCatalog, "is_intact", is_intact)
+    for clean, repair_count in (("1", 0), ("0", 1)):
+        repairs: list[str] = []
+        with SqliteCatalog(paths.catalog_file) as catalog:
+            catalog.set_meta("clean", clean)
+        with open_or_reset_catalog(paths, repairs) as catalog:
+            assert bool(catalog.root_names()) == (clean == "1")
+        assert len(repairs) == len(looked) == repair_count
+    copies = list(paths.damaged_folder.glob("*/state.sqlite"))
+    assert len(copies) == 1
+    assert "pages of it are damaged" in repairs[0]
+    assert str(copies[0].parent) in repairs[0]
+
+
+def test_the_list_of_added_folders_that_was_damaged_is_set_aside_and_that_is_said(
+    paths: Paths,
+) -> None:
+    paths.cli_state_file.write_text("{no json")
+    repairs: list[str] = []
+    assert not open_or_reset_cli_state(paths, repairs).given_roots
+    copies = list(paths.damaged_folder.glob("*/asked.json"))
+    assert [copy.read_text() for copy in copies] == ["{no json"]
+    assert len(repairs) == 1
+    assert str(copies[0].parent) in repairs[0]
+    assert not open_or_reset_cli_state(paths, []).given_roots
+
+
+def test_a_start_says_what_it_repaired_for_as_long_as_the_writer_runs(paths: Paths) -> None:
+    paths.archive_file.write_bytes(b"no database at all " * 400)
+    with SqliteCatalog(paths.catalog_file) as catalog:
+        catalog.set_meta("clean", "0")
+    for file in (table_of(paths) / "data").iterdir():
+        file.write_bytes(b"")
+    opened = open_writer(paths, CONFIG, [])
+    try:
+        for _ in range(2):
+            told = "\n".join(opened.repairs)
+            assert "the archive of conversations was damaged" in told
+            assert len(opened.repairs) == 2
+            index_once(opened, (), lambda *_: None)
+        assert opened.store.count_rows() == 3
+    finally:
+        opened.close()
+
+
+# Whether the last stop was a clean one
+
+
+def test_only_a_stop_in_good_order_with_the_same_files_of_the_table_is_clean(
+    writer: IndexWriter,
+) -> None:
+    catalog, table = writer.catalog, table_of(writer.paths)
+    record_clean_shutdown(catalog, list_table_files(table))
+    assert was_clean_shutdown(catalog, table)
+    record_start(catalog)
+    assert not was_clean_shutdown(catalog, table)
+    record_clean_shutdown(catalog, list_table_files(table))
+    stray = table / "data" / "stray.lance"
+    stray.write_bytes(b"x")
+    assert not was_clean_shutdown(catalog, table)
+    stray.unlink()
+    assert was_clean_shutdown(catalog, table)
+
+
+# A new index that takes over
+
+
+def test_a_full_disk_before_the_new_index_takes_over_leaves_the_former_one(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:  # noqa: ANN401 - as in the original
+        raise StoreError("database or disk is full", "make room")
+
+    monkeypatch.setattr(SqliteCatalog, "overwrite_from", full)
+    with pytest.raises(StoreError, match="full"):
+        begin_promotion(writer.paths, writer.catalog)
+    assert not writer.paths.promotion_marker.exists()
+    finish_promotion(writer.paths, str(writer.paths.data_folder / "lance"), [])
+    assert len(writer.store.all_ids()) == 3
+
+
+def test_a_damaged_catalog_of_the_new_index_is_said_and_the_former_one_is_kept(
+    paths: Paths,
+) -> None:
+    paths.next_catalog_file.write_bytes(b"no catalogue at all " * 400)
+    paths.promotion_marker.touch()
+    repairs: list[str] = []
+    finish_promotion(paths, str(paths.data_folder / "lance"), repairs)
+    assert len(repairs) == 1
+    assert "the file catalog of a new index was damaged" in repairs[0]
+    assert not paths.next_catalog_file.exists()
+    assert not paths.promotion_marker.exists()
+    with SqliteCatalog(paths.catalog_file) as catalog:
+        assert catalog.root_names()

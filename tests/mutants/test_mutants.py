@@ -1,0 +1,91 @@
+"""The mutation tool finds which tests run a line, kills what they notice and lists what they do not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tools.mutants.__main__ import main
+from tools.mutants.changes import mutants_of
+from tools.mutants.line_tests import LineTests
+
+TOY = '''"""A toy."""
+LIMIT = 3
+
+
+def is_over(number: int) -> bool:
+    """Say whether a number is over the limit."""
+    return number > LIMIT
+
+
+def unused(number: int) -> int:
+    """Nothing calls this."""
+    return number + 1
+'''
+TESTS = """from anchord.toy import is_over
+
+
+def test_it_is_over():
+    assert is_over(5)
+    assert not is_over(1)
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> LineTests:
+    """Give a repository of one module with one test."""
+    (tmp_path / "src" / "anchord").mkdir(parents=True)
+    (tmp_path / "src" / "anchord" / "__init__.py").touch()
+    (tmp_path / "src" / "anchord" / "toy.py").write_text(TOY)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_toy.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    return LineTests(tmp_path, ["toy"], tmp_path / "cache.json")
+
+
+def test_each_operator_changes_what_it_names_and_neither_texts_nor_types() -> None:
+    found = {(each.operator, each.replacement) for each in mutants_of("toy", TOY)}
+    assert found == {
+        ("constant", "4"),
+        ("constant", "(2)"),
+        ("comparison", "(number >= LIMIT)"),
+        ("comparison", "(number <= LIMIT)"),
+        ("returned None", "return None"),
+        ("negated result", "return not (number > LIMIT)"),
+        ("arithmetic", "(number - 1)"),
+        ("constant", "2"),
+        ("constant", "(0)"),
+    }
+    for mutant in mutants_of("toy", TOY):
+        compile(mutant.apply(TOY), "toy.py", "exec")
+
+
+def test_the_same_seed_draws_the_same_mutants_from_a_text_with_any_letters() -> None:
+    source = 'A = 1  # "é€"\nB = not A\n'
+    (negation,) = (each for each in mutants_of("toy", source) if each.operator == "removed not")
+    assert negation.apply(source) == 'A = 1  # "é€"\nB = (A)\n'
+
+
+@pytest.mark.slow
+def test_mutants_are_killed_survive_or_are_not_tested(
+    toy: LineTests, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """3 -> 4, 3 -> 2 and > -> >= make no difference to 1 and 5; everything else does."""
+    results = tmp_path / "results.jsonl"
+    arguments = ["--module", "toy", "--json", str(results), "--measure", "tests"]
+    assert main(arguments, toy) == 1
+    told = [json.loads(line) for line in results.read_text().splitlines()]
+    by_result: dict[str, set[str]] = {}
+    for each in told:
+        by_result.setdefault(each["result"], set()).add(each["replacement"])
+    assert by_result == {
+        "survived": {"4", "(2)", "(number >= LIMIT)"},
+        "killed": {"(number <= LIMIT)", "return None", "return not (number > LIMIT)"},
+        "untested": {"(number - 1)", "return None", "2", "(0)"},
+    }
+    assert {each["by"] for each in told} == {"", "tests/test_toy.py::test_it_is_over"}
+    printed = capsys.readouterr().out
+    assert "+    return (number >= LIMIT)" in printed
+    assert "10 mutants, 3 killed" in printed
+    assert (toy.repository / "src" / "anchord" / "toy.py").read_text() == TOY
