@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.conftest import Shell, until
@@ -27,7 +28,7 @@ REFUSED = {
 }
 
 
-def settings(home: Path) -> dict[str, str]:
+def settings(home: Path) -> dict[str, Any]:
     home.mkdir(mode=0o700)
     (home / "config.toml").write_text('embedding.provider = "hash"\n')
     return {"ANCHORD_HOME": str(home)}
@@ -36,7 +37,7 @@ def settings(home: Path) -> dict[str, str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_everything_works_in_a_home_with_an_odd_name(shell: Shell, name: str) -> None:
     home = settings(shell.base / name)
-    other = {"ANCHORD_HOME": str(shell.base / f"{name}2")}
+    other: dict[str, Any] = {"ANCHORD_HOME": str(shell.base / f"{name}2")}
     target = str(shell.base / f"{name}3")
     shell.write("a.md", "# One\n\nA wombat digs.\n")
     for command in (

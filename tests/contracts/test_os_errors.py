@@ -8,7 +8,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ class Failing:
         raise self.error
 
 
-STEPS = {
+STEPS: dict[str, Callable[[LanceStore], object]] = {
     "read": lambda store: store.all_ids(),
     "scan": lambda store: list(store.scan(["id"])),
     "count": lambda store: store.stats(),

@@ -8,6 +8,7 @@ runs.
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError
 from anchord.index.backup import BackupRequest, backup_home
 from anchord.index.session import IndexWriter
-from anchord.index.staged_backup import stage_home
+from anchord.index.staged_backup import stage_home, staging_folder
 from anchord.ipc.protocol import BackupParams
 from anchord.store.backup.pin import PinnedHome
 from anchord.store.backup.snapshot import SnapshotResult
@@ -97,6 +98,19 @@ class Backups:
             yield
         finally:
             self._lock.release()
+
+    @contextmanager
+    def excluded_and_unstaged(self) -> Iterator[None]:
+        """Keep backups from running while the block runs, and delete the one a client may copy.
+
+        For `forget`: a staged snapshot has texts that must go.
+
+        Raises:
+            AnchordError: As `excluded`.
+        """
+        with self.excluded():
+            shutil.rmtree(staging_folder(self._writer.paths), ignore_errors=True)
+            yield
 
     def close(self) -> None:
         """Make a running backup stop within a megabyte. Returns at once."""

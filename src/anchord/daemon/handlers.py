@@ -7,7 +7,6 @@ and waited for; what reads it uses handles of its own.
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -34,7 +33,6 @@ from anchord.index.integrity.repair import delete_damaged_rows, verify_index, ve
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.metrics import WorkCounters
 from anchord.index.session import IndexReader, IndexWriter
-from anchord.index.staged_backup import staging_folder
 from anchord.ipc import protocol
 from anchord.ipc.protocol import Params
 from anchord.search.answers import handle_dump, handle_explain, handle_search, handle_show
@@ -324,9 +322,7 @@ class RpcHandlers:
             if not self._loop.paused:
                 self._sync(None)
             return answer
-        with self._backups.excluded():
-            # A client may still copy it; it has texts that must go.
-            shutil.rmtree(staging_folder(self._writer.paths), ignore_errors=True)
+        with self._backups.excluded_and_unstaged():
             return self._loop.submit(lambda: self._purge(path)).result()
 
     def _unforget(self, path: str) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from anchord.cli.app import (
     print_line,
     warn,
 )
-from anchord.cli.commands.index import call_daemon_with_progress, progress_bar
+from anchord.cli.output.progress import call_daemon_with_progress, progress_bar
 from anchord.config.paths import Paths
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -24,23 +21,24 @@ from anchord.cli.app import (
     warn,
 )
 from anchord.cli.commands.daemon import configure_stderr_logging
-from anchord.cli.output.console import stderr_console
+from anchord.cli.output.progress import (
+    call_daemon_with_progress,
+    format_rate,
+    progress_bar,
+    show_model_preparation,
+)
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.core.quoting import escape_json
 from anchord.daemon.access import query_index, require_index, try_connect
-from anchord.errors import AnchordError, UsageError
-from anchord.ipc.client import Client
+from anchord.errors import UsageError
 from anchord.ipc.protocol import MAX_WAIT_S
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
     from anchord.index.run_once import RunSummary
     from anchord.index.session import IndexReader, IndexWriter
 
 _MAX_NUMBER_DIGITS = 9
-_MODEL_POLL_S = 0.5
 
 
 @app.command()
@@ -221,10 +219,10 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[s
             embedder = writer.profile.embedder
 
             def show_progress(done: int, total: int, step: str) -> None:
-                rate = _format_rate(embedder.texts_per_second)
+                rate = format_rate(embedder.texts_per_second)
                 bar.update(task, completed=done, total=total or None, description=step, rate=rate)
 
-            with _showing_model_preparation(bar, task, lambda: embedder.state):
+            with show_model_preparation(bar, task, lambda: embedder.state):
                 run = retry_after_repair(
                     writer, lambda: index_once(writer, folders, show_progress, mode)
                 )
@@ -252,68 +250,6 @@ def _run_as_dict(writer: IndexWriter, run: RunSummary) -> dict[str, Any]:
         run.warnings,
         problems,
     )
-
-
-def call_daemon_with_progress(
-    paths: Paths, client: Client, method: str, params: dict[str, Any]
-) -> dict[str, Any]:
-    """Call the daemon, and show its progress meanwhile. Blocks until it answers.
-
-    Args:
-        paths: Where anchord keeps its files; the progress comes over a second connection.
-        client: The connection of the call; it is closed afterwards.
-        method: What to call.
-        params: Its parameters.
-
-    Returns:
-        The daemon's answer.
-
-    Raises:
-        AnchordError: The daemon answered with an error, or a connection broke.
-    """
-    answers: list[dict[str, Any] | AnchordError] = []
-
-    def wait_for_answer() -> None:
-        try:
-            with client:
-                answers.append(client.call(method, **params))
-        except AnchordError as error:
-            answers.append(error)
-
-    waiter = threading.Thread(target=wait_for_answer, daemon=True)
-    waiter.start()
-    with progress_bar() as bar, Client(paths.socket_file) as progress_client:
-        task = bar.add_task("indexing", total=None, rate="")
-        for progress in progress_client.progress():
-            if backup := progress.get("backup"):
-                bar.update(
-                    task, completed=backup["done"], total=backup["total"], description="MB copied"
-                )
-                continue
-            if verified := progress.get("verify"):
-                bar.update(
-                    task,
-                    completed=verified["done"],
-                    total=verified["total"],
-                    description="transcripts read",
-                )
-                continue
-            done = progress["done"]
-            total = done + progress["pending"]
-            bar.update(
-                task,
-                completed=done,
-                total=total,
-                description=progress["state"],
-                rate=_format_rate(progress["rate"]),
-            )
-            if not waiter.is_alive():
-                break
-    waiter.join()
-    answer = answers[0]
-    if isinstance(answer, AnchordError):
-        raise answer
-    return answer
 
 
 def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dict[str, Any]:
@@ -351,56 +287,3 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
         return verify_result_as_dict(found)
     finally:
         writer.close()
-
-
-@contextlib.contextmanager
-def _showing_model_preparation(
-    bar: Progress, task: TaskID, model_state: Callable[[], str]
-) -> Iterator[None]:
-    """Show while the model is prepared, which takes about ten seconds without other progress.
-
-    A thread polls the state every 0.5 s until the block ends.
-    """
-    ended = threading.Event()
-
-    def poll_state() -> None:
-        while not ended.wait(_MODEL_POLL_S):
-            if model_state() == "preparing":
-                bar.update(task, description="preparing the model for this machine, once")
-
-    thread = threading.Thread(target=poll_state, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
-def _format_rate(texts_per_second: float) -> str:
-    return f"{texts_per_second:.0f} texts/s" if texts_per_second else ""
-
-
-def progress_bar() -> Progress:
-    """Return a progress bar; on anything but a terminal with colours it prints nothing."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    console = stderr_console()
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal or console.color_system is None,
-    )

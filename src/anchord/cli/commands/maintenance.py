@@ -18,12 +18,8 @@ from anchord.cli.app import (
     print_line,
     warn,
 )
-from anchord.cli.commands.index import (
-    call_daemon_with_progress,
-    index_in_process,
-    print_index_summary,
-    warn_missing_folder,
-)
+from anchord.cli.commands.index import index_in_process, print_index_summary, warn_missing_folder
+from anchord.cli.output.progress import call_daemon_with_progress
 from anchord.config.paths import Paths
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect
