@@ -78,6 +78,23 @@ class FileTree(Protocol):
         for each batch of work.
         """
 
+    def check_root(
+        self, root: str, known_paths: Callable[[], Collection[str]], *, accept: bool
+    ) -> str:
+        """Accept or refuse the folder at a root's path; call it before a walk of the whole root.
+
+        A refused folder is not read: `fingerprint` and `read` find nothing in it, and `walk` has a
+        problem.
+
+        Args:
+            root: Name of the root.
+            known_paths: Returns the paths of the root's indexed files, exchanges included.
+            accept: Whether a person accepted whatever folder is there.
+
+        Returns:
+            Why the folder is refused, with the remedy; "" if it is accepted.
+        """
+
     def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
         """Return the fingerprint of a file without reading its content.
 

@@ -418,6 +418,8 @@ class FileUpdate:
         new_record: Record after the update; None deletes the file from the catalog.
         texts_to_embed: (vector key, text) of each added or changed row.
         reason: Why the file is updated, for people.
+        forgets_vectors: Whether the vectors of its rows leave the vector cache too, because the
+            rules exclude the file.
     """
 
     origin: RootedPath
@@ -425,6 +427,7 @@ class FileUpdate:
     diff: ChunkDiff
     texts_to_embed: tuple[tuple[str, str], ...]
     reason: str
+    forgets_vectors: bool = False
 
 
 class Action(StrEnum):

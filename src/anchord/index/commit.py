@@ -61,7 +61,7 @@ class Committer:
     ) -> tuple[Sequence[FileUpdate], set[str]] | None:
         """Embed what is new, and write a batch of updates.
 
-        Vectors of deleted and overwritten rows go to the vector cache.
+        Vectors of deleted and overwritten rows go to the vector cache, unless the file is excluded.
 
         Args:
             updates: The updates; they become durable together.
@@ -79,6 +79,7 @@ class Committer:
         dependencies = self.dependencies
         changes = _table_changes(updates)
         first_removed = changes.removed_ids[:ROWS_PER_WRITE]
+        excluded_keys = self._keys_of_excluded(updates)
         vectors, absent_ids = self._reuse_vectors(
             leaving_ids=[*changes.changed_ids, *first_removed],
             vector_keys=list(changes.text_by_key),
@@ -97,6 +98,8 @@ class Committer:
             dependencies.store.upsert(rows, vectors, absent_ids)
         dependencies.store.delete_rows(first_removed)
         self.delete_rows(changes.removed_ids[ROWS_PER_WRITE:])
+        if excluded_keys:
+            dependencies.vector_cache.delete(excluded_keys)
         confirmed = [self._with_unembeddable_lines(update) for update in updates]
         dependencies.catalog.confirm_updates(confirmed)
         if changes.updates:
@@ -106,6 +109,13 @@ class Committer:
         embedded_keys = ahead.union(missing_keys)
         self._keys_embedded_ahead -= embedded_keys
         return confirmed, embedded_keys
+
+    def _keys_of_excluded(self, updates: Sequence[FileUpdate]) -> list[str]:
+        """Return the vector keys of the rows of files that the rules exclude now."""
+        ids = [
+            row_id for update in updates if update.forgets_vectors for row_id in update.diff.removed
+        ]
+        return list(self.dependencies.store.vectors_by_key_of_rows(ids)) if ids else []
 
     def delete_rows(self, row_ids: Sequence[str]) -> None:
         """Delete rows by id; their vectors go to the vector cache."""

@@ -8,7 +8,7 @@ Planning reads files and the catalog. It writes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from anchord.chunking.engine.layout import CountTokens
@@ -120,8 +120,9 @@ class FilePlanner:
             )
         is_transcript = self._conversations.is_transcript_file(path)
         has_no_limit = is_transcript or is_exchange_path(path.path)
+        match = path_filter(path)
         decision = decide_for_file(
-            path_filter(path),
+            match,
             observed,
             record,
             self._recipe.digest(path.root),
@@ -141,7 +142,10 @@ class FilePlanner:
         if isinstance(decision, ReadFile):
             return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)
         fingerprint = observed if isinstance(observed, Fingerprint) else NO_FINGERPRINT
-        return self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
+        plan = self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
+        if isinstance(plan, FileUpdate) and not match.is_included:
+            return replace(plan, forgets_vectors=True)
+        return plan
 
     def plan_ingested(
         self, path: RootedPath, needed: IngestNeeded, ingested: IngestResult

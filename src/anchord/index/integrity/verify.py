@@ -208,7 +208,7 @@ def expected_rows_of_roots(
             yield ExpectedRows({}, 0, held_deletions=(RootedPath(root, ""),))
             continue
         unreadable = [RootedPath(root, folder + "/") for folder in walk.unreadable_folders]
-        held = _held_by_guard(root, walk, catalog)
+        held = _held_by_guard(root, walk, files, catalog)
         yield ExpectedRows({}, 0, held_deletions=(*unreadable, *held))
         for start in range(0, len(walk.files), _FILES_PER_PART):
             found_files = walk.files[start : start + _FILES_PER_PART]
@@ -281,10 +281,18 @@ def _has_indexed_size(origin: RootedPath, content: FileContent) -> bool:
     return content.fingerprint.size <= MAX_FILE_BYTES or is_exchange_path(origin.path)
 
 
-def _held_by_guard(root: str, walk: WalkResult, catalog: Catalog) -> list[RootedPath]:
+def _held_by_guard(
+    root: str, walk: WalkResult, files: FileTree, catalog: Catalog
+) -> list[RootedPath]:
     """Return the files whose deletion the mass-deletion guard holds."""
     records = catalog.list_records(root, "")
-    missing = find_missing_files(walk, records)
+    unseen = find_missing_files(walk, records)
+    if unseen:
+        # What the rules exclude is not missing: its rows must be gone.
+        path_filter = files.path_filter()
+        excluded = {path for path in unseen if not path_filter(RootedPath(root, path)).is_included}
+        records = {path: record for path, record in records.items() if path not in excluded}
+    missing = {path: seen for path, seen in unseen.items() if path in records}
     new_files = {found.path: found.fingerprint for found in walk.files if found.path not in records}
     moved_paths = set(find_moves(missing, new_files).values())
     at_risk = {path: seen for path, seen in missing.items() if path not in moved_paths}

@@ -57,7 +57,7 @@ class FolderWalk:
         self._pending = [(rules, entries)]
         self._found: list[FoundFile] = []
         self._file_problems: list[tuple[str, Problem]] = []
-        self._folder_problems: list[tuple[str, Problem]] = []
+        self._folder_problems: list[tuple[str, Problem]] = list(rules.problems)
         self._unreadable_folders: list[str] = []
         self._skipped_count = 0
         self._listed_folders = [rules.path.rstrip("/")]
@@ -108,7 +108,9 @@ class FolderWalk:
             return
         self._listed_folders.append(path)
         names = [each.name for each in entries]
-        self._pending.append((self._rules_for_subfolder(rules, entry.name, names), entries))
+        rules_inside = self._rules_for_subfolder(rules, entry.name, names)
+        self._folder_problems += rules_inside.problems
+        self._pending.append((rules_inside, entries))
 
     def _look_at_file(self, entry: os.DirEntry[str], path: str) -> None:
         try:
