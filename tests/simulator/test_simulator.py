@@ -20,8 +20,6 @@ KNOWN = {
     "archive-missing": "issue 22, 3: without its archive, a settled transcript is not read again",
     "archive-lost": "issue 22, 1: a root or a source that goes takes its exchanges with it",
     "never-equal": "issue 22, 6: a damaged file of the table stays where it is after a repair",
-    "replaced-root-followed": "TRUST.md, 3: a root that becomes a link is followed",
-    "row-of-excluded": "TRUST.md, 3: rules that cannot be read count as empty",
     "says-equal/archive-missing": "issue 22, 5: verify does not look at the transcripts",
     "says-equal/row-missing-conversation": "the same",
     "stuck": "issue 22, 3: a damaged page of the archive stops every index",
