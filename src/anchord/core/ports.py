@@ -423,6 +423,12 @@ class TranscriptIngester(Protocol):
         is durable when the call returns. A file that cannot be read is a `Problem` in the result.
         """
 
+    def exclude(self, origin: RootedPath) -> IngestResult:
+        """Take the exchanges of a transcript file out of the index: the rules exclude the file now.
+
+        The archive keeps them, detached; they return when the file is ingested again.
+        """
+
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Acknowledge exchanges: `ingest` stops reporting them until they change again."""
 
@@ -441,6 +447,10 @@ class NoConversations:
     def ingest(self, origin: RootedPath) -> IngestResult:  # noqa: ARG002 - the same for all files
         """Return that the file is an ordinary document."""
         return IngestResult(is_ordinary_document=True)
+
+    def exclude(self, origin: RootedPath) -> IngestResult:  # noqa: ARG002 - the same for all files
+        """Return that nothing changed."""
+        return IngestResult()
 
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Do nothing."""

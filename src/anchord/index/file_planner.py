@@ -65,6 +65,8 @@ class IngestNeeded:
     read_ns: int
     """Wall-clock time before the file is read."""
     may_remove_rows: bool
+    is_excluded: bool
+    """Whether the rules exclude the file now: its exchanges leave the index."""
 
 
 FilePlan: TypeAlias = FileOutcome | FingerprintRefresh | FileUpdate
@@ -138,6 +140,7 @@ class FilePlanner:
                 reason=decision.reason,
                 read_ns=self._clock(),
                 may_remove_rows=may_remove_rows,
+                is_excluded=not match.is_included and not isinstance(observed, Absent),
             )
         if isinstance(decision, ReadFile):
             return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)
@@ -159,7 +162,7 @@ class FilePlanner:
             return self._plan_read(
                 path, needed.record, needed.reason, may_remove_rows=needed.may_remove_rows
             )
-        if not isinstance(needed.observed, Fingerprint):
+        if needed.is_excluded or not isinstance(needed.observed, Fingerprint):
             return self._plan_removal(
                 path, needed.record, needed.reason, ingested.problem, NO_FINGERPRINT
             )
