@@ -58,7 +58,7 @@ class SourceMemory:
         self.repositories: dict[str, GitSettings] = {}
         self._file = file
         self._read_only = read_only
-        self._saved: object = None
+        self._saved: tuple[object, ...] = ({}, {}, {})
         self._signature: tuple[int, ...] | None = None
         self._load()
 
@@ -71,13 +71,13 @@ class SourceMemory:
         """Replace the file if anything changed. Where that fails, the next call tries again."""
         if self._file is None or self._read_only:
             return
-        state = self._as_json()
+        state = (dict(self.rules), dict(self.roots), dict(self.repositories))
         if state == self._saved:
             return
         new_file = self._file.with_name(self._file.name + ".tmp")
         with suppress(OSError):  # A full disk: what was seen is still in memory.
             with new_file.open("w", encoding="ascii") as stream:
-                json.dump(state, stream)
+                json.dump(self._as_json(), stream)
                 stream.flush()
                 os.fsync(stream.fileno())
             new_file.replace(self._file)
@@ -105,7 +105,7 @@ class SourceMemory:
                 _path(path): GitSettings(_path(seen["excludes_file"]), seen["ignores_case"])
                 for path, seen in state["repositories"].items()
             }
-            self._saved = state
+            self._saved = (dict(self.rules), dict(self.roots), dict(self.repositories))
 
     def _as_json(self) -> dict[str, Any]:
         return {
