@@ -233,11 +233,13 @@ class PathMatch:
         reason: The rule, for people.
         is_worth_reporting: True when a user would expect the path in the index, so that its absence
             should be shown.
+        is_undecided: True when the path is left out because its rules cannot be read.
     """
 
     is_included: bool
     reason: str
     is_worth_reporting: bool = False
+    is_undecided: bool = False
 
 
 # Text on its way into the index

@@ -146,7 +146,8 @@ class FilePlanner:
             return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)
         fingerprint = observed if isinstance(observed, Fingerprint) else NO_FINGERPRINT
         plan = self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
-        if isinstance(plan, FileUpdate) and not match.is_included:
+        is_excluded = not (match.is_included or match.is_undecided)
+        if isinstance(plan, FileUpdate) and is_excluded:
             return replace(plan, forgets_vectors=True)
         return plan
 
