@@ -491,6 +491,8 @@ class WalkResult:
         file_problems: Files that the rules admit but that cannot be used.
         unreadable_folders: Folders that could not be listed. Files below them are unknown, not
             deleted.
+        unknown_rules: Ignore files that cannot be read and have no last good rules: nothing in
+            their folders is included.
         skipped_count: Entries that the rules exclude.
         listed_folders: Every folder that was listed; "" is the root.
         top_device: Device number of the folder at which the walk began.
@@ -500,6 +502,7 @@ class WalkResult:
     file_problems: tuple[tuple[str, Problem], ...] = ()
     folder_problems: tuple[tuple[str, Problem], ...] = ()
     unreadable_folders: tuple[str, ...] = ()
+    unknown_rules: tuple[str, ...] = ()
     skipped_count: int = 0
     listed_folders: tuple[str, ...] = ()
     top_device: int = 0

@@ -113,7 +113,7 @@ class VerifyResult:
     """Files that were written while they were read, and so were not compared."""
     kept_files: Mapping[str, int] = field(default_factory=dict)
     """Root name -> files that are gone or cannot be read, and whose rows are kept: they were not
-    compared. Most are held by the mass-deletion guard."""
+    compared. Most are held by the mass-deletion guard. An ignore file of unknown rules is one."""
     exchange_count: int = 0
 
 
@@ -208,8 +208,10 @@ def expected_rows_of_roots(
             yield ExpectedRows({}, 0, held_deletions=(RootedPath(root, ""),))
             continue
         unreadable = [RootedPath(root, folder + "/") for folder in walk.unreadable_folders]
+        # Whatever is in the folder of such a file was not compared.
+        unknown = [RootedPath(root, path.removeprefix("/")) for path in walk.unknown_rules]
         held = _held_by_guard(root, walk, files, catalog)
-        yield ExpectedRows({}, 0, held_deletions=(*unreadable, *held))
+        yield ExpectedRows({}, 0, held_deletions=(*unreadable, *unknown, *held))
         for start in range(0, len(walk.files), _FILES_PER_PART):
             found_files = walk.files[start : start + _FILES_PER_PART]
             paths = [RootedPath(root, found.path) for found in found_files]
