@@ -82,7 +82,7 @@ PURE = tuple(
     errors core config.key_errors config.schema config.strategies config.toml_positions chunking
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
     sources.conversations.redaction sources.conversations.archive.form_choice sources.files.ignore_rules
-    sources.files.ignore_patterns sources.files.built_in_rules sources.files.gitignore_brackets
+    sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
     index.row_id_lookahead
     search.ranking search.passages search.dates daemon.service.unit_files embedding.batching embedding.poison_text
@@ -108,7 +108,7 @@ IMPURE_LIBRARIES = frozenset(
 
 HOMES: dict[str, str] = {
     "xxhash": "core.ids",
-    "pathspec": "sources.files.ignore_patterns sources.files.built_in_rules",
+    "pathspec": "sources.files.built_in_rules",
     "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
     "sentencex": "chunking.strategies.sentences",
     "detect_secrets": "sources.conversations.redaction",

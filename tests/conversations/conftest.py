@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -149,8 +149,7 @@ class Talks:
         assert found.differences == (), found.differences[:5]
         with tempfile.TemporaryDirectory() as base:
             other = Talks(Path(base), self.on_delete, self.summaries)
-            other.folder.rmdir()
-            other.folder.symlink_to(self.folder)
+            other.roots[ROOT] = replace(other.roots[ROOT], path=str(self.folder))
             other.sync()
             theirs, ours = other.contents(), self.contents()
             other.close()

@@ -133,3 +133,24 @@ def test_a_folder_of_slack_is_one_carrier_and_a_late_reply_joins_its_thread(
     (export / "general" / "2016-01-16.json").write_text(json.dumps([late]))
     until(lambda: said(talking) == "ada: Who has it?\n\nbob: I have.")
     assert talking.is_right()
+
+
+def test_a_session_that_is_ignored_leaves_the_index_stays_in_the_archive_and_comes_back(
+    talking: Service,
+) -> None:
+    (talking.folder / "s1.jsonl").write_bytes(claude(*TURNS[:2]))
+    talking.start().sync()
+    assert "Paragraph 1 of subject1" in said(talking)
+    rules = talking.folder / ".gitignore"
+    rules.write_text("s1*\n")
+    talking.sync()
+    assert rows(talking) == []
+    with closing(sqlite3.connect(talking.places.archive_file)) as archive:
+        assert archive.execute("SELECT count(*) FROM exchanges").fetchone() == (2,)
+    again = talking.pipeline.submit(lambda: talking.pipeline.work_queue.reconcile("docs"))
+    assert again.result().paths_due == ()
+    rules.unlink()
+    talking.sync()
+    assert "Paragraph 1 of subject1" in said(talking)
+    assert talking.is_right()
+    assert talking.status()["roots"][0]["conversations"]["exchanges"] == 2

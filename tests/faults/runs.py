@@ -238,6 +238,10 @@ class Run:
             self.figures.needed += len(may if ended else may & spent.keys())
             self._ever |= had | (may if ended else set())
             self._judge_cost(spent, may, ended=ended)
+            path_filter = self.stage.files.path_filter()
+            if any(not path_filter(origin).is_included for origin in handled):
+                # The vectors of what the rules exclude leave with its rows.
+                self._ever = self.stage.has(self._ever)
         self._refuse(
             [f"CONV: to be tried again: {o}" for o in outcomes if o.action is Action.RETRY]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -117,19 +118,23 @@ def test_h1_a_note_that_is_renamed_to_a_key_leaves_the_index(service: Service) -
     assert service.is_right()
 
 
-def test_h1_what_is_newly_ignored_leaves_at_once_and_comes_back_without_being_embedded(
+def test_h1_what_is_newly_ignored_leaves_at_once_with_its_vectors_and_comes_back(
     service: Service,
 ) -> None:
     service.write("private/deep/diary.md", f"# Diary\n\n{SECRET}\n")
     service.write("private/deep/kept.md", "# Kept\n\nThis one stays.\n")
     service.start().sync()
+    (vector,) = vectors_of(service, "private/deep/diary.md")
     service.write("private/.gitignore", "deep/*\n!deep/kept.md\n")
     until(lambda: service.paths() == {"private/deep/kept.md"})
     assert service.ask("search", query="swordfish", mode="text")["groups"] == []
     assert service.is_right()
+    with sqlite3.connect(service.places.vector_cache_file) as cache:
+        assert (vector,) not in cache.execute("SELECT vector FROM vectors").fetchall()
+    cache.close()
     (service.folder / "private" / ".gitignore").unlink()
     until(lambda: len(service.paths()) == 2)
-    assert service.embedded() == 2
+    assert service.embedded() == 3
     assert service.is_right()
 
 

@@ -133,9 +133,10 @@ def test_status_says_checking_while_the_audit_is_due_and_not_idle(
 def test_verify_counts_what_is_held_and_is_not_equal_while_something_is(
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    service.notes(100)
+    service.notes(60, "gone/")
+    service.notes(40)
     service.start().sync()
-    service.write(".gitignore", "".join(f"{number:03}.md\n" for number in range(60)))
+    (service.folder / "gone").rename(service.base / "gone")
     service.sync()
     answer = service.ask("verify")
     assert (answer["ok"], answer["held"], answer["differences"]) == (False, {"docs": 60}, [])

@@ -79,9 +79,9 @@ def test_d4_an_unmounted_root_keeps_its_rows_and_goes_on_when_it_is_back(service
         service.notes(5)
         service.start().sync()
         assert len(service.paths()) == 5
-    until(lambda: service.status()["roots"][0]["held"] == 5)
-    assert state_of(service) == "held"
+    until(lambda: state_of(service) == "offline")
     assert service.status()["state"] == "degraded"
+    assert "0 of 5 known files are in it" in service.reasons()
     service.sync()
     assert len(service.paths()) == 5
     with mounted("--bind", str(image), str(service.folder)):
@@ -93,22 +93,77 @@ def test_d4_an_unmounted_root_keeps_its_rows_and_goes_on_when_it_is_back(service
         service.stop()
 
 
-def test_d5_another_disk_in_the_roots_place_does_not_delete_what_was_there(
+def test_d5_another_disk_in_the_roots_place_is_not_read_and_deletes_nothing(
     service: Service,
 ) -> None:
     service.notes(5)
     service.start().sync()
     with mounted("-t", "tmpfs", "anchord", str(service.folder)):
         service.write("stranger.md", "# Stranger\n\nOf another disk.\n")
-        until(lambda: "stranger.md" in service.paths())
-        service.sync()
-        assert len(service.paths()) == 6
-        assert service.status()["roots"][0]["held"] == 5
-    until(lambda: service.status()["roots"][0]["held"] == 1)
-    service.ask("confirm-delete", name="docs")
-    assert service.paths() == {f"{n:03}.md" for n in range(5)}
+        until(lambda: state_of(service) == "offline")
+        assert service.sync()["away"] == ["docs"]
+        assert service.paths() == {f"{n:03}.md" for n in range(5)}
+    until(lambda: state_of(service) == "idle")
     assert service.is_right()
-    assert service.embedded() == 6
+    assert service.embedded() == 5
+
+
+def test_d5_another_folder_is_read_once_a_person_accepts_it(service: Service) -> None:
+    service.notes(5)
+    service.start().sync()
+    service.folder.rename(service.base / "kept")
+    service.write("new.md", "# New\n\nAnother project.\n")
+    until(lambda: state_of(service) == "offline")
+    assert "`anchord confirm-delete docs`" in service.reasons()
+    assert service.ask("confirm-delete", name="docs") == {"name": "docs", "let_go": 5}
+    assert service.paths() == {"new.md"}
+    assert service.reasons() == ""
+    assert service.is_right()
+
+
+def test_d5_a_folder_that_is_filled_again_slowly_is_accepted_when_half_of_it_is_there(
+    service: Service,
+) -> None:
+    service.notes(4)
+    service.start().sync()
+    service.folder.rename(service.base / "kept")
+    service.folder.mkdir()
+    until(lambda: state_of(service) == "offline")
+    service.notes(1)
+    service.sync()
+    assert len(service.paths()) == 4
+    service.notes(4)
+    service.sync()
+    assert state_of(service) == "idle"
+    assert service.is_right()
+    assert service.embedded() == 4
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_d8_a_root_that_becomes_a_link_is_not_followed(service: Service, *, restarts: bool) -> None:
+    service.settings = f'{SETTINGS}\n[[root]]\npath = "{service.folder}"\nname = "docs"\n'
+    service.notes(3)
+    service.start().sync()
+    private = service.base / "private"
+    private.mkdir()
+    for n in range(3):
+        (private / f"{n:03}.md").write_text("# Private\n\nOf another folder.\n")
+    if restarts:
+        service.stop()
+    service.folder.rename(service.base / "kept")
+    service.folder.symlink_to(private)
+    if restarts:
+        service.start()
+    until(lambda: state_of(service) == "offline")
+    (private / "000.md").write_text("# Private\n\nChanged while it is watched.\n")
+    assert service.sync()["away"] == ["docs"]
+    assert f"replaced by a symbolic link to {private}" in service.reasons()
+    assert service.embedded() == (0 if restarts else 3)
+    assert len(service.paths()) == 3
+    service.folder.unlink()
+    (service.base / "kept").rename(service.folder)
+    until(lambda: state_of(service) == "idle")
+    assert service.is_right()
 
 
 def test_d6_a_root_that_is_emptied_is_held_until_it_is_confirmed(service: Service) -> None:
@@ -175,7 +230,7 @@ def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Ser
     service.start().sync()
     service.folder.rename(service.base / "kept")
     service.folder.mkdir()
-    until(lambda: service.status()["roots"][0]["held"] > 0)
+    until(lambda: state_of(service) == "offline")
     for file in sorted((service.base / "kept").iterdir()):
         file.rename(service.folder / file.name)
     service.sync()
@@ -187,8 +242,8 @@ def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Ser
 def test_fewer_files_than_that_are_let_go_at_once(service: Service) -> None:
     service.notes(MIN_FILES_TO_HOLD - 10)
     service.start().sync()
-    shutil.rmtree(service.folder)
-    service.folder.mkdir()
+    for file in service.folder.iterdir():
+        file.unlink()
     service.sync()
     assert service.paths() == set()
     assert service.is_right()
@@ -236,7 +291,7 @@ def test_files_that_vanish_while_they_are_read_again_are_held_too(service: Servi
     service.folder.rename(service.base / "gone")
     service.folder.mkdir()
     service.pipeline.set_paused(paused=False)
-    until(lambda: service.status()["roots"][0]["held"] == MIN_FILES_TO_HOLD + 10)
+    until(lambda: state_of(service) == "offline")
     assert len(service.paths()) == MIN_FILES_TO_HOLD + 10
 
 

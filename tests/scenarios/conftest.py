@@ -43,8 +43,12 @@ class Index:
 
     def open(self) -> None:
         """Open the stores, as a start of the daemon does."""
+        # Every change of an ignore file has settled: nothing here waits for that.
         self.files = FolderFiles(
-            {"tree": Root(name="tree", path=str(self.folder))}, (), MAX_FILE_BYTES
+            {"tree": Root(name="tree", path=str(self.folder))},
+            (),
+            MAX_FILE_BYTES,
+            clock=lambda: time.time_ns() + 60_000_000_000,
         )
         self.catalogue = SqliteCatalog(self.base / "state.sqlite")
         self.store = LanceStore(

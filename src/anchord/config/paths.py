@@ -70,6 +70,11 @@ class Paths:
         return self.data_folder / "asked.json"
 
     @property
+    def source_memory_file(self) -> Path:
+        """The last good ignore rules, and which folder each root had (`sources.files`)."""
+        return self.data_folder / "seen.json"
+
+    @property
     def damaged_folder(self) -> Path:
         """The folder to which damaged databases are moved."""
         return self.data_folder / "damaged"

@@ -78,6 +78,23 @@ class FileTree(Protocol):
         for each batch of work.
         """
 
+    def check_root(
+        self, root: str, known_paths: Callable[[], Collection[str]], *, accept: bool
+    ) -> str:
+        """Accept or refuse the folder at a root's path; call it before a walk of the whole root.
+
+        A refused folder is not read: `fingerprint` and `read` find nothing in it, and `walk` has a
+        problem.
+
+        Args:
+            root: Name of the root.
+            known_paths: Returns the paths of the root's indexed files, exchanges included.
+            accept: Whether a person accepted whatever folder is there.
+
+        Returns:
+            Why the folder is refused, with the remedy; "" if it is accepted.
+        """
+
     def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
         """Return the fingerprint of a file without reading its content.
 
@@ -409,6 +426,12 @@ class TranscriptIngester(Protocol):
         is durable when the call returns. A file that cannot be read is a `Problem` in the result.
         """
 
+    def exclude(self, origin: RootedPath) -> IngestResult:
+        """Take the exchanges of a transcript file out of the index: the rules exclude the file now.
+
+        The archive keeps them, detached; they return when the file is ingested again.
+        """
+
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Acknowledge exchanges: `ingest` stops reporting them until they change again."""
 
@@ -433,6 +456,10 @@ class NoConversations:
     def ingest(self, origin: RootedPath) -> IngestResult:  # noqa: ARG002 - the same for all files
         """Return that the file is an ordinary document."""
         return IngestResult(is_ordinary_document=True)
+
+    def exclude(self, origin: RootedPath) -> IngestResult:  # noqa: ARG002 - the same for all files
+        """Return that nothing changed."""
+        return IngestResult()
 
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Do nothing."""

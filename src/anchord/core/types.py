@@ -233,11 +233,13 @@ class PathMatch:
         reason: The rule, for people.
         is_worth_reporting: True when a user would expect the path in the index, so that its absence
             should be shown.
+        is_undecided: True when the path is left out because its rules cannot be read.
     """
 
     is_included: bool
     reason: str
     is_worth_reporting: bool = False
+    is_undecided: bool = False
 
 
 # Text on its way into the index
@@ -418,6 +420,8 @@ class FileUpdate:
         new_record: Record after the update; None deletes the file from the catalog.
         texts_to_embed: (vector key, text) of each added or changed row.
         reason: Why the file is updated, for people.
+        forgets_vectors: Whether the vectors of its rows leave the vector cache too, because the
+            rules exclude the file.
     """
 
     origin: RootedPath
@@ -425,6 +429,7 @@ class FileUpdate:
     diff: ChunkDiff
     texts_to_embed: tuple[tuple[str, str], ...]
     reason: str
+    forgets_vectors: bool = False
 
 
 class Action(StrEnum):
@@ -486,6 +491,8 @@ class WalkResult:
         file_problems: Files that the rules admit but that cannot be used.
         unreadable_folders: Folders that could not be listed. Files below them are unknown, not
             deleted.
+        unknown_rules: Ignore files that cannot be read and have no last good rules: nothing in
+            their folders is included.
         skipped_count: Entries that the rules exclude.
         listed_folders: Every folder that was listed; "" is the root.
         top_device: Device number of the folder at which the walk began.
@@ -495,6 +502,7 @@ class WalkResult:
     file_problems: tuple[tuple[str, Problem], ...] = ()
     folder_problems: tuple[tuple[str, Problem], ...] = ()
     unreadable_folders: tuple[str, ...] = ()
+    unknown_rules: tuple[str, ...] = ()
     skipped_count: int = 0
     listed_folders: tuple[str, ...] = ()
     top_device: int = 0

@@ -32,6 +32,7 @@ from anchord.index.integrity.purge import preview_purge, purge_path, unforget_pa
 from anchord.index.integrity.repair import delete_damaged_rows, verify_index, verify_result_as_dict
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.metrics import WorkCounters
+from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexReader, IndexWriter
 from anchord.ipc import protocol
 from anchord.ipc.protocol import Params
@@ -267,14 +268,17 @@ class RpcHandlers:
         """Delete the rows of files whose deletion was held for a confirmation."""
         name = self._roots.require_root(params.name)
         require_indexing(self._loop)
-        held_deletions = self._loop.work_queue.root_watcher.states[name].held_deletions
-        self._walk_root(name, deletions_confirmed=True)
+        state = self._loop.work_queue.root_watcher.states[name]
+        held_deletions, was_refused = state.held_deletions, state.is_refused
+        result = self._walk_root(name, deletions_confirmed=True)
+        if was_refused:
+            held_deletions = len(result.gone_or_emptied)
         self._sync(None)
         return {"name": name, "let_go": held_deletions}
 
-    def _walk_root(self, name: str, *, deletions_confirmed: bool = False) -> None:
+    def _walk_root(self, name: str, *, deletions_confirmed: bool = False) -> ReconcileResult:
         queue = self._loop.work_queue
-        self._loop.submit(
+        return self._loop.submit(
             lambda: queue.reconcile(name, deletions_confirmed=deletions_confirmed)
         ).result()
 

@@ -13,6 +13,7 @@ from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import UsageError
 from anchord.index.archive_roots import attach_exchanges
 from anchord.index.session import IndexWriter
+from anchord.sources.files.root_identity import keep_configured_folders
 
 
 class RootChanges:
@@ -46,7 +47,8 @@ class RootChanges:
         """
         anchord_paths = self._writer.paths
         config = load_config(anchord_paths.config_file)
-        return gather_roots(config, self._unconfigured(), paths, anchord_paths.own_folders)
+        roots = gather_roots(config, self._unconfigured(), paths, anchord_paths.own_folders)
+        return keep_configured_folders(roots, self._writer.files.folder_files.memory)
 
     def apply(self, wanted_roots: Sequence[Root]) -> dict[str, Any]:
         """Remove the roots that are not wanted, with their rows; add those that are new or differ.

@@ -48,6 +48,8 @@ class Committer:
     _keys_embedded_ahead: set[str] = field(default_factory=set)
     """Keys of vectors that were made for a commit that was then interrupted."""
     _unembeddable_keys: set[str] | None = None
+    _excluded_keys: frozenset[str] = frozenset()
+    """Vectors of the rows that this commit deletes because the rules exclude their file."""
 
     @property
     def texts_per_commit(self) -> int:
@@ -61,7 +63,7 @@ class Committer:
     ) -> tuple[Sequence[FileUpdate], set[str]] | None:
         """Embed what is new, and write a batch of updates.
 
-        Vectors of deleted and overwritten rows go to the vector cache.
+        Vectors of deleted and overwritten rows go to the vector cache, unless the file is excluded.
 
         Args:
             updates: The updates; they become durable together.
@@ -79,6 +81,7 @@ class Committer:
         dependencies = self.dependencies
         changes = _table_changes(updates)
         first_removed = changes.removed_ids[:ROWS_PER_WRITE]
+        self._excluded_keys = self._keys_of_excluded(updates)
         vectors, absent_ids = self._reuse_vectors(
             leaving_ids=[*changes.changed_ids, *first_removed],
             vector_keys=list(changes.text_by_key),
@@ -95,10 +98,14 @@ class Committer:
         for start in range(0, len(changes.new_rows), ROWS_PER_WRITE):
             rows = changes.new_rows[start : start + ROWS_PER_WRITE]
             dependencies.store.upsert(rows, vectors, absent_ids)
+        if self._excluded_keys:
+            # Before the rows go: after a crash they say again which vectors must not stay.
+            dependencies.vector_cache.delete(sorted(self._excluded_keys))
         dependencies.store.delete_rows(first_removed)
         self.delete_rows(changes.removed_ids[ROWS_PER_WRITE:])
         confirmed = [self._with_unembeddable_lines(update) for update in updates]
         dependencies.catalog.confirm_updates(confirmed)
+        self._excluded_keys = frozenset()
         if changes.updates:
             self.commit_count += 1
         # Vectors that an interrupted commit made are found in the vector cache now, and count here.
@@ -106,6 +113,13 @@ class Committer:
         embedded_keys = ahead.union(missing_keys)
         self._keys_embedded_ahead -= embedded_keys
         return confirmed, embedded_keys
+
+    def _keys_of_excluded(self, updates: Sequence[FileUpdate]) -> frozenset[str]:
+        """Return the vector keys of the rows of files that the rules exclude now."""
+        ids = [
+            row_id for update in updates if update.forgets_vectors for row_id in update.diff.removed
+        ]
+        return frozenset(self.dependencies.store.vectors_by_key_of_rows(ids) if ids else ())
 
     def delete_rows(self, row_ids: Sequence[str]) -> None:
         """Delete rows by id; their vectors go to the vector cache."""
@@ -177,7 +191,8 @@ class Committer:
         return made
 
     def _cache_vectors(self, vectors: Mapping[str, Vector]) -> None:
-        self.dependencies.vector_cache.put(dict(vectors), self.dependencies.clock())
+        kept = {key: each for key, each in vectors.items() if key not in self._excluded_keys}
+        self.dependencies.vector_cache.put(kept, self.dependencies.clock())
 
     # Texts that the model cannot embed
 

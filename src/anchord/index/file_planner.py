@@ -8,7 +8,7 @@ Planning reads files and the catalog. It writes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from anchord.chunking.engine.layout import CountTokens
@@ -66,6 +66,8 @@ class IngestNeeded:
     read_ns: int
     """Wall-clock time before the file is read."""
     may_remove_rows: bool
+    is_excluded: bool
+    """Whether the rules exclude the file now: its exchanges leave the index."""
 
 
 FilePlan: TypeAlias = FileOutcome | FingerprintRefresh | FileUpdate
@@ -125,8 +127,9 @@ class FilePlanner:
             )
         is_transcript = self._conversations.is_transcript_file(path)
         has_no_limit = is_transcript or is_exchange_path(path.path)
+        match = path_filter(path)
         decision = decide_for_file(
-            path_filter(path),
+            match,
             observed,
             record,
             self._recipe.digest(path.root),
@@ -142,11 +145,16 @@ class FilePlanner:
                 reason=decision.reason,
                 read_ns=self._clock(),
                 may_remove_rows=may_remove_rows,
+                is_excluded=not match.is_included and not isinstance(observed, Absent),
             )
         if isinstance(decision, ReadFile):
             return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)
         fingerprint = observed if isinstance(observed, Fingerprint) else NO_FINGERPRINT
-        return self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
+        plan = self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
+        is_excluded = not (match.is_included or match.is_undecided)
+        if isinstance(plan, FileUpdate) and is_excluded:
+            return replace(plan, forgets_vectors=True)
+        return plan
 
     def plan_ingested(
         self, path: RootedPath, needed: IngestNeeded, ingested: IngestResult
@@ -160,7 +168,7 @@ class FilePlanner:
             return self._plan_read(
                 path, needed.record, needed.reason, may_remove_rows=needed.may_remove_rows
             )
-        if not isinstance(needed.observed, Fingerprint):
+        if needed.is_excluded or not isinstance(needed.observed, Fingerprint):
             return self._plan_removal(
                 path, needed.record, needed.reason, ingested.problem, NO_FINGERPRINT
             )

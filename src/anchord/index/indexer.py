@@ -241,7 +241,10 @@ class Indexer:
                 yield plan
                 continue
             self._dependencies.heartbeat(_INGEST_TIMEOUT_S)
-            ingested = self._conversations.ingest(path)
+            take_in = (
+                self._conversations.exclude if plan.is_excluded else self._conversations.ingest
+            )
+            ingested = take_in(path)
             # Invariant: a transcript file is recorded as read only after its exchanges. If this
             # stops in between, the file is still due and its other exchanges are found again.
             is_complete = yield from self._exchange_plans(

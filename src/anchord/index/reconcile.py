@@ -47,7 +47,7 @@ class ReconcileResult:
     """Files to index. Missing files come last, so that new rows are written before old ones are
     deleted."""
     gone_or_emptied: Mapping[RootedPath, Fingerprint] = field(default_factory=dict)
-    """Files among `paths_due` that are missing or have size 0, with their last indexed
+    """Files among `paths_due` that are missing, excluded or have size 0, with their last indexed
     fingerprint."""
     moved_from: Mapping[RootedPath, RootedPath] = field(default_factory=dict)
     """New path -> old path."""
@@ -65,6 +65,8 @@ class ReconcileResult:
     """Folders that could not be listed, with the reason."""
     walk_error: str = ""
     """Why the folder as a whole could not be walked, else "". If set, nothing is deleted."""
+    is_refused: bool = False
+    """Whether it was not walked because it is another folder than the root's own."""
 
 
 def reconcile(
@@ -101,6 +103,15 @@ def _reconcile(
     deletion_policy: DeletionPolicy,
 ) -> ReconcileResult:
     root = folder.root
+    if not folder.path:
+        refusal = dependencies.files.check_root(
+            root,
+            lambda: dependencies.catalog.list_records(root, "").keys(),
+            accept=deletion_policy.all_confirmed,
+        )
+        if refusal:
+            # Invariant: the rows are those of another folder. Nothing of this one is read.
+            return ReconcileResult(walk_error=refusal, is_refused=True)
     walk = _walk(dependencies, folder, on_enter_dir)
     records = dependencies.catalog.list_records(root, folder.path)
     if not isinstance(walk, WalkResult):
@@ -121,21 +132,25 @@ def _reconcile(
 
     # Invariant: the catalog lists each of these files, and the walk looked where it was and did not
     # see it. Files below unreadable folders are not among them: their state is unknown.
-    missing = find_missing_files(walk, records)
+    unseen = find_missing_files(walk, records)
+    excluded = _excluded_files(dependencies, root, unseen)
+    missing = {path: seen for path, seen in unseen.items() if path not in excluded}
     moves = find_moves(missing, _new_files(changed_paths, observed, records))
     guard = _MassDeletionGuard(dependencies, root, deletion_policy)
     at_risk = guard.deletions_to_count(missing, moves)
     held_count = 0
-    if not folder.path and guard.update_hold(at_risk, records, walk):
+    remaining = {path: record for path, record in records.items() if path not in excluded}
+    if not folder.path and guard.update_hold(at_risk, remaining, walk):
         # Invariant: what stays in `missing` moved, is confirmed, or keeps its exchanges. Its rows
         # can be deleted without a loss; the others wait for a confirmation.
         held_count = len(at_risk)
         missing = {path: seen for path, seen in missing.items() if path not in at_risk}
     emptied = _emptied_files(changed_paths, observed, records)
     return ReconcileResult(
-        paths_due=_in_root(root, [*changed_paths, *missing]),
+        paths_due=_in_root(root, [*changed_paths, *excluded, *missing]),
         gone_or_emptied={
-            RootedPath(root, path): last_seen for path, last_seen in (missing | emptied).items()
+            RootedPath(root, path): last_seen
+            for path, last_seen in (excluded | missing | emptied).items()
         },
         moved_from={
             RootedPath(root, new_path): RootedPath(root, old_path)
@@ -147,6 +162,23 @@ def _reconcile(
         skipped=walk.skipped_count,
         folder_problems=walk.folder_problems,
     )
+
+
+def _excluded_files(
+    dependencies: IndexerDependencies, root: str, unseen: Mapping[str, Fingerprint]
+) -> dict[str, Fingerprint]:
+    """Return those of some files that the rules exclude now, whether they exist or not.
+
+    Invariant: they are not missing. Their rows go at once, and the guard does not count them.
+    """
+    if not unseen:
+        return {}
+    path_filter = dependencies.files.path_filter()
+    return {
+        path: last_seen
+        for path, last_seen in unseen.items()
+        if not path_filter(RootedPath(root, path)).is_included
+    }
 
 
 def _emptied_files(

@@ -23,6 +23,7 @@ from anchord.index.generation import (
 )
 from anchord.index.integrity.table_repair import audit_index
 from anchord.index.metrics import WorkCounters, log_outcome
+from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexWriter
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.store.table import maintenance as table_maintenance
@@ -138,7 +139,7 @@ class _Run:
         """Walk folders, given as (root, path in it); return the files that are due."""
         due: list[RootedPath] = []
         for root, prefix in scopes:
-            result = self.writer.indexer.reconcile(root, prefix)
+            result = self._reconcile_settled(root, prefix)
             due += result.paths_due
             self.confirmed_gone.update(result.gone_or_emptied)
             self.summary.problems += [
@@ -152,6 +153,17 @@ class _Run:
                     f"searchable until `anchord confirm-delete {root}` confirms the deletion"
                 )
         return due
+
+    def _reconcile_settled(self, root: str, prefix: str) -> ReconcileResult:
+        """Walk a folder, again while an ignore file of its root may be in the middle of a save."""
+        result = self.writer.indexer.reconcile(root, prefix)
+        rules = self.writer.files.folder_files.rules
+        while (wait_s := rules.settle_in_s(root)) is not None:
+            self.progress(0, 0, "waiting for a changed ignore file to settle")
+            time.sleep(wait_s)
+            rules.begin_walk(root)
+            result = self.writer.indexer.reconcile(root, prefix)
+        return result
 
     def index(self, paths: Sequence[RootedPath]) -> None:
         """Index files; repeat those that change meanwhile for about five seconds."""

@@ -22,6 +22,7 @@ from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.heartbeat import HeartbeatMonitor
 from anchord.index.indexer import Indexer
+from anchord.index.open_sources import open_source_tree
 from anchord.index.profile import (
     IndexProfile,
     ProfileInputs,
@@ -42,7 +43,8 @@ from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester
 from anchord.sources.conversations.reader_process import ReaderProcess, WholeReads
-from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.sources.files.root_identity import keep_configured_folders
+from anchord.sources.files.source_memory import SourceMemory
 from anchord.sources.source_tree import SourceTree
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.crash_journal import CrashJournal
@@ -169,6 +171,7 @@ class IndexWriter(IndexReader):
         exchange_count = self.archive.counts_by_root().get(name, {}).get("exchanges", 0)
         self.archive.detach_root(name, time.time_ns())
         self.save_cli_state(self.cli_state.without_root(name))
+        self.files.folder_files.forget_root(name)
         self.roots_by_name.pop(name, None)
         self.roots[:] = [root for root in self.roots if root.name != name]
         return RootRemoval(len(row_ids), exchange_count)
@@ -207,7 +210,9 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     """
     catalog = SqliteCatalog(paths.catalog_file, read_only=True)
     cli_state = load_cli_state(paths.cli_state_file)
+    memory = SourceMemory(paths.source_memory_file, read_only=True)
     roots = gather_roots(config, cli_state.given_roots, (), paths.own_folders)
+    roots = keep_configured_folders(roots, memory)
     parser_process = ParserProcess()
     quarantine = CrashJournal(paths.data_folder, read_only=True)
     inputs = _profile_inputs(paths, config, roots, quarantine, parser_process)
@@ -216,7 +221,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     roots_by_name = {root.name: root for root in roots}
     has_archive = paths.archive_file.exists()
     archive = Archive(paths.archive_file, read_only=True) if has_archive else None
-    files = _open_source_tree(paths, roots_by_name, archive, cli_state)
+    files = open_source_tree((paths, memory, cli_state), roots_by_name, archive)
     return IndexReader(
         paths=paths,
         config=config,
@@ -272,6 +277,8 @@ def open_writer(
         roots = gather_roots(
             config, cli_state.given_roots, new_root_paths, paths.own_folders, new_root_kind
         )
+        memory = SourceMemory(paths.source_memory_file)
+        roots = keep_configured_folders(roots, memory)
         if require_roots and not roots:
             raise UsageError(
                 "there are no folders to index yet",
@@ -290,7 +297,7 @@ def open_writer(
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
         catalog.migrate_schema()
         roots_by_name = {root.name: root for root in roots}
-        files = _open_source_tree(paths, roots_by_name, archive, cli_state)
+        files = open_source_tree((paths, memory, cli_state), roots_by_name, archive)
         reader_process = ReaderProcess()
         conversations = ConversationIngester(
             files.folder_files, archive, time.time_ns, roots_by_name, ingest_options_of(config)
@@ -337,15 +344,6 @@ def _profile_inputs(
         quarantine=quarantine,
         find_definitions=parser_process,
     )
-
-
-def _open_source_tree(
-    paths: Paths, roots_by_name: dict[str, Root], archive: Archive | None, cli_state: CliState
-) -> SourceTree:
-    folder_files = FolderFiles(roots_by_name, paths.own_folders, MAX_FILE_BYTES)
-    files = SourceTree(folder_files, roots_by_name, archive)
-    files.set_forgotten_paths(cli_state.forgotten_paths)
-    return files
 
 
 def _open_generation(

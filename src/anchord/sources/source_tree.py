@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from anchord.core.ports import EnterDirCallback, PathFilter, ignore_enter_dir
@@ -63,6 +63,16 @@ class SourceTree:
             return _EXCHANGE if is_exchange_path(origin.path) else match_file(origin)
 
         return match
+
+    def check_root(
+        self, root: str, known_paths: Callable[[], Collection[str]], *, accept: bool
+    ) -> str:
+        """Accept or refuse the folder at a root's path, as `FolderFiles.check_root`."""
+
+        def known_files() -> list[str]:
+            return [path for path in known_paths() if not is_exchange_path(path)]
+
+        return self.folder_files.check_root(root, known_files, accept=accept)
 
     def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
         """Return the fingerprint of a file or an exchange without reading its content."""

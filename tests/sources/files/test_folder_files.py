@@ -228,16 +228,6 @@ def test_an_ignore_file_is_read_as_git_reads_it(tree: Path, patterns: bytes, nam
     assert paths(walked(tree)) == ["other.md"]
 
 
-def test_what_is_no_plain_file_ignores_nothing(tree: Path) -> None:
-    os.mkfifo(tree / ".gitignore")
-    (tree / ".ignore").mkdir()
-    write(tree.parent, "outside/patterns", "*.md\n")
-    (tree / ".anchordignore").symlink_to(tree.parent / "outside" / "patterns")
-    write(tree, "a.md")
-    assert paths(walked(tree)) == ["a.md"]
-    assert serve(tree).path_filter()(at("a.md")).is_included
-
-
 def test_the_own_state_is_not_walked(tree: Path) -> None:
     write(tree, "state/a.md")
     write(tree, "b.md")
@@ -398,10 +388,21 @@ def test_a_folder_swapped_for_a_link_leads_nowhere(tree: Path) -> None:
 
 
 def test_a_root_reached_through_a_link_above_it_is_served(tree: Path) -> None:
+    write(tree, "sub/a.md")
+    (tree.parent / "link").symlink_to("notes")
+    content = serve(tree.parent / "link" / "sub").read(at("a.md"))
+    assert isinstance(content, FileContent)
+
+
+def test_a_root_that_is_a_link_is_not_followed(tree: Path) -> None:
     write(tree, "a.md")
     (tree.parent / "link").symlink_to("notes")
-    content = serve(tree.parent / "link").read(at("a.md"))
-    assert isinstance(content, FileContent)
+    served = serve(tree.parent / "link")
+    assert served.fingerprint(at("a.md")) == NO_FILE
+    assert served.read(at("a.md")) == NO_FILE
+    assert served.walk("notes", "") == NO_FILE
+    with pytest.raises(OSError, match="director"):
+        served.open(at("a.md"))
 
 
 # Files that are written while they are read

@@ -70,7 +70,7 @@ MODULES = [
     "sources/conversations/archive/reader",
     "sources/conversations/archive/salvage",
     "sources/conversations/archive/writer",
-    "sources/files/gitignore_brackets",
+    "sources/files/wildmatch",
     "sources/files/ignore_patterns",
     "sources/files/ignore_rules",
     "store/backup/check",

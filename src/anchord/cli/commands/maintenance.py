@@ -213,9 +213,10 @@ def _confirm_in_process(paths: Paths, name: str) -> dict[str, Any]:
             names = ", ".join(sorted(writer.roots_by_name))
             raise UsageError(f"no root `{name}`", f"there are: {names or 'none'}")
         writer.catalog.set_meta("clean", "0")
-        held_count = writer.indexer.reconcile(name).held_deletions
+        before = writer.indexer.reconcile(name)
         found = writer.indexer.reconcile(name, deletion_policy=DeletionPolicy(all_confirmed=True))
         vanished = found.gone_or_emptied
+        held_count = len(vanished) if before.is_refused else before.held_deletions
         for _ in writer.indexer.index(vanished, confirmed_gone=vanished):
             pass  # Indexing is lazy: each step deletes a batch.
         return {"name": name, "let_go": held_count}

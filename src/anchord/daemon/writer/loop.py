@@ -276,6 +276,9 @@ class WriterLoop:
             self._supervise(now)
         if self._barrier.has_new_calls:
             self._walk_for_sync()
+        for name in queue.root_checks.pop_settled():
+            # Its rules are believed now: calls of `sync` wait for the files that came with them.
+            self._barrier.replace_pending(RootedPath(name, ""), queue.pending_paths)
         if not queue.walk_if_due(now):
             self._do_most_urgent_work(now)
 
@@ -306,7 +309,7 @@ class WriterLoop:
         for root in watcher.retargeted_roots():
             log.info("root.retargeted", root=root.name)
             self.add_root(root)
-        for name in watcher.rewatch_changed_roots():
+        for name in self.work_queue.root_checks.find_changed(watcher, now):
             self.work_queue.reconcile(name)
         # Whoever waits in `sync` asked for the backlog: it does not wait for mains then.
         may_wait = self._pauses_on_battery and not self._barrier.has_waiters
@@ -328,7 +331,7 @@ class WriterLoop:
         queue = self.work_queue
         queue.drain_hints(skip_debounce=True)
         queue.reconcile_all()
-        self._barrier.set_pending_paths({*queue.fresh_files, *queue.backlog}, call_count)
+        self._barrier.set_pending_paths(queue.pending_paths, call_count)
 
     def _index(self, files: list[RootedPath], should_stop: Callable[[], bool]) -> None:
         """Index files until all are done or `should_stop`; the rest stays queued."""

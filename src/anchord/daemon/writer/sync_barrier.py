@@ -107,6 +107,14 @@ class SyncBarrier:
             call.pending_paths = set(pending)
         self.release_finished_calls()
 
+    def replace_pending(self, origin: RootedPath, pending: Iterable[RootedPath]) -> None:
+        """Make the calls that wait for one path wait for others instead."""
+        for call in self._accepted_calls:
+            if origin in call.pending_paths:
+                call.pending_paths.remove(origin)
+                call.pending_paths.update(pending)
+        self.release_finished_calls()
+
     def mark_done(self, origin: RootedPath) -> None:
         """Remove a file from all calls. Their threads wait on until `release_finished_calls`."""
         for call in self._accepted_calls:

@@ -23,6 +23,7 @@ from anchord.core.debounce import Debouncer
 from anchord.core.deletion_guard import MIN_FILES_TO_HOLD, DeletionPolicy, find_moves
 from anchord.core.types import NO_FINGERPRINT, Fingerprint, RootedPath
 from anchord.daemon.writer.deletions import DeletionDebouncer, RecentDeletions
+from anchord.daemon.writer.root_checks import RootChecks
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexWriter
 from anchord.sources.files.folder_files import WAL_SUFFIX
@@ -83,6 +84,8 @@ class WorkQueue:
         self.wake_condition = threading.Condition()
         """Notified by every hint; protects the hints."""
         self.root_watcher = RootWatcher(writer.roots, self.add_hint)
+        self.root_checks = RootChecks(writer.files.folder_files.rules)
+        """Roots to walk for their rules, or their folder."""
         self._writer = writer
         self._config = config
         self._settle_s = config.settle_ms / 1000
@@ -144,7 +147,12 @@ class WorkQueue:
 
     def next_due_at(self) -> float:
         """Return when the next hint, deletion, poll or walk is due."""
-        times = [self._next_reconcile, self._debouncer.next_due_at(), self._deletions.next_due_at()]
+        times = [
+            self._next_reconcile,
+            *self.root_checks.due_times,
+            self._debouncer.next_due_at(),
+            self._deletions.next_due_at(),
+        ]
         if self._has_polled_folders():
             times.append(self._next_poll)
         return min(due_at for due_at in times if due_at is not None)
@@ -177,11 +185,17 @@ class WorkQueue:
     def walk_if_due(self, now: float) -> bool:
         """Walk all roots, or all polled folders, if it is time; return whether a walk was made.
 
+        A root is also walked when its ignore rules have settled.
         All roots are walked every `[watch] reconcile_s`, folders that cannot be watched every
         `poll_s`.
         """
         if now >= self._next_reconcile:
             self.reconcile_all()
+            return True
+        rules_due = self.root_checks.roots_due(now)
+        for name in rules_due:
+            self.reconcile(name)
+        if rules_due:
             return True
         if now < self._next_poll or not self._has_polled_folders():
             return False
@@ -223,9 +237,16 @@ class WorkQueue:
         self.enqueue(result.paths_due)
         if not folder:
             self._update_root_state(root_name, result)
+        self.root_checks.note_walk(root_name)
         return result
 
     # In the writer thread: files
+
+    @property
+    def pending_paths(self) -> set[RootedPath]:
+        """The files that wait to be indexed, and "" in each root whose rules settle soon."""
+        unsettled = (RootedPath(name, "") for name in self.root_checks.unsettled_roots)
+        return {*self.fresh_files, *self.backlog, *unsettled}
 
     def enqueue(self, origins: Iterable[RootedPath]) -> None:
         """Add files to the backlog; those that are in it keep their place."""
@@ -245,6 +266,7 @@ class WorkQueue:
         """Drop a root's hints; return its queued files, which stay queued until `remove`."""
         self._debouncer.drop_root(root_name)
         self._deletions.pop_root(root_name)
+        self.root_checks.drop(root_name)
         return [origin for origin in (*self.fresh_files, *self.backlog) if origin.root == root_name]
 
     def _has_polled_folders(self) -> bool:
@@ -278,6 +300,7 @@ class WorkQueue:
         if result.held_deletions != state.held_deletions:
             log.warning("root.deletions_held", root=root_name, files=result.held_deletions)
         state.walk_error = result.walk_error
+        state.is_refused = result.is_refused
         state.held_deletions = result.held_deletions
         state.file_count = result.file_count
         state.skipped_count = result.skipped

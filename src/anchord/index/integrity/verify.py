@@ -118,7 +118,7 @@ class VerifyResult:
     """Files that were written while they were read, and so were not compared."""
     kept_files: Mapping[str, int] = field(default_factory=dict)
     """Root name -> files that are gone or cannot be read, and whose rows are kept: they were not
-    compared. Most are held by the mass-deletion guard."""
+    compared. Most are held by the mass-deletion guard. An ignore file of unknown rules is one."""
     exchange_count: int = 0
     transcript_count: int = 0
     """Transcript files that were read again and compared with the archive."""
@@ -215,8 +215,10 @@ def expected_rows_of_roots(
             yield ExpectedRows({}, 0, held_deletions=(RootedPath(root, ""),))
             continue
         unreadable = [RootedPath(root, folder + "/") for folder in walk.unreadable_folders]
-        held = _held_by_guard(root, walk, catalog)
-        yield ExpectedRows({}, 0, held_deletions=(*unreadable, *held))
+        # Whatever is in the folder of such a file was not compared.
+        unknown = [RootedPath(root, path.removeprefix("/")) for path in walk.unknown_rules]
+        held = _held_by_guard(root, walk, files, catalog)
+        yield ExpectedRows({}, 0, held_deletions=(*unreadable, *unknown, *held))
         for start in range(0, len(walk.files), _FILES_PER_PART):
             found_files = walk.files[start : start + _FILES_PER_PART]
             paths = [RootedPath(root, found.path) for found in found_files]
@@ -288,10 +290,18 @@ def _has_indexed_size(origin: RootedPath, content: FileContent) -> bool:
     return content.fingerprint.size <= MAX_FILE_BYTES or is_exchange_path(origin.path)
 
 
-def _held_by_guard(root: str, walk: WalkResult, catalog: Catalog) -> list[RootedPath]:
+def _held_by_guard(
+    root: str, walk: WalkResult, files: FileTree, catalog: Catalog
+) -> list[RootedPath]:
     """Return the files whose deletion the mass-deletion guard holds."""
     records = catalog.list_records(root, "")
-    missing = find_missing_files(walk, records)
+    unseen = find_missing_files(walk, records)
+    if unseen:
+        # What the rules exclude is not missing: its rows must be gone.
+        path_filter = files.path_filter()
+        excluded = {path for path in unseen if not path_filter(RootedPath(root, path)).is_included}
+        records = {path: record for path, record in records.items() if path not in excluded}
+    missing = {path: seen for path, seen in unseen.items() if path in records}
     new_files = {found.path: found.fingerprint for found in walk.files if found.path not in records}
     moved_paths = set(find_moves(missing, new_files).values())
     at_risk = {path: seen for path, seen in missing.items() if path not in moved_paths}

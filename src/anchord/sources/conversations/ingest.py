@@ -178,6 +178,18 @@ class ConversationIngester:
         except _BROKEN_FILE as error:
             return IngestResult(problem=Problem(f"{reason_of(error)}: not indexed"))
 
+    def exclude(self, origin: RootedPath) -> IngestResult:
+        """Detach the exchanges of a file that the rules exclude now; the archive keeps them.
+
+        They return when the file is ingested again. Those that another file contains stay.
+
+        Raises:
+            StoreError: The archive cannot be written.
+        """
+        with self._archive.transaction():
+            self._archive.remove_transcript_file(origin, self._clock(), DetachReason.READER)
+        return self._changed_result(origin)
+
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Record that the index has taken over these exchanges' changes.
 

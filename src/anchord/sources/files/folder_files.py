@@ -5,12 +5,11 @@ Nothing is decided here: the rules are in `ignore_rules`.
 
 from __future__ import annotations
 
-import codecs
+import errno
 import os
-import stat
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from anchord.core.ports import EnterDirCallback, PathFilter, ignore_enter_dir
@@ -32,13 +31,17 @@ from anchord.sources.files.file_status import (
     outcome_of_error,
 )
 from anchord.sources.files.folder_walk import FolderWalk, list_entries
-from anchord.sources.files.ignore_rules import (
-    IGNORE_FILE_NAMES,
-    FolderRules,
-    IgnoreFile,
-    root_rules,
+from anchord.sources.files.ignore_rules import FolderRules
+from anchord.sources.files.root_identity import check_root
+from anchord.sources.files.rules_reader import RulesReader
+from anchord.sources.files.safe_open import (
+    DeviceAndInode,
+    TopFolderError,
+    open_descriptor,
+    open_parent,
+    open_stream,
 )
-from anchord.sources.files.safe_open import open_descriptor, open_parent, open_stream
+from anchord.sources.files.source_memory import SourceMemory
 
 MAX_FILE_BYTES = 2_000_000
 """Larger files are listed in status and not read: what a person wrote is smaller."""
@@ -48,7 +51,6 @@ DATABASE_SUFFIXES = (".vscdb", ".db")
 
 _MAX_READ_ATTEMPTS = 4
 _PAUSE_S = 0.01
-_MAX_IGNORE_FILE_BYTES = 1_000_000
 
 
 class FolderFiles:
@@ -58,7 +60,12 @@ class FolderFiles:
     """
 
     def __init__(
-        self, roots: Mapping[str, Root], own_folders: Sequence[str], max_bytes: int
+        self,
+        roots: Mapping[str, Root],
+        own_folders: Sequence[str],
+        max_bytes: int,
+        memory: SourceMemory | None = None,
+        clock: Callable[[], int] = time.time_ns,
     ) -> None:
         """Read nothing yet.
 
@@ -66,9 +73,14 @@ class FolderFiles:
             roots: The roots by name. Changes to the mapping take effect.
             own_folders: Absolute paths of folders that anchord writes; they are never indexed.
             max_bytes: Larger files are not read.
+            memory: The last good rules and the folders of the roots; None remembers them in this
+                object only.
+            clock: Returns the time in nanoseconds since the epoch.
         """
+        self.memory = memory or SourceMemory()
+        self.rules = RulesReader(own_folders, self._open_ignore_file, self.memory, clock)
+        """The rules of folders."""
         self._roots = roots
-        self._own_folders = own_folders
         self._forgotten_paths: frozenset[str] = frozenset()
         self._max_bytes = max_bytes
 
@@ -86,7 +98,28 @@ class FolderFiles:
         It applies the rules to each folder above a path first. It reads the ignore files of a
         folder once, so it does not see later changes of them.
         """
+        self.memory.refresh()
         return _CachingPathFilter(self).match
+
+    def check_root(
+        self, root: str, known_paths: Callable[[], Collection[str]], *, accept: bool
+    ) -> str:
+        """Accept or refuse the folder at a root's path, before a walk of the whole root.
+
+        Args:
+            root: Name of the root.
+            known_paths: Returns the paths of the root's indexed files.
+            accept: Whether a person accepted whatever folder is there.
+
+        Returns:
+            Why the folder is refused, with the remedy; "" if it is accepted, or nothing is there.
+        """
+        return check_root(self._roots[root], self.memory, known_paths, accept=accept)
+
+    def forget_root(self, root: str) -> None:
+        """Forget which folder a root had: the next one of this name may have any."""
+        self.memory.roots.pop(root, None)
+        self.memory.save()
 
     def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
         """Return a file's fingerprint without reading the file.
@@ -98,7 +131,7 @@ class FolderFiles:
             is something that cannot be indexed.
         """
         try:
-            with open_parent(self._root_path(origin), origin.path) as (folder, name):
+            with open_parent(*self._place_of(origin)) as (folder, name):
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 seen = classify(status, self.absolute_path(origin))
                 if isinstance(seen, Fingerprint) and name.endswith(DATABASE_SUFFIXES):
@@ -124,7 +157,7 @@ class FolderFiles:
             inside = f"{top_folder.path}/{prefix}."
             with (
                 suppress(OSError),
-                open_parent(self._root_path(top_folder), inside) as (folder, _),
+                open_parent(*self._place_of(RootedPath(top_folder.root, inside))) as (folder, _),
                 os.scandir(folder) as entries,
             ):
                 for entry in entries:
@@ -146,7 +179,7 @@ class FolderFiles:
             beyond the size limit; Absent or a problem as `fingerprint` has them.
         """
         try:
-            with open_descriptor(self._root_path(origin), origin.path) as descriptor:
+            with open_descriptor(*self._place_of(origin)) as descriptor:
                 return self._read_descriptor(descriptor, self.absolute_path(origin))
         except OSError as error:
             return outcome_of_error(error)
@@ -157,7 +190,7 @@ class FolderFiles:
         Raises:
             OSError: It does not exist, is no regular file, or is or lies behind a symbolic link.
         """
-        return open_stream(self._root_path(origin), origin.path)
+        return open_stream(*self._place_of(origin))
 
     def absolute_path(self, origin: RootedPath) -> str:
         """Return a file's absolute path, for databases: SQLite can open them by path only."""
@@ -181,72 +214,64 @@ class FolderFiles:
             exist; a problem if it cannot be read.
         """
         top = self._roots[root]
-        rules = self._top_rules(top)
-        for folder in prefix.split("/") if prefix else ():
-            if not rules.match(folder, is_folder=True).is_included:
-                return WalkResult(skipped_count=1)
-            rules = self.rules_for_subfolder(rules, folder)
         inside = f"{prefix}/." if prefix else "."
         try:
-            with open_parent(top.path, inside) as (descriptor, _):  # Fails if a link is on the way.
+            with open_parent(*self._place_of(RootedPath(root, "."))):
+                rules = self._rules_below(root, prefix)
+            if rules is None:
+                return WalkResult(skipped_count=1)
+            # Fails if a link is on the way.
+            with open_parent(*self._place_of(RootedPath(root, inside))) as (descriptor, _):
                 device = os.fstat(descriptor).st_dev
                 on_enter_dir(RootedPath(root, prefix))
                 entries = list_entries(os.path.join(top.path, prefix))
+        except TopFolderError as error:
+            # Of a root that is away, no folder is known to be gone.
+            outcome = outcome_of_error(error)
+            return Problem("its root is away") if prefix else outcome
         except OSError as error:
             return outcome_of_error(error)
-        walk = FolderWalk(rules, entries, self.rules_for_subfolder, on_enter_dir)
-        return walk.run(device)
+        walk = FolderWalk(rules, entries, self.rules.subfolder_rules, on_enter_dir)
+        result = walk.run(device)
+        self.memory.save()
+        return result
+
+    def _rules_below(self, root: str, prefix: str) -> FolderRules | None:
+        """Return the rules inside a folder of a root; None if the rules exclude it."""
+        if not prefix:
+            self.rules.begin_walk(root)
+        rules = self.rules_at_top(root)
+        for folder in prefix.split("/") if prefix else ():
+            if not rules.match(folder, is_folder=True).is_included:
+                return None
+            rules = self.rules.subfolder_rules(rules, folder)
+        return rules
 
     def rules_at_top(self, root_name: str) -> FolderRules:
         """Return the rules inside a root's own folder; reads its ignore files."""
-        return self._top_rules(self._roots[root_name])
+        return self.rules.top_rules(self._roots[root_name], self._forgotten_paths)
 
-    def rules_for_subfolder(
-        self,
-        parent_rules: FolderRules,
-        folder: str,
-        entry_names: Sequence[str] = IGNORE_FILE_NAMES,
-    ) -> FolderRules:
-        """Return the rules inside a sub-folder; reads its ignore files.
+    @contextmanager
+    def _open_ignore_file(self, origin: RootedPath) -> Iterator[int]:
+        """Open an ignore file of a root.
 
-        Args:
-            parent_rules: The rules inside the folder above.
-            folder: The sub-folder's name.
-            entry_names: What is in the sub-folder: other ignore files are not opened.
+        Raises:
+            FileNotFoundError: It does not exist, and its root does.
+            OSError: It cannot be read.
         """
-        present = [name for name in IGNORE_FILE_NAMES if name in entry_names]
-        path = f"{parent_rules.path}{folder}/"
-        ignore_files = self._ignore_files(parent_rules.root, path, present)
-        return parent_rules.for_subfolder(folder, ignore_files)
-
-    def _top_rules(self, root: Root) -> FolderRules:
-        rules = root_rules(root, self._own_folders, self._forgotten_paths)
-        # Later files overrule earlier ones: git's own exclude file comes first.
-        ignore_files = [
-            *self._ignore_files(root, "", (".git/info/exclude",)),
-            *self._ignore_files(root, ""),
-        ]
-        return rules.for_subfolder("", ignore_files)
-
-    def _ignore_files(
-        self, root: Root, folder: str, names: Sequence[str] = IGNORE_FILE_NAMES
-    ) -> list[IgnoreFile]:
-        """Read a folder's ignore files. `folder` is "" or ends with "/"."""
-        found = []
-        for name in names:
-            content = self._read_ignore_file(RootedPath(root.name, folder + name))
-            if content:
-                found.append(IgnoreFile(folder + name, _split_ignore_lines(content)))
-        return found
-
-    def _read_ignore_file(self, origin: RootedPath) -> bytes:
         try:
-            with open_descriptor(self._root_path(origin), origin.path) as descriptor:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                    return b""
-                return _read_exactly(descriptor, _MAX_IGNORE_FILE_BYTES)
-        except OSError:
-            return b""  # No such file is the usual case; one that cannot be read ignores nothing.
+            with open_descriptor(*self._place_of(origin)) as descriptor:
+                yield descriptor
+        except TopFolderError as error:
+            raise OSError(errno.EIO, "its root is away") from error
+
+    def _place_of(self, origin: RootedPath) -> tuple[str, str, DeviceAndInode | None]:
+        """Return a path's root folder, the path in it, and which folder the root's must be."""
+        root = self._roots[origin.root]
+        seen = self.memory.roots.get(root.name)
+        is_checked = seen is not None and seen.path == root.path
+        expected = (seen.device, seen.inode) if seen and is_checked else None
+        return root.path, origin.path, expected
 
     def _root_path(self, origin: RootedPath) -> str:
         return self._roots[origin.root].path
@@ -302,16 +327,7 @@ class _CachingPathFilter:
         if isinstance(rules_above, PathMatch):
             return rules_above
         match = rules_above.match(name, is_folder=True)
-        return self._files.rules_for_subfolder(rules_above, name) if match.is_included else match
-
-
-def _split_ignore_lines(content: bytes) -> tuple[str, ...]:
-    """Split an ignore file as git does: at line feeds only; a NUL ends a line.
-
-    Names are bytes to git: they become text as `os.fsdecode` does it for paths.
-    """
-    text = os.fsdecode(content.removeprefix(codecs.BOM_UTF8))
-    return tuple(line.partition("\0")[0].removesuffix("\r") for line in text.split("\n"))
+        return self._files.rules.subfolder_rules(rules_above, name) if match.is_included else match
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes:

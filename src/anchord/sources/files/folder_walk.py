@@ -58,9 +58,11 @@ class FolderWalk:
         self._found: list[FoundFile] = []
         self._file_problems: list[tuple[str, Problem]] = []
         self._folder_problems: list[tuple[str, Problem]] = []
+        self._unknown_rules: list[str] = []
         self._unreadable_folders: list[str] = []
         self._skipped_count = 0
         self._listed_folders = [rules.path.rstrip("/")]
+        self._note_problems(rules)
 
     def run(self, top_device: int) -> WalkResult:
         """Walk. Never raises OSError: what cannot be read is a problem in the result.
@@ -77,6 +79,7 @@ class FolderWalk:
             file_problems=tuple(self._file_problems),
             folder_problems=tuple(self._folder_problems),
             unreadable_folders=tuple(self._unreadable_folders),
+            unknown_rules=tuple(self._unknown_rules),
             skipped_count=self._skipped_count,
             listed_folders=tuple(self._listed_folders),
             top_device=top_device,
@@ -108,7 +111,13 @@ class FolderWalk:
             return
         self._listed_folders.append(path)
         names = [each.name for each in entries]
-        self._pending.append((self._rules_for_subfolder(rules, entry.name, names), entries))
+        rules_inside = self._rules_for_subfolder(rules, entry.name, names)
+        self._note_problems(rules_inside)
+        self._pending.append((rules_inside, entries))
+
+    def _note_problems(self, rules: FolderRules) -> None:
+        self._folder_problems += rules.problems
+        self._unknown_rules += [path for path, problem in rules.problems if not problem.is_partial]
 
     def _look_at_file(self, entry: os.DirEntry[str], path: str) -> None:
         try:

@@ -6,8 +6,9 @@ The first rule that matches decides:
    paths are out;
 2. `exclude` of the configuration is out;
 3. what an ignore file ignores is out: `.gitignore`, `.ignore`, `.anchordignore` of every folder
-   from the file's up to the root, and `.git/info/exclude`. The deepest file that has a matching
-   pattern decides, by its last matching pattern;
+   from the file's up to the top of the repository (`rules_reader`), `info/exclude` and
+   `core.excludesFile`. The deepest file that has a matching pattern decides, by its last matching
+   pattern. Where the rules are not known, everything is out;
 4. the deny list (keys, credentials, histories) is out, unless `include` names the very file without
    wildcards;
 5. `include` is in;
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anchord.core.types import PathMatch, Root, escape_non_utf8
+from anchord.core.types import PathMatch, Problem, Root, escape_non_utf8
 from anchord.sources.conversations.formats.registry import (
     HIDDEN_TRANSCRIPTS,
     IGNORED_FOLDERS,
@@ -70,8 +71,12 @@ class IgnoreFile:
     """An ignore file's content."""
 
     path: str
-    """Path relative to the root; it is part of the reason of a match."""
+    """Path relative to the root, or absolute; it is part of the reason of a match."""
     lines: tuple[str, ...]
+    prefix: str = ""
+    """The root's path below the folder of a file above the root: "" or "a/b/"."""
+    ignores_case: bool = False
+    """Whether its patterns match ASCII letters whatever their case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +94,14 @@ class FolderRules:
     """Absolute paths of files and folders."""
     ignore_patterns: tuple[IgnorePatterns, ...] = ()
     """Of the ignore files from the root down to this folder."""
+    problems: tuple[tuple[str, Problem], ...] = ()
+    """The files of this folder's rules that cannot be read: path, and why."""
+    closed: PathMatch | None = None
+    """Set where the rules are not known: the match of everything in this folder."""
+    ignores_case: bool = False
+    """Whether the repository that contains this folder ignores case."""
+    excludes_file: str = ""
+    """Absolute path of the `core.excludesFile` in force, "" if there is none."""
     is_plain: bool = False
     """Whether only names and ignore files decide on this folder's files: a short cut holds."""
 
@@ -100,7 +113,12 @@ class FolderRules:
             ignore_files: The sub-folder's ignore files, in the order of `IGNORE_FILE_NAMES`.
         """
         path = f"{self.path}{folder}/" if folder else self.path
-        added = tuple(compile_patterns(path, file.path, file.lines) for file in ignore_files)
+        added = tuple(
+            compile_patterns(
+                path, file.path, file.lines, prefix=file.prefix, ignores_case=file.ignores_case
+            )
+            for file in ignore_files
+        )
         has_other_rules = (
             self.root.kind == "conversations"
             or self.root.include
@@ -121,6 +139,8 @@ class FolderRules:
             name: The entry's name.
             is_folder: Whether it is a folder: then the answer is whether to enter it.
         """
+        if self.closed:
+            return self.closed
         path = self.path + name + "/" * is_folder
         if self.is_plain and not is_folder:
             kind = kind_of(name)

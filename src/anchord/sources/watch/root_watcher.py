@@ -30,6 +30,8 @@ class RootState:
     """Whether a walk of the whole root has ended since the daemon started."""
     walk_error: str = ""
     """Why the root's folder cannot be walked; its rows are kept meanwhile. "" if it can."""
+    is_refused: bool = False
+    """Whether another folder than the root's own is at its path."""
     held_deletions: int = 0
     """Files that vanished all at once; their rows are kept until the deletion is confirmed."""
     file_count: int = 0

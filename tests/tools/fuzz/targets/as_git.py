@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import warnings
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from tools.fuzz.inputs import headed
 from tools.fuzz.laws import hold
 
 from anchord.core.types import Root
-from anchord.sources.files.folder_files import _split_ignore_lines
 from anchord.sources.files.ignore_rules import IgnoreFile, root_rules
+from anchord.sources.files.rule_files import split_lines
 
 _ROOT = Root(name="root", path="/srv/root")
 _ALONE = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -29,10 +28,7 @@ def as_git(data: bytes) -> None:
     path = "/".join(
         part for part in head.replace("\0", "").split("/") if part not in ("", ".", "..")
     )[:200].rstrip("/")
-    is_text = (
-        body.decode("utf-8", "ignore").encode() == body
-    )  # Git compares bytes, also halves of letters.
-    if not path or not is_text or not _included(path, body):
+    if not path or not _included(path, body):
         return
     Path(_repository(), ".gitignore").write_bytes(body)
     if _ignored(path):
@@ -41,13 +37,7 @@ def as_git(data: bytes) -> None:
 
 def _included(path: str, body: bytes) -> bool:
     """Whether a file belongs to the index, as a walk finds out: each folder is asked for before what is in it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", FutureWarning
-        )  # Of pathspec's expressions, for classes like `[[:alpha:]]`.
-        scope = root_rules(_ROOT, ()).for_subfolder(
-            "", [IgnoreFile(".gitignore", _split_ignore_lines(body))]
-        )
+    scope = root_rules(_ROOT, ()).for_subfolder("", [IgnoreFile(".gitignore", split_lines(body))])
     *folders, name = path.split("/")
     for folder in folders:
         if not scope.match(folder, is_folder=True).is_included:

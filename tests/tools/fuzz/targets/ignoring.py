@@ -5,15 +5,14 @@ Beside the rules stands what they are made of: each pattern asked by itself, wit
 
 from __future__ import annotations
 
-import warnings
-
 from tools.fuzz.inputs import headed
 from tools.fuzz.laws import hold
 
 from anchord.core.types import Root
 from anchord.sources.files import ignore_patterns
-from anchord.sources.files.folder_files import _split_ignore_lines
 from anchord.sources.files.ignore_rules import FolderRules, IgnoreFile, root_rules
+from anchord.sources.files.rule_files import split_lines
+from anchord.sources.files.wildmatch import byte_text
 
 _ROOT = Root(name="root", path="/srv/root")
 
@@ -24,12 +23,8 @@ def ignoring(data: bytes) -> None:
     path = "/".join(
         part for part in head.replace("\0", "").split("/") if part not in ("", ".", "..")
     )[:200]
-    lines = _split_ignore_lines(body)
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", FutureWarning
-        )  # Of pathspec's expressions, for classes like `[[:alpha:]]`.
-        scope = root_rules(_ROOT, ()).for_subfolder("", [IgnoreFile(".gitignore", lines)])
+    lines = split_lines(body)
+    scope = root_rules(_ROOT, ()).for_subfolder("", [IgnoreFile(".gitignore", lines)])
     *folders, name = path.split("/") if path else ["a"]
     for folder in folders:
         _judge(scope, folder, is_folder=True)
@@ -51,10 +46,12 @@ def _judge(scope: FolderRules, name: str, *, is_folder: bool) -> None:
         by_each = next(
             (
                 ignore_patterns.PatternMatch(
-                    bool(made.include), f"{patterns.file_path}:{at} {line}"
+                    not made.is_negated, f"{patterns.file_path}:{made.number} {made.line}"
                 )
-                for at, line, made in patterns.lines
-                if ignore_patterns._matches_entry(made, path)
+                for made in patterns.lines
+                if made.matches(
+                    byte_text(name), byte_text(path.removesuffix("/")), is_folder=is_folder
+                )
             ),
             None,
         )

@@ -1,0 +1,78 @@
+"""Which roots must be walked although no event says so: for their ignore rules, or their folder."""
+
+from __future__ import annotations
+
+import time
+
+from anchord.sources.files.rules_reader import RulesReader
+from anchord.sources.watch.root_watcher import RootWatcher
+
+_REFUSED_CHECK_S = 10.0
+
+
+class RootChecks:
+    """Roots whose rules settle soon, or changed outside the root. For the writer thread.
+
+    All times are of the monotonic clock.
+    """
+
+    def __init__(self, rules: RulesReader) -> None:
+        """Start with none.
+
+        Args:
+            rules: The rules of all roots, as the last walks read them.
+        """
+        self._rules = rules
+        self._due: dict[str, float] = {}
+        """Root -> when its ignore rules settle and it is walked again."""
+        self._settled: set[str] = set()
+        self._next_refused_check = 0.0
+
+    @property
+    def unsettled_roots(self) -> list[str]:
+        """Roots with an ignore file that may be in the middle of a save: a walk will follow."""
+        return list(self._due)
+
+    @property
+    def due_times(self) -> list[float]:
+        """When roots must be walked because their rules have settled."""
+        return list(self._due.values())
+
+    def roots_due(self, now: float) -> list[str]:
+        """Return the roots whose rules have settled by now."""
+        return [name for name, due_at in self._due.items() if now >= due_at]
+
+    def note_walk(self, root_name: str) -> None:
+        """Note whether the rules that a walk of a root, or of a part of it, read are settled."""
+        wait_s = self._rules.settle_in_s(root_name)
+        self.drop(root_name)
+        if wait_s is not None:
+            self._due[root_name] = time.monotonic() + wait_s
+
+    def drop(self, root_name: str) -> None:
+        """Expect no walk of a root any more."""
+        if self._due.pop(root_name, None) is not None:
+            self._settled.add(root_name)
+
+    def pop_settled(self) -> list[str]:
+        """Return the roots that were in `unsettled_roots` since the last call and are not now."""
+        settled = [name for name in self._settled if name not in self._due]
+        self._settled.clear()
+        return settled
+
+    def find_changed(self, watcher: RootWatcher, now: float) -> set[str]:
+        """Return the roots to walk because of what no event tells.
+
+        That is a root that lost its watch or whose folder is another one, an ignore file above a
+        root or one of git's own and, every ten seconds, a root whose folder was refused: its files
+        may be back.
+        """
+        checks_refused = now >= self._next_refused_check
+        if checks_refused:
+            self._next_refused_check = now + _REFUSED_CHECK_S
+        changed = set(watcher.rewatch_changed_roots())
+        return changed.union(
+            name
+            for name, state in watcher.states.items()
+            if (state.is_refused and checks_refused) or self._rules.has_outside_changes(name)
+        )

@@ -1,0 +1,267 @@
+"""Git repositories around and below a root: where they begin, and which settings ignore files.
+
+git itself is asked for the settings, once for each repository and again when a file that they
+come from changed. So `include`, `includeIf`, `safe.directory` and the system's own settings count.
+Without git on this machine the default place of the user's exclude file is taken.
+
+A repository that git refuses to open (it belongs to another user, its configuration is broken) has
+unknown rules: its last known settings are used or, if there are none, nothing of it is indexed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass, field
+
+from anchord.core.types import escape_non_utf8
+from anchord.sources.files.source_memory import GitSettings, SourceMemory
+
+_TIMEOUT_S = 20.0
+_MAX_GIT_FILE_BYTES = 10_000
+_LOCAL_VARIABLES = frozenset(
+    """
+    GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_CONFIG GIT_CONFIG_PARAMETERS GIT_CONFIG_COUNT GIT_DIR
+    GIT_OBJECT_DIRECTORY GIT_WORK_TREE GIT_IMPLICIT_WORK_TREE GIT_GRAFT_FILE GIT_INDEX_FILE
+    GIT_NO_REPLACE_OBJECTS GIT_REPLACE_REF_BASE GIT_PREFIX GIT_SHALLOW_FILE GIT_COMMON_DIR
+    GIT_INTERNAL_SUPER_PREFIX GIT_CEILING_DIRECTORIES
+    """.split()  # noqa: SIM905 - a list of twenty words would not be easier to read
+)
+_IGNORES_CASE = re.compile(
+    r"^\s*ignorecase\s*(=\s*(true|yes|on|1)\s*)?$", re.IGNORECASE | re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A git repository with a working tree."""
+
+    top: str
+    """Absolute path of the working tree."""
+    common_folder: str
+    """Absolute path of the folder with `info/exclude`; a linked worktree shares the main one's."""
+    is_valid: bool = True
+    """False for a `.git` in which git sees no repository."""
+    settings: GitSettings = field(default_factory=GitSettings)
+    problem: str = ""
+    """Why git does not open it, "" if it does."""
+    is_known: bool = True
+    """Whether `settings` are those of this repository, now or when git opened it last."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    settings: GitSettings | None
+    problem: str
+    origins: dict[str, tuple[int, ...]]
+    """Each file that the settings depend on, with its state."""
+
+
+class GitRepositories:
+    """Finds repositories, and remembers what git said of them."""
+
+    def __init__(self, memory: SourceMemory) -> None:
+        """Look at nothing yet.
+
+        Args:
+            memory: The settings of each repository that git opened.
+        """
+        self._memory = memory
+        self._answers: dict[str, _Answer] = {}
+
+    def around(self, folder: str) -> Repository | None:
+        """Return the repository that a folder belongs to: its own, or the next one above it."""
+        while True:
+            found = self.at(folder)
+            if found and found.is_valid:
+                return found
+            above = os.path.dirname(folder)
+            if above == folder:
+                return None
+            folder = above
+
+    def at(self, folder: str) -> Repository | None:
+        """Return the repository whose working tree begins at a folder; None if there is none."""
+        git_path = os.path.join(folder, ".git")
+        if not os.path.lexists(git_path):
+            return None
+        try:
+            git_folder = _git_folder(git_path)
+            if git_folder is None:
+                return Repository(top=folder, common_folder=git_path, is_valid=False)
+            common_folder = _common_folder(git_folder)
+        except OSError as error:
+            return self._with_settings(folder, git_path, None, f"{git_path}: {error.strerror}")
+        answer = self._ask(folder, git_folder, common_folder)
+        return self._with_settings(folder, common_folder, answer.settings, answer.problem)
+
+    def settings_files(self, top: str) -> dict[str, tuple[int, ...]]:
+        """Return the files that a repository's settings come from, each with its state then."""
+        answer = self._answers.get(top)
+        return answer.origins if answer else {}
+
+    def _with_settings(
+        self, top: str, common_folder: str, settings: GitSettings | None, problem: str
+    ) -> Repository:
+        if settings is not None:
+            self._memory.repositories[top] = settings
+        known = self._memory.repositories.get(top)
+        return Repository(
+            top=top,
+            common_folder=common_folder,
+            settings=known or GitSettings(),
+            problem=problem,
+            is_known=known is not None,
+        )
+
+    def _ask(self, top: str, git_folder: str, common_folder: str) -> _Answer:
+        earlier = self._answers.get(top)
+        if earlier and all(state_of_file(path) == state for path, state in earlier.origins.items()):
+            return earlier
+        origins = [
+            os.path.join(common_folder, "config"),
+            os.path.join(git_folder, "config.worktree"),
+            *_user_files(),
+        ]
+        states = {path: state_of_file(path) for path in origins}  # Before git reads them.
+        try:
+            listed = _run_git(top, "config", "--list", "--show-scope", "--show-origin", "-z")
+            entries = _entries(listed.stdout) if not listed.returncode else []
+            refused = listed
+            if not any(scope == "local" for scope, _, _ in entries):
+                refused = _run_git(top, "rev-parse", "--git-dir")
+        except FileNotFoundError:
+            answer = _Answer(_settings_without_git(common_folder), "", states)
+        except (OSError, subprocess.SubprocessError) as error:
+            return _Answer(None, f"git could not be asked: {error}", {"/": ()})
+        else:
+            for _, origin, entry in entries:
+                if entry.startswith("includeif.onbranch:"):
+                    head = os.path.join(git_folder, "HEAD")
+                    states[head] = state_of_file(head)
+                if origin.startswith("file:"):
+                    path = os.path.join(top, origin.removeprefix("file:"))
+                    states.setdefault(path, state_of_file(path))
+            if refused.returncode:
+                states[top] = state_of_file(top)
+                answer = _Answer(None, _first_line(refused.stderr), states)
+            else:
+                answer = _Answer(_settings_of(entries, top), "", states)
+        self._answers[top] = answer
+        return answer
+
+
+def state_of_file(path: str) -> tuple[int, ...]:
+    """Return what changes when a file is written, replaced, deleted or changes its owner."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        return (error.errno or 0,)
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_uid, status.st_mode
+
+
+def _git_folder(git_path: str) -> str | None:
+    """Return the folder of a repository's data; None if git sees no repository there.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if os.path.isdir(git_path):
+        os.listdir(git_path)
+        folder = git_path
+    else:
+        try:
+            content = _read_small_file(git_path)
+        except FileNotFoundError:  # A symbolic link to nothing.
+            return None
+        if not content.startswith("gitdir: "):
+            return None
+        target = content.removeprefix("gitdir: ").rstrip("\r\n")
+        folder = os.path.normpath(os.path.join(os.path.dirname(git_path), target))
+    return folder if os.path.lexists(os.path.join(folder, "HEAD")) else None
+
+
+def _common_folder(git_folder: str) -> str:
+    try:
+        shared = _read_small_file(os.path.join(git_folder, "commondir")).rstrip("\r\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return git_folder
+    return os.path.normpath(os.path.join(git_folder, shared))
+
+
+def _read_small_file(path: str) -> str:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.fsdecode(os.read(descriptor, _MAX_GIT_FILE_BYTES))
+    finally:
+        os.close(descriptor)
+
+
+def _run_git(top: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _LOCAL_VARIABLES and not name.startswith("GIT_TRACE")
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=top,
+        env={**environment, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+
+
+def _entries(output: bytes) -> list[tuple[str, str, str]]:
+    """Return scope, origin and setting (key, line feed, value) of each entry, as git read them."""
+    fields = os.fsdecode(output).split("\0")
+    return list(zip(fields[0::3], fields[1::3], fields[2::3], strict=False))
+
+
+def _settings_of(entries: list[tuple[str, str, str]], top: str) -> GitSettings:
+    values: dict[str, str] = {}
+    for _, _, entry in entries:
+        key, has_value, value = entry.partition("\n")
+        values[key] = value if has_value else "true"
+    named = values.get("core.excludesfile")
+    excludes_file = _default_excludes_file()
+    if named is not None:
+        excludes_file = os.path.join(top, os.path.expanduser(named)) if named else ""
+    ignores_case = values.get("core.ignorecase", "").lower() in ("true", "yes", "on", "1")
+    return GitSettings(excludes_file, ignores_case)
+
+
+def _settings_without_git(common_folder: str) -> GitSettings:
+    try:
+        with open(os.path.join(common_folder, "config"), "rb") as file:
+            config = os.fsdecode(file.read())
+    except OSError:
+        config = ""
+    return GitSettings(_default_excludes_file(), bool(_IGNORES_CASE.search(config)))
+
+
+def _default_excludes_file() -> str:
+    return os.path.join(_user_folder(), "git", "ignore")
+
+
+def _user_folder() -> str:
+    return os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+
+
+def _user_files() -> list[str]:
+    """Return where git looks for settings that are no repository's."""
+    named = [os.environ.get(name, "") for name in ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")]
+    return [
+        os.path.expanduser("~/.gitconfig"),
+        os.path.join(_user_folder(), "git", "config"),
+        "/etc/gitconfig",
+        *filter(None, named),
+    ]
+
+
+def _first_line(stderr: bytes) -> str:
+    lines = os.fsdecode(stderr).removeprefix("fatal: ").splitlines()
+    return escape_non_utf8(lines[0]) if lines else "git gave no reason"
