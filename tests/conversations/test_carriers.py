@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from conversations.conftest import ROOT, Talks, answer, claude
-from sources.conversations.test_redaction import FOUND
+from sources.secrets.test_redactor import FOUND
 
 from anchord.core.types import RootedPath
 from anchord.errors import StoreError
@@ -406,7 +406,7 @@ def test_h3_a_line_of_80_mb_is_passed_over_and_the_next_is_read(talks: Talks) ->
 
 
 SECRETS = {
-    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "aws": "AKIAZ7QRDVNN7HOLMWTB",
     "anthropic": "sk-ant-api03-" + "Ab3dEf9hIj" * 5,
     "github": "ghp_" + "a1B2c3D4e5" * 4,
     "private-key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7\nq3Zx9\n-----END RSA PRIVATE KEY-----",

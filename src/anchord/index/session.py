@@ -36,12 +36,12 @@ from anchord.index.recovery import (
     open_or_reset_catalog,
     open_or_reset_cli_state,
 )
+from anchord.index.source_files import open_source_tree
 from anchord.index.table_location import is_local, store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester
 from anchord.sources.conversations.reader_process import ReaderProcess, WholeReads
-from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
 from anchord.sources.source_tree import SourceTree
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.crash_journal import CrashJournal
@@ -216,7 +216,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     roots_by_name = {root.name: root for root in roots}
     has_archive = paths.archive_file.exists()
     archive = Archive(paths.archive_file, read_only=True) if has_archive else None
-    files = _open_source_tree(paths, roots_by_name, archive, cli_state)
+    files = open_source_tree(paths, config, roots_by_name, archive, cli_state)
     return IndexReader(
         paths=paths,
         config=config,
@@ -289,7 +289,7 @@ def open_writer(
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
         catalog.migrate_schema()
         roots_by_name = {root.name: root for root in roots}
-        files = _open_source_tree(paths, roots_by_name, archive, cli_state)
+        files = open_source_tree(paths, config, roots_by_name, archive, cli_state)
         reader_process = ReaderProcess()
         conversations = ConversationIngester(
             files.folder_files, archive, time.time_ns, roots_by_name, ingest_options_of(config)
@@ -336,15 +336,6 @@ def _profile_inputs(
         quarantine=quarantine,
         find_definitions=parser_process,
     )
-
-
-def _open_source_tree(
-    paths: Paths, roots_by_name: dict[str, Root], archive: Archive | None, cli_state: CliState
-) -> SourceTree:
-    folder_files = FolderFiles(roots_by_name, paths.own_folders, MAX_FILE_BYTES)
-    files = SourceTree(folder_files, roots_by_name, archive)
-    files.set_forgotten_paths(cli_state.forgotten_paths)
-    return files
 
 
 def _open_generation(

@@ -125,7 +125,7 @@ class _Found:
 
 
 def _find(writer: IndexWriter, path: str) -> _Found:
-    absolute = _resolve_parent(path)
+    absolute = writer.files.redact_path(_resolve_parent(path))
     archived = writer.archive.find_from(absolute)
     inner = next((root for root in writer.roots if covers(absolute, root.path)), None)
     if inner is not None and inner.path != absolute:
@@ -166,7 +166,7 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
     Raises:
         UsageError: The path is not forgotten, or is in no root.
     """
-    absolute = _resolve_parent(path)
+    absolute = writer.files.redact_path(_resolve_parent(path))
     found = find_root(writer.roots, absolute)
     if absolute not in writer.cli_state.forgotten_paths or found is None:
         forgotten = ", ".join(writer.cli_state.forgotten_paths) or "nothing"

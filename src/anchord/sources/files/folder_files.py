@@ -39,6 +39,7 @@ from anchord.sources.files.ignore_rules import (
     root_rules,
 )
 from anchord.sources.files.safe_open import open_descriptor, open_parent, open_stream
+from anchord.sources.files.secret_names import actual_path, redact_path, redact_walk
 
 MAX_FILE_BYTES = 2_000_000
 """Larger files are listed in status and not read: what a person wrote is smaller."""
@@ -58,7 +59,12 @@ class FolderFiles:
     """
 
     def __init__(
-        self, roots: Mapping[str, Root], own_folders: Sequence[str], max_bytes: int
+        self,
+        roots: Mapping[str, Root],
+        own_folders: Sequence[str],
+        max_bytes: int,
+        *,
+        redacts_names: bool = False,
     ) -> None:
         """Read nothing yet.
 
@@ -66,7 +72,9 @@ class FolderFiles:
             roots: The roots by name. Changes to the mapping take effect.
             own_folders: Absolute paths of folders that anchord writes; they are never indexed.
             max_bytes: Larger files are not read.
+            redacts_names: Whether files are known by names without secrets (`secret_names`).
         """
+        self._redacts_names = redacts_names
         self._roots = roots
         self._own_folders = own_folders
         self._forgotten_paths: frozenset[str] = frozenset()
@@ -78,7 +86,11 @@ class FolderFiles:
         Args:
             paths: Absolute paths.
         """
-        self._forgotten_paths = frozenset(paths)
+        self._forgotten_paths = frozenset(f"/{actual_path('/', path[1:])}" for path in paths)
+
+    def redact_path(self, path: str) -> str:
+        """Return how a path on disk is known: without the secrets in its names."""
+        return redact_path(path) if self._redacts_names else path
 
     def path_filter(self) -> PathFilter:
         """Return a function that applies the rules to paths, for many paths one after another.
@@ -98,7 +110,7 @@ class FolderFiles:
             is something that cannot be indexed.
         """
         try:
-            with open_parent(self._root_path(origin), origin.path) as (folder, name):
+            with open_parent(self.root_path(origin), self._actual_path(origin)) as (folder, name):
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 seen = classify(status, self.absolute_path(origin))
                 if isinstance(seen, Fingerprint) and name.endswith(DATABASE_SUFFIXES):
@@ -121,10 +133,10 @@ class FolderFiles:
         folders = [""]
         while folders:
             prefix = folders.pop()
-            inside = f"{top_folder.path}/{prefix}."
+            inside = f"{self._actual_path(top_folder)}/{prefix}."
             with (
                 suppress(OSError),
-                open_parent(self._root_path(top_folder), inside) as (folder, _),
+                open_parent(self.root_path(top_folder), inside) as (folder, _),
                 os.scandir(folder) as entries,
             ):
                 for entry in entries:
@@ -146,7 +158,7 @@ class FolderFiles:
             beyond the size limit; Absent or a problem as `fingerprint` has them.
         """
         try:
-            with open_descriptor(self._root_path(origin), origin.path) as descriptor:
+            with open_descriptor(self.root_path(origin), self._actual_path(origin)) as descriptor:
                 return self._read_descriptor(descriptor, self.absolute_path(origin))
         except OSError as error:
             return outcome_of_error(error)
@@ -157,11 +169,11 @@ class FolderFiles:
         Raises:
             OSError: It does not exist, is no regular file, or is or lies behind a symbolic link.
         """
-        return open_stream(self._root_path(origin), origin.path)
+        return open_stream(self.root_path(origin), self._actual_path(origin))
 
     def absolute_path(self, origin: RootedPath) -> str:
         """Return a file's absolute path, for databases: SQLite can open them by path only."""
-        return os.path.join(self._root_path(origin), origin.path)
+        return os.path.join(self.root_path(origin), self._actual_path(origin))
 
     def walk(
         self, root: str, prefix: str, on_enter_dir: EnterDirCallback = ignore_enter_dir
@@ -181,6 +193,7 @@ class FolderFiles:
             exist; a problem if it cannot be read.
         """
         top = self._roots[root]
+        prefix = actual_path(top.path, prefix)
         rules = self._top_rules(top)
         for folder in prefix.split("/") if prefix else ():
             if not rules.match(folder, is_folder=True).is_included:
@@ -195,7 +208,8 @@ class FolderFiles:
         except OSError as error:
             return outcome_of_error(error)
         walk = FolderWalk(rules, entries, self.rules_for_subfolder, on_enter_dir)
-        return walk.run(device)
+        result = walk.run(device)
+        return redact_walk(result) if self._redacts_names else result
 
     def rules_at_top(self, root_name: str) -> FolderRules:
         """Return the rules inside a root's own folder; reads its ignore files."""
@@ -241,15 +255,19 @@ class FolderFiles:
 
     def _read_ignore_file(self, origin: RootedPath) -> bytes:
         try:
-            with open_descriptor(self._root_path(origin), origin.path) as descriptor:
+            with open_descriptor(self.root_path(origin), origin.path) as descriptor:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     return b""
                 return _read_exactly(descriptor, _MAX_IGNORE_FILE_BYTES)
         except OSError:
             return b""  # No such file is the usual case; one that cannot be read ignores nothing.
 
-    def _root_path(self, origin: RootedPath) -> str:
+    def root_path(self, origin: RootedPath) -> str:
+        """Return the absolute path of a file's root."""
         return self._roots[origin.root].path
+
+    def _actual_path(self, origin: RootedPath) -> str:
+        return actual_path(self.root_path(origin), origin.path)
 
     def _read_descriptor(
         self, descriptor: int, absolute_path: str
@@ -283,7 +301,8 @@ class _CachingPathFilter:
         """Folder -> the rules inside it, or the match that excludes it or a folder above."""
 
     def match(self, origin: RootedPath) -> PathMatch:
-        folder, _, name = origin.path.rpartition("/")
+        path = actual_path(self._files.root_path(origin), origin.path)
+        folder, _, name = path.rpartition("/")
         rules = self._rules_inside(RootedPath(origin.root, folder))
         if isinstance(rules, PathMatch):
             return rules

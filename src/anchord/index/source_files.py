@@ -1,0 +1,39 @@
+"""Opens the roots' files and the archive as the configuration has them."""
+
+from __future__ import annotations
+
+from anchord.config.cli_state import CliState
+from anchord.config.paths import Paths
+from anchord.config.privacy import redacts_files
+from anchord.config.schema import Config
+from anchord.core.types import Root
+from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.sources.source_tree import SourceTree
+
+
+def open_source_tree(
+    paths: Paths,
+    config: Config,
+    roots_by_name: dict[str, Root],
+    archive: Archive | None,
+    cli_state: CliState,
+) -> SourceTree:
+    """Return the files and exchanges of the roots; reads nothing yet.
+
+    Args:
+        paths: Its folders of anchord are never indexed.
+        config: Says whether names are redacted.
+        roots_by_name: The roots. Changes to the mapping take effect.
+        archive: The exchanges; None if there is no archive yet.
+        cli_state: Has the paths that were forgotten.
+    """
+    folder_files = FolderFiles(
+        roots_by_name,
+        paths.own_folders,
+        MAX_FILE_BYTES,
+        redacts_names=redacts_files(config),
+    )
+    files = SourceTree(folder_files, roots_by_name, archive)
+    files.set_forgotten_paths(cli_state.forgotten_paths)
+    return files
