@@ -8,6 +8,7 @@ import json
 import os
 import sqlite3
 import zipfile
+import zlib
 from contextlib import closing
 from pathlib import Path
 
@@ -571,3 +572,29 @@ def test_004_14_summaries_are_indexed_when_they_are_asked_for(tmp_path: Path, wa
     assert sorted(summaries) == (sorted(spoken) if wanted else [])
     assert talks.is_right()
     talks.close()
+
+
+def test_new_rules_clean_an_exchange_whose_transcript_is_gone(talks: Talks) -> None:
+    secret = SECRETS["github"]
+    file = talks.write("s1.jsonl", claude(("Use KEY for it, please.", "I shall use KEY then.")))
+    talks.sync()
+    file.unlink()
+    talks.sync()
+    # What an older version of the rules did not find.
+    db = sqlite3.connect(talks.base / "conversations.sqlite")
+    (stored,) = db.execute("SELECT content FROM exchanges").fetchone()
+    content = zlib.decompress(stored).replace(b"KEY", secret.encode())
+    db.execute("UPDATE exchanges SET content=?, digest='x'", (zlib.compress(content),))
+    db.execute("UPDATE sessions SET title=?", (f"About {secret}",))
+    db.commit()
+    db.close()
+    assert talks.archive.redact_stored("rules 2") == 1
+    assert talks.archive.redact_stored("rules 2") == 0
+    talks.sync()
+    assert "I shall use [REDACTED:github] then." in talks.said()
+    (row,) = talks.rows()
+    assert row.header_path.startswith("About [REDACTED:github]")
+    assert talks.archive.counts_by_root()[ROOT]["redacted"] == {"github": 2}
+    talks.close()
+    assert secret.encode() not in (talks.base / "conversations.sqlite").read_bytes()
+    talks.open()

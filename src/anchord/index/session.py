@@ -36,7 +36,7 @@ from anchord.index.recovery import (
     open_or_reset_catalog,
     open_or_reset_cli_state,
 )
-from anchord.index.source_files import open_source_tree
+from anchord.index.source_files import open_source_tree, redact_archive
 from anchord.index.table_location import is_local, store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
@@ -288,6 +288,7 @@ def open_writer(
         undo.callback(archive.close)
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
         catalog.migrate_schema()
+        redact_archive(archive, config)
         roots_by_name = {root.name: root for root in roots}
         files = open_source_tree(paths, config, roots_by_name, archive, cli_state)
         reader_process = ReaderProcess()

@@ -1,14 +1,16 @@
-"""Opens the roots' files and the archive as the configuration has them."""
+"""Opens the roots' files as the configuration has them, and cleans the archive."""
 
 from __future__ import annotations
 
 from anchord.config.cli_state import CliState
 from anchord.config.paths import Paths
-from anchord.config.privacy import redacts_files
+from anchord.config.privacy import redacts_conversations, redacts_files
 from anchord.config.schema import Config
 from anchord.core.types import Root
 from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.sources.secrets.redactor import rules_version
 from anchord.sources.source_tree import SourceTree
 
 
@@ -37,3 +39,13 @@ def open_source_tree(
     files = SourceTree(folder_files, roots_by_name, archive)
     files.set_forgotten_paths(cli_state.forgotten_paths)
     return files
+
+
+def redact_archive(archive: ArchiveWriter, config: Config) -> None:
+    """Replace secrets in stored conversations after an update of the rules; reads all of them once.
+
+    Raises:
+        StoreError: The archive cannot be written.
+    """
+    if redacts_conversations(config):
+        archive.redact_stored(rules_version())

@@ -14,6 +14,8 @@ PASSWORD = filled("{5}7{4}k2")
 KEY = filled("{36}", "key") + "b7Zq"
 HEX = filled("{32h}")
 BASIC = base64.b64encode(f"deploy:{PASSWORD}".encode()).decode()
+WORDS, PHRASE = "swordfishes", "correct-horse-battery-staple"
+SYMBOLS = "q+vb%5p@m9azuu$--#w_w%*4(acm$q"
 GITHUB = filled("ghp_{36}")
 DATA_LINES = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n"
 
@@ -24,6 +26,9 @@ CONTEXTS = {
     "yaml block": f"token: >-\n  {KEY}\n",
     "netrc": f"machine api.example.org\n  login me\n  password {PASSWORD}\n",
     "netrc in a line": f"machine api.example.org login me password {PASSWORD}",
+    "netrc of words": f"machine api.example.org login me password {WORDS}",
+    "pass phrase": f"password: {PHRASE}",
+    "symbols": f"SECRET_KEY = '{SYMBOLS}'",
     "env": f"STRAPI_TOKEN={KEY}",
     "exported": f"export DATABASE_PASSWORD='{PASSWORD}'",
     "dockerfile": f"ENV MYSQL_PASSWORD {PASSWORD}",
@@ -71,7 +76,7 @@ CONTEXTS = {
     "unicode escapes": f'"password\\u003d{PASSWORD}"',
     "html": f"&lt;password&gt;{PASSWORD}&lt;/password&gt;",
 }  # fmt: skip
-VALUES = (PASSWORD, KEY, HEX, BASIC, GITHUB)
+VALUES = (WORDS, PHRASE, SYMBOLS, PASSWORD, KEY, HEX, BASIC, GITHUB)
 
 LOOK_ALIKES = [
     "password: ${DB_PASSWORD}",

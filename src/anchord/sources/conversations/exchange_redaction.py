@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
 from anchord.core.ids import hash_content
 from anchord.sources.conversations.events import Exchange, SessionInfo, SupersededQuestions
+from anchord.sources.conversations.exchange_document import fields_to_json
 from anchord.sources.conversations.exchanges import ExchangeStreamItem
 from anchord.sources.secrets.redactor import redact
 
@@ -64,3 +66,27 @@ def _redact_id(identifier: str) -> str:
     if not redacted.counts_by_kind:
         return identifier
     return f"{redacted.text}-{hash_content(identifier.encode())[:_ID_HASH_CHARS]}"
+
+
+def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
+    """Return a stored exchange without secrets, and how many were replaced by kind.
+
+    Args:
+        data: JSON as `encode_exchange` returns it.
+
+    Raises:
+        ValueError, KeyError: It is damaged.
+    """
+    fields = json.loads(data)
+    counts: Counter[str] = Counter()
+
+    def clean(text: str) -> str:
+        redacted = redact(text)
+        counts.update(redacted.counts_by_kind)
+        return redacted.text
+
+    for name in ("question", "answer", "model"):
+        fields[name] = clean(fields[name])
+    for name in ("tools", "files"):
+        fields[name] = [clean(text) for text in fields[name]]
+    return fields_to_json(fields), counts

@@ -14,13 +14,10 @@ _MIN_SETTINGS_SHARE = 0.8
 _MIN_SECRET_LINES = 2
 _MIN_SECRET_LINE_SHARE = 0.3
 _KEY_MATERIAL = frozenset({"private-key", "age", "password-hash"})
-_KNOWN_FORM = re.compile(
-    r"^\s*(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s"
-    r"|^kind:\s*[\"']?Config\b(?=[\s\S]*^users:)|^users:(?=[\s\S]*^kind:\s*[\"']?Config\b)"
-    r"|^\s*\{\s*\"auths\"\s*:",
-    re.MULTILINE,
-)
-"""A `.netrc`, the configuration of kubectl, and that of docker."""
+_NETRC = re.compile(r"^[ \t]*(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s", re.MULTILINE)
+_KUBECTL_CONFIG = re.compile(r"^kind:[ \t]*[\"']?Config\b", re.MULTILINE)
+_KUBECTL_USERS = re.compile(r"^users:", re.MULTILINE)
+_DOCKER_CONFIG = re.compile(r"\s*\{\s*\"auths\"\s*:")
 _COMMENT = re.compile(r"\s*(?:#|//|;|<!--|\[|---|$)")
 _SETTING = re.compile(r"\s*(?:export\s+|set\s+|-\s+)?[\"']?[\w./-]+[\"']?\s*[:=]")
 
@@ -38,7 +35,9 @@ def holds_mostly_secrets(text: str, findings: Sequence[Finding]) -> bool:
     """
     if not findings or len(text) > _MAX_CHARS:
         return False
-    if _KNOWN_FORM.search(text):
+    if _NETRC.search(text) or _DOCKER_CONFIG.match(text):
+        return True
+    if _KUBECTL_CONFIG.search(text) and _KUBECTL_USERS.search(text):
         return True
     key_chars = sum(each.end - each.start for each in findings if each.kind in _KEY_MATERIAL)
     if key_chars >= _MIN_KEY_SHARE * len(text.strip()):

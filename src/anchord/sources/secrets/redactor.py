@@ -9,7 +9,7 @@ base64) stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anchord.sources.secrets.assignments import find_assigned
@@ -72,23 +72,24 @@ def find_secrets(text: str) -> list[Finding]:
 
 
 def _all_findings(text: str) -> Iterator[Finding]:
-    yield from _plain_findings(text)
+    runs = generated_runs(text)
+    yield from _plain_findings(text, runs)
     decoded = decode_escapes(text)
     if decoded:
-        for finding in _plain_findings(decoded.text):
+        for finding in _plain_findings(decoded.text, generated_runs(decoded.text)):
             yield Finding(*decoded.original_span(finding.start, finding.end), finding.kind)
-    for run in base64_runs(text, generated_runs(text)):
+    for run in base64_runs(text, runs):
         plain = decode_base64(run[0])
-        inner = next(_plain_findings(plain), None) if plain else None
+        inner = next(_plain_findings(plain, generated_runs(plain)), None) if plain else None
         if inner:
             yield Finding(run.start(), run.end(), inner.kind)
 
 
-def _plain_findings(text: str) -> Iterator[Finding]:
+def _plain_findings(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[Finding]:
     lower_text = text.lower()
     if len(lower_text) != len(text):
         lower_text = text.replace(_LONG_I, "i").lower()
-    yield from shared_token_finder().find(text, generated_runs(text))
+    yield from shared_token_finder().find(text, runs)
     yield from find_structured(text, lower_text)
     yield from find_assigned(text, lower_text)
 

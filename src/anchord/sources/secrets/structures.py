@@ -40,6 +40,9 @@ _TOOL = re.compile(
     r"htpasswd|sqlcmd|mongo\w*|7z|zip|unzip|openssl|smbclient|xfreerdp|winrs|az|cqlsh)\b",
     re.IGNORECASE,
 )
+_NETRC = re.compile(
+    r"machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9}(?P<secret>\S{3,200})"
+)
 _PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
 _PGPASS = re.compile(
     r"[\w.*-]{1,200}:(?:\d{2,5}|\*):[^\s:]{1,100}:[^\s:]{1,100}:(?P<secret>\S{3,200})$",
@@ -59,6 +62,8 @@ _WEAK_PASSWORDS = frozenset(
 )
 _PEM_KIND = "private-key"
 _MAX_COMMAND = 2000
+_MAX_OPTION_PLACE = 200
+"""How far from its command an option is looked for."""
 _HEAD = 24
 """As many characters of base64 are decoded to see whether the rest is worth it."""
 _PRINTABLE = re.compile(rb"[\t\r\n -~]+")
@@ -75,10 +80,12 @@ def find_structured(text: str, lower_text: str) -> Iterator[Finding]:
         yield from _find_pem(text)
     if "://" in text:
         yield from _find_in_urls(text)
-    if "=" in text and ("?" in text or "&" in text):
         yield from _random_values(_QUERY, text, "assigned")
     yield from _find_authorization(text, lower_text)
     yield from _find_in_commands(text, lower_text)
+    for match in _matches_at(_NETRC, text, "machine"):
+        if not is_placeholder(match["secret"]) and match["secret"].lower() not in _WEAK_PASSWORDS:
+            yield Finding(*match.span("secret"), "assigned")
     if "cookie" in lower_text:
         yield from _find_in_cookies(text, lower_text)
     if "Secret" in text:
@@ -177,7 +184,7 @@ def _find_in_commands(text: str, lower_text: str) -> Iterator[Finding]:
             place = lower_text.find(word, end)
     for option in (" -p", " -a"):
         for match in _matches_at(_OPTION, text, option):
-            line_start = max(text.rfind("\n", 0, match.start()), match.start() - _MAX_COMMAND)
+            line_start = max(text.rfind("\n", 0, match.start()), match.start() - _MAX_OPTION_PLACE)
             secret = match["secret"]
             is_option = _TOOL.search(text, max(0, line_start), match.start())
             is_value = _is_password_like(secret) and not is_wordy(secret) and ":" not in secret

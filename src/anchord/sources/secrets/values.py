@@ -8,13 +8,13 @@ _PLACEHOLDER = re.compile(
     r"your|xxxx|\*\*\*|\.\.\.|…|•••|[<>]|\{\{|\}\}|[$#]\{|\$\(|%\(|\[redacted:|example|sample|"
     r"placeholder|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
     r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the|an?)(?:[_\W]|$)|here$|"
-    r"1234567|abcdefg|deadbeef|(?:\w{1,3})?(\w)\1{6,}|"
+    r"(\w)\1{6,}|^(?:0?123456789?0?|0123456789abcdef|abcdefg\w{0,3}|abc123|deadbeef)$|"
     r"^(?:none|null|nil|true|false|undefined|yes|no|on|off|empty|default|string|str|text|bytes|"
     r"required|optional|hidden|bearer|basic|digest|password\d{0,4}!?|passwd|passw0rd|pass|pwd|"
     r"secrets?|tokens?|keys?|credentials?|api[_-]?key|admin|root|guest|user|username|letmein|qwerty)$"
 )
 _TOKEN_PLACEHOLDER = re.compile(
-    r"xxxx|\*\*\*|\.\.\.|your[_-]|example|placeholder|replace|[_-]here$|1234567890|abcdefghij|"
+    r"xxxx|\*\*\*|\.\.\.|your[_-]|example|placeholder|replace|[_-]here$|"
     r"(\w)\1{15,}",
     re.IGNORECASE,
 )
@@ -34,6 +34,8 @@ _CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{6,}", re.IGNORECASE)
 _LETTER = re.compile(r"[A-Za-z]")
 _DIGIT = re.compile(r"\d")
 _SPECIAL = re.compile(r"[!@#$%^&*+?~|=]")
+_SYMBOL = re.compile(r"[!@#$%^*~]")
+_MIN_SYMBOLS = 3
 _MIN_DISTINCT = 6
 _MIN_CAMEL_LENGTH = 2.5
 _MIN_RANDOM_CHARS = 10
@@ -63,7 +65,8 @@ def is_expression(value: str) -> bool:
 
 def is_wordy(value: str) -> bool:
     """Return whether a value consists of words, short numbers and separators."""
-    return all(_is_word(part) for part in _PART.findall(value))
+    is_symbols = len(_SYMBOL.findall(value)) >= _MIN_SYMBOLS
+    return not is_symbols and all(_is_word(part) for part in _PART.findall(value))
 
 
 def is_random(value: str) -> bool:
@@ -93,15 +96,15 @@ def is_password(value: str, *, is_quoted: bool) -> bool:
         return has_letter or len(value) > _MIN_DISTINCT
     if not is_wordy(value) or (has_letter and _SPECIAL.search(value[1:])):
         return True
-    return is_quoted and _is_pass_phrase(value)
+    return _is_pass_phrase(value, is_quoted=is_quoted)
 
 
-def _is_pass_phrase(value: str) -> bool:
-    """Return whether letters alone are a password: one long word, or four with hyphens."""
+def _is_pass_phrase(value: str, *, is_quoted: bool) -> bool:
+    """Return whether letters are a password: a long word in quotes, or four with hyphens."""
     if _NAMES_ITSELF.search(value.lower()):
         return False
     if value.islower() and value.isalpha():
-        return len(value) >= _MIN_MIXED_CHARS
+        return is_quoted and len(value) >= _MIN_MIXED_CHARS
     return value.count("-") >= _MIN_PHRASE_WORDS - 1 and value.replace("-", "").isalpha()
 
 
