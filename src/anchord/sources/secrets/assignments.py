@@ -22,18 +22,19 @@ _KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth")
 """A name of a secret has one of them."""
 _ASSIGNS = (
     r"\s{0,4}:\s{0,2}[&\w\[\]<>'.| ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
-    r"|\s{0,4}(?:=>|:=|\?=|=|::?)\s{0,8}(?:[|>][-+]?\s{1,40})?"
+    r"|(?:\s?\[[^\]\n]{0,24}\])?\s{0,4}(?:=>|:=|\?=|=|::?)\s{0,8}(?:[|>][-+]?\s{1,40})?"
     r"|\s{0,2},?\s{0,40}[\"']?value[\"']?\s{0,2}[:=]\s{0,2}"  # {"name": ..., "value": ...}
 )
 _ASSIGNMENT = re.compile(
     rf"[a-z]{{3,10}}[\w.-]{{0,40}}(?P<close>\\{{0,3}}[\"'`]?\]?)(?:"
     rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,\s?)|(?P<tag>>)"
-    r"|(?P<said>(?:\s(?:is|was|are|to)\s|[ \t]{1,4})(?=\S{0,200}\d)))"
+    r"|(?P<said>(?:\s(?:is|was|are|to)\s|\??[ \t]{1,4})(?=\S{0,200}\d)))"
     r"(?:(?:bearer|token|ssws|bot|apikey|genie-?key|aws4-hmac-sha256)[ =]{1,3})?"
     rf"(?=(?P<open>\\{{0,3}}[\"'`])?(?P<value>[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}}))"
 )
 """Matches lower-case text. The value is looked at and not taken: it can hold another name."""
 _NAME_CHARS = re.compile(r"[\w.-]{0,60}")
+_WORD_BEFORE = re.compile(r"\w+(?= $)")
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BARE_END = re.compile(r"[\s,;)}\]]|&\w+=|\\[nrt]|\\*$|$")
 _QUERY_END = re.compile(r"&")
@@ -68,7 +69,7 @@ _KEY_OWNERS = frozenset(
     api access secret private auth account encryption signing master shared license application app
     sdk admin service client subscription webhook storage deploy ssh session cipher aes hmac jwt
     personal server root integration write ingest ingestion crypto symmetric preshared psk wpa
-    functions function host data security user org team project bot tsig rndc
+    functions function host data security user org team project bot tsig rndc instrumentation
     """.split()  # noqa: SIM905 - likewise
 )
 """`X key` is a secret if X is one of these."""
@@ -128,6 +129,10 @@ def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
     start = _name_start(text, match.start())
     name = text[start : match.start("close")]
     name_class = classify_name(name)
+    if name_class is NameClass.NONE and name.lower() in {"key", "keys"}:
+        name_class = classify_name(
+            f"{_WORD_BEFORE.findall(text[max(0, start - 20) : start])} {name}"
+        )
     if name_class is NameClass.NONE or is_placeholder(value):
         return False
     is_quoted = bool(match["open"])

@@ -32,7 +32,7 @@ _CURL_USER = re.compile(
     r"[^\s:\"']{0,100}:(?P<secret>[^\s\"'@\\]{3,200})"
 )
 _OPTION = re.compile(
-    r" -(?:p|a|passin pass:|passout pass:)[ =]?[\"']?"
+    r" -(?:p|P|a|passin pass:|passout pass:)[ =]?[\"']?"
     r"(?P<secret>[^\s\"'-][^\s\"']{3,100})"
 )
 _TOOL = re.compile(
@@ -80,6 +80,7 @@ def find_structured(text: str, lower_text: str) -> Iterator[Finding]:
         yield from _find_pem(text)
     if "://" in text:
         yield from _find_in_urls(text)
+    if "://" in text or "sig=" in text:
         yield from _random_values(_QUERY, text, "assigned")
     yield from _find_authorization(text, lower_text)
     yield from _find_in_commands(text, lower_text)
@@ -182,7 +183,7 @@ def _find_in_commands(text: str, lower_text: str) -> Iterator[Finding]:
                 if _is_password_like(match["secret"]):
                     yield Finding(*match.span("secret"), "assigned")
             place = lower_text.find(word, end)
-    for option in (" -p", " -a"):
+    for option in (" -p", " -P", " -a"):
         for match in _matches_at(_OPTION, text, option):
             line_start = max(text.rfind("\n", 0, match.start()), match.start() - _MAX_OPTION_PLACE)
             secret = match["secret"]
@@ -206,7 +207,7 @@ def _is_password_like(secret: str) -> bool:
         not is_placeholder(secret)
         and secret.lower() not in _WEAK_PASSWORDS
         and not secret.isdigit()
-        and secret[0] not in "$%"
+        and secret[0] not in "$%{"
     )
 
 

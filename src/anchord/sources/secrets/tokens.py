@@ -12,8 +12,9 @@ from anchord.sources.secrets.values import is_token_placeholder
 
 _LOOK_BACK = 40
 """How many characters before a long run a token can begin."""
-_BORDER = r"(?:(?<![A-Za-z0-9_])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
-"""A token begins at a word or after an escaped line break."""
+_BORDER = r"(?<![A-Za-z0-9_])"
+_ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
+"""A token begins at a word, or after an escaped character."""
 _REACH = 200
 """How far around a run a token without a prefix can be."""
 
@@ -31,7 +32,9 @@ class TokenFinder:
         for rule in rules:
             for prefix in rule.prefixes:
                 self._rules_by_prefix.setdefault(prefix, []).append(rule)
-        self._prefixes = re.compile(f"{_BORDER}(?:{_alternation(self._rules_by_prefix)})")
+        prefixes = _alternation(self._rules_by_prefix)
+        self._prefixes = re.compile(f"{_BORDER}(?:{prefixes})")
+        self._escaped_prefixes = re.compile(f"{_ESCAPED_BORDER}(?:{prefixes})")
         self._without_prefix = [rule for rule in rules if not rule.prefixes]
         anchors = {re.escape(rule.anchor) for rule in self._without_prefix}
         self._anchors = re.compile("|".join(sorted(anchors)))
@@ -43,13 +46,15 @@ class TokenFinder:
             text: The text.
             runs: Its `generated_runs`: each token is in one or begins shortly before it.
         """
+        has_escapes = "\\" in text or "%" in text
+        prefixes = self._escaped_prefixes if has_escapes else self._prefixes
         done = 0
         for start, end in runs:
             first = max(done, start - _LOOK_BACK)
-            for match in self._prefixes.finditer(text, first, end):
+            for match in prefixes.finditer(text, first, end):
                 yield from self._find_at(text, match)
             if self._anchors.search(text, first, end + 1):
-                yield from self._find_without_prefix(text, max(0, start - _REACH), end + _REACH)
+                yield from self._find_without_prefix(text, start, end)
             done = end
 
     def _find_at(self, text: str, prefix_match: re.Match[str]) -> Iterator[Finding]:
@@ -62,8 +67,11 @@ class TokenFinder:
 
     def _find_without_prefix(self, text: str, start: int, end: int) -> Iterator[Finding]:
         for rule in self._without_prefix:
-            if text.find(rule.anchor, start, end) >= 0:
-                for found in rule.pattern.finditer(text, start, end):
+            # An anchor of one character is anywhere: such a token begins and ends near the run.
+            reach = _REACH if len(rule.anchor) > 1 else _LOOK_BACK
+            first, last = max(0, start - reach), end + 2 * reach
+            if text.find(rule.anchor, first, last) >= 0:
+                for found in rule.pattern.finditer(text, first, last):
                     yield from _checked(rule, found)
 
 

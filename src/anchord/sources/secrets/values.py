@@ -19,7 +19,7 @@ _TOKEN_PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _EXPRESSION = re.compile(
-    r"\w\(|^[&*@!]?[A-Za-z_]\w*\[|^[$%@!]|^[&*]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[!?]?$|"
+    r"\w\(|^[&*@!]?[A-Za-z_]\w*\[|^[$%@!{]|^[A-Z]\w*(?:Key|Token|Secret|String|Str|Bytes|Type)s?$|^[&*]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[!?]?$|"
     r"^(?:self|this|process|os|env|args|config|settings|options|request|secrets|var|local|data|params)\."
 )
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
