@@ -12,12 +12,14 @@ _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
 )
-_ASCII_ESCAPE = (
-    r"%[0-9A-Fa-f]{2}|\\(?:u00[0-9A-Fa-f]{2}|x[2-7][0-9A-Fa-f]|/)|"
-    r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});"
+_ASCII_ESCAPES = (
+    r"%[0-9A-Fa-f]{2}",
+    r"\\(?:u00[0-9A-Fa-f]{2}|x[2-7][0-9A-Fa-f]|/)",
+    r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
 )
-_ESCAPE_IN_ASCII = re.compile(_ASCII_ESCAPE)
-_ESCAPE = re.compile(f"{_ASCII_ESCAPE}|[{_INVISIBLE}]")
+_EACH_ESCAPE = tuple(map(re.compile, _ASCII_ESCAPES))
+"""One pattern for each first character: `re` looks for a single one much faster."""
+_ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{_INVISIBLE}]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 
 
@@ -50,7 +52,9 @@ class DecodedText:
 
 def decode_escapes(text: str) -> DecodedText | None:
     """Return the lines of a text that contain escapes, decoded; None if there are none."""
-    escapes = list((_ESCAPE_IN_ASCII if text.isascii() else _ESCAPE).finditer(text))
+    if text.isascii() and not any(escape.search(text) for escape in _EACH_ESCAPE):
+        return None
+    escapes = list(_ESCAPE.finditer(text))
     if not escapes:
         return None
     builder = _Builder(text)
