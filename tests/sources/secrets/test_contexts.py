@@ -168,3 +168,10 @@ def test_a_private_key_without_its_end_goes_as_far_as_key_material() -> None:
     redacted = redact(f"-----BEGIN RSA PRIVATE KEY-----\n{body}\n# That was (almost) all.").text
     assert body[:20] not in redacted
     assert redacted.endswith("# That was (almost) all.")
+
+
+def test_a_mark_is_no_part_of_another_secret() -> None:
+    body = filled("{64b}")
+    once = redact(f"https://registry.-----BEGIN PRIVATE KEY-----{body} me@host").text
+    assert once == "https://registry.[REDACTED:private-key]me@host"
+    assert redact(once).text == once

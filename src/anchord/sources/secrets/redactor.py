@@ -8,6 +8,8 @@ base64) stays.
 
 from __future__ import annotations
 
+import bisect
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from anchord.sources.secrets.runs import generated_runs
 from anchord.sources.secrets.structures import decode_base64, find_structured
 from anchord.sources.secrets.tokens import shared_token_finder
 
+_MARK = re.compile(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
 _MAX_PASSES = 6
 _LONG_I = "\u0130"
 """The one character whose lower case is longer."""
@@ -58,9 +61,13 @@ def redact(text: str) -> RedactedText:
 def find_secrets(text: str) -> list[Finding]:
     """Return the secrets in a text in their order. They do not overlap."""
     spans = sorted(_all_findings(text), key=lambda each: (each.start, -each.end))
+    mark_ends = [mark.end() for mark in _MARK.finditer(text)]
+    mark_starts = [mark.start() for mark in _MARK.finditer(text)]
     found: list[Finding] = []
     for finding in spans:
-        if MARK_START in text[finding.start : finding.end]:
+        # The first mark that ends after the finding's start must begin after its end.
+        mark = bisect.bisect_right(mark_ends, finding.start)
+        if mark < len(mark_starts) and mark_starts[mark] < finding.end:
             continue
         if found and finding.start < found[-1].end:
             last = found[-1]

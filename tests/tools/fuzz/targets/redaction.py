@@ -9,7 +9,8 @@ from tools.fuzz.laws import hold
 from anchord.sources.documents.normalize import normalize_text
 from anchord.sources.secrets.redactor import find_secrets, redact
 
-_MARK = re.compile(r"\[REDACTED:[a-z-]+\]")
+_MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]\n*")
+"""A mark, and the lines that a secret of several lines leaves."""
 
 
 def redaction(data: bytes) -> None:
