@@ -173,5 +173,5 @@ def test_a_private_key_without_its_end_goes_as_far_as_key_material() -> None:
 def test_a_mark_is_no_part_of_another_secret() -> None:
     body = filled("{64b}")
     once = redact(f"https://registry.-----BEGIN PRIVATE KEY-----{body} me@host").text
-    assert once == "https://registry.[REDACTED:private-key]me@host"
+    assert once == "https://registry.[REDACTED:private-key] me@host"
     assert redact(once).text == once

@@ -13,7 +13,10 @@ _MAX_KEY_CHARS = 40_000
 _MIN_KEY_CHARS = 16
 _PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_BODY = re.compile(r"(?:[A-Za-z0-9+/=]|\\[nr]|[\s:,.\"'\\>|*-])*")
+_KEY_BODY = re.compile(
+    r"(?:(?:\\[nr]|[\s\"'\\+>|])*(?:[A-Z][A-Za-z-]{2,20}: [^\n]{1,100}(?=\n)|[A-Za-z0-9+/=]{16,}))*"
+)
+"""Lines of key material and of headers; a shorter last line stays."""
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]+")
 _URL_PASSWORD = re.compile(
     r"://(?P<user>[^\s/:@\"'<>`]{0,100}):(?P<secret>[^\s\"'<>@/`]{3,200})@(?=[\w\[$.{-])"
