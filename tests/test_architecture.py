@@ -48,6 +48,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "chunking.strategies": "chunking.formats chunking.chunker",
     "sources.documents": "sources.files sources.watch sources.conversations sources.source_tree",
     "sources.files": "sources.watch sources.conversations.archive sources.conversations.ingest sources.source_tree",
+    "sources.secrets": "sources.files sources.watch sources.conversations sources.documents sources.source_tree",
     "sources.watch": "sources.conversations sources.documents sources.source_tree",
     "sources.conversations.formats": "sources.conversations.archive sources.conversations.ingest sources.files sources.watch",
     "sources.conversations.archive": "sources.conversations.formats sources.conversations.ingest sources.files sources.watch",
@@ -81,7 +82,7 @@ PURE = tuple(
     """
     errors core config.key_errors config.schema config.strategies config.toml_positions chunking
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
-    sources.conversations.redaction sources.conversations.archive.form_choice sources.files.ignore_rules
+    sources.secrets sources.conversations.archive.form_choice sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
     index.row_id_lookahead
@@ -111,7 +112,6 @@ HOMES: dict[str, str] = {
     "pathspec": "sources.files.built_in_rules",
     "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
     "sentencex": "chunking.strategies.sentences",
-    "detect_secrets": "sources.conversations.redaction",
     "zstandard": "sources.conversations.containers",
     "tree_sitter": "chunking.formats.code_symbols",
     "tokenizers": "embedding.tokenizer embedding.workers.onnx_worker",

@@ -156,7 +156,7 @@ def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) 
 
 
 def test_a_planted_key_is_in_no_file_and_in_no_answer(talking: Shell) -> None:
-    keys = ["AKIAIOSFODNN7EXAMPLE", f"ghp_{'a1B2c3D4e5' * 4}", "hunter2hunter2"]
+    keys = ["AKIAZ7QRDVNN7HOLMWTB", f"ghp_{'a1B2c3D4e5' * 4}", "hunter2hunter2"]
     with talking.daemon():
         with (talking.notes / "s1.jsonl").open("ab") as appending:
             appending.write(

@@ -42,7 +42,7 @@ settle_ms = 200
 max_wait_ms = 2000
 reconcile_s = 900
 [privacy]
-redact = true
+redact = "all"
 """
 
 
@@ -168,7 +168,7 @@ def test_an_unknown_key_like_none_is_refused_with_those_there_are(text: str, kno
         ("[watch]\nsettle_ms = '200'\n", "watch.settle_ms: expected int, got str"),
         ("[watch]\nsettle_ms = 0.5\n", "watch.settle_ms: expected int, got float"),
         ("[watch]\nmode = 'often'\n", "watch.mode: invalid enum value 'often'"),
-        ("[privacy]\nredact = 1\n", "privacy.redact: expected bool, got int"),
+        ("[privacy]\nredact = 1\n", "privacy.redact: expected bool | str, got int"),
         ("[embedding]\nmodel = 3\n", "embedding.model: expected str, got int"),
         ("[embedding]\nprovider = 'magic'\n", "embedding.provider: invalid enum value 'magic'"),
         ("chunking = 3\n", "chunking: expected object, got int"),

@@ -8,13 +8,14 @@ import json
 import os
 import sqlite3
 import zipfile
+import zlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import zstandard
 from conversations.conftest import ROOT, Talks, answer, claude
-from sources.conversations.test_redaction import FOUND
+from sources.secrets.test_redactor import FOUND
 
 from anchord.core.types import RootedPath
 from anchord.errors import StoreError
@@ -406,7 +407,7 @@ def test_h3_a_line_of_80_mb_is_passed_over_and_the_next_is_read(talks: Talks) ->
 
 
 SECRETS = {
-    "aws": "AKIAIOSFODNN7EXAMPLE",
+    "aws": "AKIAZ7QRDVNN7HOLMWTB",
     "anthropic": "sk-ant-api03-" + "Ab3dEf9hIj" * 5,
     "github": "ghp_" + "a1B2c3D4e5" * 4,
     "private-key": "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7\nq3Zx9\n-----END RSA PRIVATE KEY-----",
@@ -571,3 +572,29 @@ def test_004_14_summaries_are_indexed_when_they_are_asked_for(tmp_path: Path, wa
     assert sorted(summaries) == (sorted(spoken) if wanted else [])
     assert talks.is_right()
     talks.close()
+
+
+def test_new_rules_clean_an_exchange_whose_transcript_is_gone(talks: Talks) -> None:
+    secret = SECRETS["github"]
+    file = talks.write("s1.jsonl", claude(("Use KEY for it, please.", "I shall use KEY then.")))
+    talks.sync()
+    file.unlink()
+    talks.sync()
+    # What an older version of the rules did not find.
+    db = sqlite3.connect(talks.base / "conversations.sqlite")
+    (stored,) = db.execute("SELECT content FROM exchanges").fetchone()
+    content = zlib.decompress(stored).replace(b"KEY", secret.encode())
+    db.execute("UPDATE exchanges SET content=?, digest='x'", (zlib.compress(content),))
+    db.execute("UPDATE sessions SET title=?", (f"About {secret}",))
+    db.commit()
+    db.close()
+    assert talks.archive.redact_stored("rules 2") == 1
+    assert talks.archive.redact_stored("rules 2") == 0
+    talks.sync()
+    assert "I shall use [REDACTED:github] then." in talks.said()
+    (row,) = talks.rows()
+    assert row.header_path.startswith("About [REDACTED:github]")
+    assert talks.archive.counts_by_root()[ROOT]["redacted"] == {"github": 2}
+    talks.close()
+    assert secret.encode() not in (talks.base / "conversations.sqlite").read_bytes()
+    talks.open()

@@ -135,7 +135,7 @@ def test_h6_a_session_that_is_a_link_out_of_the_root_is_not_read(talks: Talks) -
 
 
 @pytest.mark.parametrize(
-    "kind", ["the swordfish clause", "AKIAIOSFODNN7EXAMPLE"], ids=["prose", "a key"]
+    "kind", ["the swordfish clause", "AKIAZ7QRDVNN7HOLMWTB"], ids=["prose", "a key"]
 )
 def test_h7_what_a_record_of_an_unknown_kind_calls_itself_is_not_told(
     talks: Talks, kind: str

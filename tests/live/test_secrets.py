@@ -34,7 +34,7 @@ from anchord.store.table.table import LanceStore
 MARK = "zyqrdv"
 """No word but those that must not be told has these letters."""
 SECRETS = (
-    "AKIAZYQRDVNN7EXAMPLE",
+    "AKIAZYQRDVNN7HOLMWTB",
     f"sk-ant-api03-{MARK}{'Ab3dEf9hIj' * 5}",
     f"ghp_{MARK}{'a1B2c3D4e5' * 3}",
     f"postgres://app:{MARK}hunter2@db.internal/app",

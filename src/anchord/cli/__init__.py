@@ -28,6 +28,7 @@ from anchord.cli.commands import (
     maintenance,
     man_page,
     mcp,
+    privacy,
     roots,
     search,
     service,
@@ -51,6 +52,7 @@ COMMAND_MODULES = (
     export,
     service,
     doctor,
+    privacy,
     man_page,
 )
 """The modules that define the commands. Importing a module registers its commands."""

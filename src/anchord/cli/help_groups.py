@@ -38,6 +38,7 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
         "explain": "Explain whether and why a file is indexed.",
         "doctor": "Check this machine and say what to do.",
         "verify": "Compare the index with a clean rebuild.",
+        "privacy": "List replaced secrets, or check a file for secrets.",
         "config": "Show or check the configuration.",
     },
     "Chunks": {

@@ -162,8 +162,9 @@ class WatchConfig(msgspec.Struct, frozen=True, kw_only=True):
 class PrivacyConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The [privacy] table."""
 
-    redact: bool = True
-    """Redact secrets before an exchange is stored."""
+    redact: Literal["all", "conversations", "off"] | bool = "all"
+    """Where secrets are replaced before anything is stored: in conversations and project files, in
+    conversations alone, or nowhere. `true` is "all", `false` is "off"."""
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):

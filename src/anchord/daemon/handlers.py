@@ -387,8 +387,7 @@ class RpcHandlers:
 
     def _repair(self, result: VerifyResult) -> None:
         def job() -> None:
-            files = delete_damaged_rows(self._writer, result.differences)
-            self._loop.work_queue.enqueue(files)
+            self._loop.work_queue.enqueue(delete_damaged_rows(self._writer, result.differences))
 
         self._loop.submit(job).result()
 
@@ -404,8 +403,7 @@ class RpcHandlers:
 
     def _add_root(self, params: protocol.AddRootParams) -> object:
         """Write a root into the configuration file, then reload."""
-        new_root = make_root_config(params.path, params.kind, params.name)
-        root = self._roots.add_to_config(new_root)
+        root = self._roots.add_to_config(make_root_config(params.path, params.kind, params.name))
         self.reload_roots()
         return {"name": root.name, "path": root.path, "kind": root.kind}
 

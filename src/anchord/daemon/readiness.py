@@ -15,7 +15,7 @@ def require_indexing(loop: WriterLoop) -> None:
     """
     if loop.folder_problem:
         raise StoreError(
-            f"{loop.folder_problem}: anchord restarts and makes a new index",
+            f"{loop.folder_problem}: anchord restarts and repairs the index",
             "try again in a few seconds; `anchord status` shows the state",
         )
     if loop.paused:

@@ -205,7 +205,7 @@ class StatusReporter:
         if self.config_error:
             yield self.config_error
         if self._loop.folder_problem:
-            yield f"{self._loop.folder_problem}: anchord restarts to make a new index"
+            yield f"{self._loop.folder_problem}: anchord restarts and repairs the index"
         elif self._loop.blocked_reason:
             yield f"indexing is blocked: {self._loop.blocked_reason}; anchord keeps retrying"
         stuck_s = self._writer.heartbeat.overdue_s

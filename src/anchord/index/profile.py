@@ -22,6 +22,7 @@ from anchord.chunking.formats.code_symbols import (
 )
 from anchord.chunking.plan import ChunkingPlans, build_plans
 from anchord.chunking.strategies.sentences import sentence_splitter_version
+from anchord.config.privacy import redacts_conversations, redacts_files
 from anchord.config.schema import Config, chunking_by_kind
 from anchord.core.ids import hash_content
 from anchord.core.ports import Reranker
@@ -35,6 +36,7 @@ from anchord.embedding.workers.export_cache import INT8
 from anchord.errors import AnchordError, EmbedderError
 from anchord.index.recipe import NoQuarantine, ParseQuarantine, Recipe
 from anchord.sources.conversations.ingest import IngestOptions
+from anchord.sources.secrets.redactor import rules_version
 from anchord.store.catalog.catalog import SqliteCatalog
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ class PinnedRecipe(Recipe):
 def ingest_options_of(config: Config) -> IngestOptions:
     """Return which parts of conversations the configuration keeps."""
     return IngestOptions(
-        redact=config.privacy.redact, include_summaries=bool(config.chunking.summaries)
+        redact=redacts_conversations(config), include_summaries=bool(config.chunking.summaries)
     )
 
 
@@ -200,6 +202,7 @@ def build_catalog_profile(
         ingest_identity_by_root=found.recipe.ingest_identity_by_root,
         quarantine=inputs.quarantine,
         find_definitions=inputs.find_definitions,
+        redaction_identity=found.recipe.redaction_identity,
     )
     missing_model = MissingModelEmbedder(name, model_id, int(dimension))
     return IndexProfile(provider, found.model_files, missing_model, recipe)
@@ -233,6 +236,7 @@ def pin_recipe_digests(
         ingest_identity_by_root=profile.recipe.ingest_identity_by_root,
         quarantine=profile.recipe.quarantine,
         find_definitions=profile.recipe.find_definitions,
+        redaction_identity=profile.recipe.redaction_identity,
         pinned_digests=digests,
     )
     return IndexProfile(profile.provider, profile.model_files, profile.embedder, recipe)
@@ -269,6 +273,7 @@ def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: s
         },
         quarantine=inputs.quarantine,
         find_definitions=inputs.find_definitions,
+        redaction_identity=rules_version() if redacts_files(config) else "",
     )
     return IndexProfile(provider, model, embedder, recipe)
 

@@ -58,6 +58,8 @@ class Recipe:
     quarantine: ParseQuarantine = field(default=_NO_QUARANTINE, compare=False)
     find_definitions: DefinitionFinder = field(default=find_definitions, compare=False)
     """Finds the definitions in source code, in this process or in a child process."""
+    redaction_identity: str = ""
+    """The rules that replace secrets in project files; "" replaces none."""
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def digest(self, root_name: str = "") -> str:
@@ -86,4 +88,5 @@ class Recipe:
             self.chunking_tools_identity,
             *plans,
             *([] if ingest_identity is None else [ingest_identity]),
+            *([self.redaction_identity] if self.redaction_identity else []),
         )

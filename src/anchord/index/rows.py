@@ -22,6 +22,7 @@ from anchord.index.recipe import Recipe
 from anchord.index.topics import memory_type_of, room_of_file, topic_of
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
 from anchord.sources.documents.parse import parse_document
+from anchord.sources.secrets.documents import redact_document
 
 _DAY_LENGTH = len("2026-01-31")
 
@@ -71,6 +72,8 @@ def _parse_and_chunk(
         document = decode_exchange(data)
     else:
         document = parse_document(data, origin.path)
+        if isinstance(document, Document) and recipe.redaction_identity:
+            document = redact_document(document)
     if not isinstance(document, Document):
         return (), document
     plan = recipe.plans.plan_for(origin.root, document.kind)

@@ -211,5 +211,5 @@ def _scopes_of(writer: IndexWriter, only_paths: Sequence[str]) -> list[tuple[str
                 f"{path} is in no indexed folder", "`anchord add FOLDER` adds its folder"
             )
         root, inside = found
-        scopes.append((root.name, inside))
+        scopes.append((root.name, writer.files.redact_path(inside)))
     return scopes

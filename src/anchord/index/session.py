@@ -22,7 +22,6 @@ from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.heartbeat import HeartbeatMonitor
 from anchord.index.indexer import Indexer
-from anchord.index.open_sources import open_source_tree
 from anchord.index.profile import (
     IndexProfile,
     ProfileInputs,
@@ -38,6 +37,7 @@ from anchord.index.recovery import (
     open_or_reset_catalog,
     open_or_reset_cli_state,
 )
+from anchord.index.source_files import open_source_tree, redact_archive
 from anchord.index.table_location import is_local, store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
@@ -219,9 +219,8 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
     store = LanceStore(store_uri(paths, config), profile.dimension, "", read_only=True)
     roots_by_name = {root.name: root for root in roots}
-    has_archive = paths.archive_file.exists()
-    archive = Archive(paths.archive_file, read_only=True) if has_archive else None
-    files = open_source_tree((paths, memory, cli_state), roots_by_name, archive)
+    archive = Archive(paths.archive_file, read_only=True) if paths.archive_file.exists() else None
+    files = open_source_tree(paths, config, roots_by_name, archive, (memory, cli_state))
     return IndexReader(
         paths=paths,
         config=config,
@@ -296,8 +295,9 @@ def open_writer(
         undo.callback(archive.close)
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
         catalog.migrate_schema()
+        redact_archive(archive, config)
         roots_by_name = {root.name: root for root in roots}
-        files = open_source_tree((paths, memory, cli_state), roots_by_name, archive)
+        files = open_source_tree(paths, config, roots_by_name, archive, (memory, cli_state))
         reader_process = ReaderProcess()
         conversations = ConversationIngester(
             files.folder_files, archive, time.time_ns, roots_by_name, ingest_options_of(config)

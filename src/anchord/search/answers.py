@@ -257,7 +257,7 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> di
             "reason": hint,
         }
     root, inside = found
-    origin = RootedPath(root.name, inside)
+    origin = RootedPath(root.name, reader.files.redact_path(inside))
     is_transcript = root.kind == "conversations"
     exchanges = _exchanges_in(reader, origin) if is_transcript else ()
     record = catalog.get_record(origin)

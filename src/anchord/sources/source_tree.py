@@ -55,6 +55,10 @@ class SourceTree:
         """
         self.folder_files.set_forgotten_paths(paths)
 
+    def redact_path(self, path: str) -> str:
+        """Return how a path on disk is known: without the secrets in its names."""
+        return self.folder_files.redact_path(path)
+
     def path_filter(self) -> PathFilter:
         """Return a function that applies the rules to paths. Exchanges are always included."""
         match_file = self.folder_files.path_filter()

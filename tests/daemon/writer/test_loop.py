@@ -176,7 +176,9 @@ def test_a_deleted_data_folder_asks_once_for_a_new_process_and_ends_calls_of_syn
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop = steps.loop
-    monkeypatch.setattr(module, "find_folder_problem", lambda _: "the folder was deleted")
+    monkeypatch.setattr(
+        loop.index_check.own_files, "find_problem", lambda: "the folder was deleted"
+    )
     steps.queued("backlog.md")
     for _ in range(2):
         loop._step()

@@ -60,7 +60,7 @@ def chunk(
         origin, root_strategy = RootedPath("", path), ""
     else:
         origin, root_strategy = _locate(paths, config, file)
-    documents = _read_documents(file, origin)
+    documents = _read_documents(config, file, origin)
     _, first_document = documents[0]
     plan, tokenizer = _build_plan(config, first_document, strategy or root_strategy)
     chunked = [
@@ -113,22 +113,40 @@ def _print_chunks(chunks: Iterable[Chunk]) -> None:
             print_line(f"    {line}")
 
 
-def _read_documents(file: str, origin: RootedPath) -> list[tuple[RootedPath, Document]]:
+def _read_documents(
+    config: Config, file: str, origin: RootedPath
+) -> list[tuple[RootedPath, Document]]:
     """Read a file as one document, or a transcript file as one document for each exchange."""
     from anchord.api import read_document
     from anchord.sources.conversations.preview import holds_conversations, preview_exchanges
 
     if file == "-":
-        return [(origin, read_document(sys.stdin.buffer.read(), origin, origin.path))]
+        document = read_document(sys.stdin.buffer.read(), origin, origin.path)
+        return [(origin, _without_secrets(config, document, "the text"))]
     data = _read_bytes(file)
     if not holds_conversations(file):
-        return [(origin, read_document(data, origin, file))]
+        document = read_document(data, origin, file)
+        return [(origin, _without_secrets(config, document, file))]
     documents = preview_exchanges(file, origin.root)
     if not documents:
         raise UsageError(
             f"{file} contains no exchange", "give a file with a question and its answer"
         )
     return documents
+
+
+def _without_secrets(config: Config, document: Document, name: str) -> Document:
+    """Return a document as the index has it."""
+    from anchord.config.privacy import redacts_files
+    from anchord.core.types import Problem
+    from anchord.sources.secrets.documents import redact_document
+
+    if not redacts_files(config):
+        return document
+    redacted = redact_document(document)
+    if isinstance(redacted, Problem):
+        raise UsageError(f"{name}: {redacted.reason}", f"`anchord privacy check {name}` lists them")
+    return redacted
 
 
 @app.command()
@@ -151,7 +169,7 @@ def diff(
     data_before = _read_bytes(against) if is_file else _read_from_git(file, against)
 
     def chunks_of(data: bytes, name: str) -> list[dict[str, Any]]:
-        document = read_document(data, origin, name)
+        document = _without_secrets(config, read_document(data, origin, name), name)
         plan, tokenizer = _build_plan(config, document, root_strategy)
         chunks = chunk_document(document, origin, plan, tokenizer)
         return chunks_to_dicts(chunks, document, origin, plan.strategy)

@@ -7,15 +7,14 @@ whole table when a file of it is lost or changed, or when rows cannot be read.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
 
-from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.types import RootedPath
+from anchord.daemon.writer.own_files import OwnFiles
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
 from anchord.index.integrity.table_repair import audit_index, repair_index_table
 from anchord.index.session import IndexWriter
@@ -46,6 +45,7 @@ class IndexCheck:
         """When the last check began, by the monotonic clock."""
         self.on_repair: Callable[[], None] = lambda: None
         """Called after a repair: readers must open the table again."""
+        self.own_files = OwnFiles(writer)
         self._writer = writer
         self._table = Path(writer.store.dataset_uri)
         self._files: FileStamps = {}
@@ -62,6 +62,7 @@ class IndexCheck:
         """
         writer = self._writer
         self.note_files()
+        self.own_files.note()
         expected_rows = sum(chunks for _, chunks in writer.catalog.counts_by_root().values())
         has_expected_rows = writer.store.count_rows() == expected_rows
         self.is_audit_due = not writer.was_clean_shutdown or not has_expected_rows
@@ -73,7 +74,7 @@ class IndexCheck:
         Raises:
             StoreError: The catalog cannot be written.
         """
-        if find_folder_problem(self._writer):
+        if self.own_files.find_problem():
             return
         self.look_for_altered_files()
         if not self.is_due:
@@ -138,21 +139,3 @@ class IndexCheck:
         self._fruitless_at = float("-inf") if repairs else time.monotonic()
         if repairs:
             self.on_repair()
-
-
-def find_folder_problem(writer: IndexWriter) -> str:
-    """Return why the data folder is not the one that the writer locked; "" if it is.
-
-    Files below a deleted folder can still be written and read by open handles: what is written
-    there is lost.
-
-    Raises:
-        StoreUnavailableError: The folder cannot be looked at now.
-    """
-    folder = writer.paths.data_folder
-    try:
-        with os_errors_as_unavailable(str(folder)):
-            is_same = os.path.samestat(folder.stat(), os.fstat(writer.lock.descriptor))
-    except OSError:
-        return f"the folder {folder} was deleted"
-    return "" if is_same else f"the folder {folder} was replaced by another one"

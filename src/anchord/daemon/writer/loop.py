@@ -23,7 +23,7 @@ from anchord.core.types import Root, RootedPath, RootRemoval
 from anchord.daemon.host.battery import on_battery
 from anchord.daemon.writer.backoff import Backoff
 from anchord.daemon.writer.generation_builds import GenerationBuilds
-from anchord.daemon.writer.index_check import IndexCheck, find_folder_problem
+from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.jobs import JobQueue
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.daemon.writer.outcomes import OutcomeHandler
@@ -257,7 +257,7 @@ class WriterLoop:
         now = time.monotonic()
         queue = self.work_queue
         self._writer.heartbeat.beat()
-        if self._has_lost_folder():
+        if self._has_lost_files():
             self._sleep(now + _SUPERVISE_S)
             return
         queue.drain_hints(skip_debounce=False)
@@ -352,7 +352,7 @@ class WriterLoop:
     def _is_stopping(self) -> bool:
         """Whether to stop at once. The indexer asks before each file: a sign of life, too."""
         self._writer.heartbeat.beat()
-        return self._stopping or self._has_lost_folder()
+        return self._stopping or self._has_lost_files()
 
     def _fresh_files_should_wait(self) -> bool:
         return self._is_stopping() or self.paused
@@ -383,15 +383,15 @@ class WriterLoop:
         """Compare the table with the catalog, repair it if that is due, and queue its files."""
         self.work_queue.enqueue(self.index_check.run())
 
-    def _has_lost_folder(self) -> bool:
-        """Whether the data folder was deleted or replaced. Then a new process must take over."""
-        problem = find_folder_problem(self._writer)
-        if problem and not self.folder_problem:
-            log.error("daemon.data_folder_lost", reason=problem)
-            self.folder_problem = problem
-            self._barrier.set_blocked(blocked=True)
-            self._request_restart(problem)
-        return bool(problem)
+    def _has_lost_files(self) -> bool:
+        """Whether the data folder or a database is gone. Then a new process must take over."""
+        if not self.folder_problem:
+            self.folder_problem = self.index_check.own_files.find_problem()
+            if self.folder_problem:
+                log.error("daemon.data_folder_lost", reason=self.folder_problem)
+                self._barrier.set_blocked(blocked=True)
+                self._request_restart(self.folder_problem)
+        return bool(self.folder_problem)
 
     def _build(self) -> None:
         """Index the next files of a new generation; promote it once it holds everything."""

@@ -106,8 +106,9 @@ class WorkQueue:
         """
         now = time.monotonic()
         self.last_event_at = now
+        known_as = RootedPath(origin.root, self._writer.files.redact_path(origin.path))
         with self.wake_condition:
-            self._hints[origin] = now
+            self._hints[known_as] = now
             self.wake_condition.notify_all()
 
     def __len__(self) -> int:

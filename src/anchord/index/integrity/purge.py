@@ -126,7 +126,7 @@ class _Found:
 
 
 def _find(writer: IndexWriter, path: str) -> _Found:
-    absolute = _resolve_parent(path)
+    absolute = writer.files.redact_path(_resolve_parent(path))
     shown = escape_non_utf8(path)
     archived = writer.archive.find_from(absolute)
     inner = next((root for root in writer.roots if covers(absolute, root.path)), None)
@@ -168,7 +168,7 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
     Raises:
         UsageError: The path is not forgotten, or is in no root.
     """
-    absolute = _resolve_parent(path)
+    absolute = writer.files.redact_path(_resolve_parent(path))
     found = find_root(writer.roots, absolute)
     if absolute not in writer.cli_state.forgotten_paths or found is None:
         forgotten = ", ".join(map(escape_non_utf8, writer.cli_state.forgotten_paths)) or "nothing"

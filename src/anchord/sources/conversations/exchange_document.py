@@ -49,7 +49,7 @@ def encode_exchange(exchange: Exchange) -> bytes:
         "tools": list(exchange.tools),
         "files": list(exchange.files),
     }
-    return _to_json(fields)
+    return fields_to_json(fields)
 
 
 def decode_texts(encoded_exchange: bytes) -> tuple[str, str]:
@@ -69,10 +69,11 @@ def add_session_info(
         "title": title,
         "project": project,
     }
-    return _to_json(fields)
+    return fields_to_json(fields)
 
 
-def _to_json(fields: Mapping[str, object]) -> bytes:
+def fields_to_json(fields: Mapping[str, object]) -> bytes:
+    """Encode the fields of a stored exchange; equal fields give equal bytes."""
     return json.dumps(fields, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace")
 
 

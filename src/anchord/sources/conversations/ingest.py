@@ -12,7 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from anchord.core.change_detection import RACY_WINDOW_NS
 from anchord.core.types import Absent, Fingerprint, IngestResult, Problem, Root, RootedPath, Row
@@ -21,6 +21,11 @@ from anchord.sources.conversations.archive.reader import TranscriptFileRecord
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.events import Exchange
 from anchord.sources.conversations.exchange_document import exchange_of_rows, is_exchange_path
+from anchord.sources.conversations.exchange_redaction import (
+    keep_item,
+    redact_exchange,
+    redact_session_item,
+)
 from anchord.sources.conversations.formats.registry import (
     FORMATS,
     FORMATS_VERSION,
@@ -33,7 +38,6 @@ from anchord.sources.conversations.reader_process import (
     WholeReads,
     reason_of,
 )
-from anchord.sources.conversations.redaction import Redactor
 from anchord.sources.conversations.resume import (
     encode_resume_point,
 )
@@ -50,6 +54,7 @@ from anchord.sources.conversations.whole_read import (
     read_whole,
 )
 from anchord.sources.files.folder_files import DATABASE_SUFFIXES, FolderFiles
+from anchord.sources.secrets.redactor import rules_version
 
 _BROKEN_FILE = (OSError, EOFError, ValueError, MemoryError, RecursionError, zipfile.BadZipFile)
 """What a broken transcript file raises; the archive raises StoreError."""
@@ -72,7 +77,7 @@ class IngestOptions:
     @property
     def reader_version(self) -> str:
         """Name the reader with its version and options: under another name files are read again."""
-        redaction = Redactor.version if self.redact else "as written"
+        redaction = rules_version() if self.redact else "as written"
         summaries = ", summaries" if self.include_summaries else ""
         return f"{FORMATS_VERSION} {redaction}{summaries}"
 
@@ -109,7 +114,7 @@ class ConversationIngester:
         self._archive = archive
         self._clock = clock
         self._roots = roots
-        self._redactor = Redactor() if options.redact else None
+        self._redacts = options.redact
         self._include_summaries = options.include_summaries
         self.reader_version = options.reader_version
         """The reader with its version and options."""
@@ -346,6 +351,7 @@ class ConversationIngester:
         return ReadRules(
             reader_version=self.reader_version,
             prepare=self._prepare,
+            clean_item=redact_session_item if self._redacts else keep_item,
             now_ns=self._clock(),
             orphans_go_to=orphans_go_to,
             preserve=is_same_reader,
@@ -356,20 +362,9 @@ class ConversationIngester:
         counts: Counter[str] = Counter()
         if exchange.kind == "summary" and not self._include_summaries:
             return None
-        if self._redactor is None:
+        if not self._redacts:
             return exchange, counts
-        question = self._redactor.redact(exchange.question)
-        answer = self._redactor.redact(exchange.answer)
-        tools = [self._redactor.redact(tool) for tool in exchange.tools]
-        for redacted in (question, answer, *tools):
-            counts += redacted.counts_by_kind
-        clean = replace(
-            exchange,
-            question=question.text,
-            answer=answer.text,
-            tools=tuple(tool.text for tool in tools),
-        )
-        return clean, counts
+        return redact_exchange(exchange)
 
 
 def _result_without_format(origin: RootedPath) -> IngestResult:

@@ -23,6 +23,8 @@ from anchord.sources.conversations.formats.registry import TranscriptFormat
 from anchord.sources.conversations.resume import ResumePoint
 from anchord.sources.conversations.whole_read import ReadItem
 
+CleanItem = Callable[[ExchangeStreamItem], ExchangeStreamItem]
+"""Redacts what names sessions and exchanges: ids, titles and folders."""
 PrepareExchange = Callable[[Exchange], tuple[Exchange, Counter[str]] | None]
 """Returns an exchange as it is stored and its secrets by kind; None for one to leave out."""
 
@@ -38,6 +40,8 @@ class ReadRules:
     """The reader with its version and options, recorded by `TranscriptRead.finish`."""
     prepare: PrepareExchange
     """Redacts exchanges, and leaves some out."""
+    clean_item: CleanItem
+    """Redacts ids, titles and folders, before they are compared with stored ones."""
     now_ns: int
     """The time, in nanoseconds since the epoch."""
     orphans_go_to: DetachReason | None = None
@@ -100,7 +104,7 @@ class TranscriptRead:
             if isinstance(item, TranscriptFormat):
                 self._begin(item, SessionInfo(session=""))
             else:
-                self._handle(item)
+                self._handle(self._rules.clean_item(item))
 
     def resume(self, items: Iterable[ReadItem], point: ResumePoint) -> bool:
         """Write what a transcript contains from a resume point on; remove what is gone there.
@@ -125,7 +129,7 @@ class TranscriptRead:
         self._info = known
         before = self._archive.exchange_ids_of(self._file_id, session_id, point.number)
         first_session = ""
-        for item in items:
+        for item in map(self._rules.clean_item, items):
             if isinstance(item, NeedsFullRead | TranscriptFormat):
                 return False
             if not isinstance(item, SessionInfo):

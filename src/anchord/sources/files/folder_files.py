@@ -41,6 +41,7 @@ from anchord.sources.files.safe_open import (
     open_parent,
     open_stream,
 )
+from anchord.sources.files.secret_names import actual_path, redact_path, redact_walk
 from anchord.sources.files.source_memory import SourceMemory
 
 MAX_FILE_BYTES = 2_000_000
@@ -80,6 +81,8 @@ class FolderFiles:
         self.memory = memory or SourceMemory()
         self.rules = RulesReader(own_folders, self._open_ignore_file, self.memory, clock)
         """The rules of folders."""
+        self.redacts_names = False
+        """Whether files are known by names without secrets (`secret_names`)."""
         self._roots = roots
         self._forgotten_paths: frozenset[str] = frozenset()
         self._max_bytes = max_bytes
@@ -90,7 +93,11 @@ class FolderFiles:
         Args:
             paths: Absolute paths.
         """
-        self._forgotten_paths = frozenset(paths)
+        self._forgotten_paths = frozenset(f"/{actual_path('/', path[1:])}" for path in paths)
+
+    def redact_path(self, path: str) -> str:
+        """Return how a path on disk is known: without the secrets in its names."""
+        return redact_path(path) if self.redacts_names else path
 
     def path_filter(self) -> PathFilter:
         """Return a function that applies the rules to paths, for many paths one after another.
@@ -154,7 +161,7 @@ class FolderFiles:
         folders = [""]
         while folders:
             prefix = folders.pop()
-            inside = f"{top_folder.path}/{prefix}."
+            inside = f"{self._actual_path(top_folder)}/{prefix}."
             with (
                 suppress(OSError),
                 open_parent(*self._place_of(RootedPath(top_folder.root, inside))) as (folder, _),
@@ -194,7 +201,7 @@ class FolderFiles:
 
     def absolute_path(self, origin: RootedPath) -> str:
         """Return a file's absolute path, for databases: SQLite can open them by path only."""
-        return os.path.join(self._root_path(origin), origin.path)
+        return os.path.join(self.root_path(origin), self._actual_path(origin))
 
     def walk(
         self, root: str, prefix: str, on_enter_dir: EnterDirCallback = ignore_enter_dir
@@ -214,6 +221,7 @@ class FolderFiles:
             exist; a problem if it cannot be read.
         """
         top = self._roots[root]
+        prefix = actual_path(top.path, prefix)
         inside = f"{prefix}/." if prefix else "."
         try:
             with open_parent(*self._place_of(RootedPath(root, "."))):
@@ -234,7 +242,7 @@ class FolderFiles:
         walk = FolderWalk(rules, entries, self.rules.subfolder_rules, on_enter_dir)
         result = walk.run(device)
         self.memory.save()
-        return result
+        return redact_walk(result) if self.redacts_names else result
 
     def _rules_below(self, root: str, prefix: str) -> FolderRules | None:
         """Return the rules inside a folder of a root; None if the rules exclude it."""
@@ -271,10 +279,14 @@ class FolderFiles:
         seen = self.memory.roots.get(root.name)
         is_checked = seen is not None and seen.path == root.path
         expected = (seen.device, seen.inode) if seen and is_checked else None
-        return root.path, origin.path, expected
+        return root.path, self._actual_path(origin), expected
 
-    def _root_path(self, origin: RootedPath) -> str:
+    def root_path(self, origin: RootedPath) -> str:
+        """Return the absolute path of a file's root."""
         return self._roots[origin.root].path
+
+    def _actual_path(self, origin: RootedPath) -> str:
+        return actual_path(self.root_path(origin), origin.path)
 
     def _read_descriptor(
         self, descriptor: int, absolute_path: str
@@ -308,7 +320,8 @@ class _CachingPathFilter:
         """Folder -> the rules inside it, or the match that excludes it or a folder above."""
 
     def match(self, origin: RootedPath) -> PathMatch:
-        folder, _, name = origin.path.rpartition("/")
+        path = actual_path(self._files.root_path(origin), origin.path)
+        folder, _, name = path.rpartition("/")
         rules = self._rules_inside(RootedPath(origin.root, folder))
         if isinstance(rules, PathMatch):
             return rules

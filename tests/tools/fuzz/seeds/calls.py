@@ -68,7 +68,7 @@ IGNORED = tuple(
 )  # fmt: skip
 SECRETS = tuple(
     said.encode() for said in (
-        "Use AKIAIOSFODNN7EXAMPLE and sk-ant-api03-" + "Ab3dEf9hIj" * 5 + " for it.",
+        "Use AKIAZ7QRDVNN7HOLMWTB and sk-ant-api03-" + "Ab3dEf9hIj" * 5 + " for it.",
         "ghp_" + "a1B2c3D4e5" * 4 + "\nglpat-abcdefghij0123456789 xoxb-12345678901-abcdefghij hf_" + "Ab3dEf9hIj" * 4,
         "postgres://app:hunter2hunter2@db.internal/app and ssh://a@b",
         "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA7\n-----END RSA PRIVATE KEY-----\nafter",

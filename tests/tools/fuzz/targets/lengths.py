@@ -15,7 +15,6 @@ from functools import partial
 
 from tools.fuzz.inputs import headed, pick
 from tools.fuzz.laws import hold
-from tools.fuzz.targets.redaction import redactor
 
 from anchord.core.query_syntax import find_match_spans, parse_query, phrase_regex
 from anchord.index.topics import memory_type_of, topic_of
@@ -24,6 +23,7 @@ from anchord.sources.conversations.exchanges import build_exchanges
 from anchord.sources.conversations.formats.registry import FORMATS, read_events
 from anchord.sources.documents.normalize import normalize_text
 from anchord.sources.documents.parse import parse_document
+from anchord.sources.secrets.redactor import redact
 
 _SHORT = 60_000
 _NOTABLE_S, _MOST_TIMES = 0.15, 2.9
@@ -66,7 +66,7 @@ def _seconds(read: Reading, text: str) -> float:
 
 
 def _redacted(text: str) -> None:
-    redactor().redact(f"key {text}")
+    redact(f"key {text}")
 
 
 def _roomed(text: str) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from anchord.core.ids import hash_content
-from anchord.core.sqlite_errors import damaged_error
+from anchord.core.sqlite_errors import damaged_error, translate_sqlite_errors
 from anchord.core.types import Absent, FileContent, Fingerprint, FoundFile, RootedPath
 from anchord.sources.conversations.archive.deletions import Deletions
 from anchord.sources.conversations.archive.detached import (
@@ -87,6 +89,18 @@ class Archive:
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+    def copy_to(self, file: Path) -> None:
+        """Copy the database as it is now into a new file; its own file may be deleted by now.
+
+        Args:
+            file: Must not exist; its folder must.
+
+        Raises:
+            StoreError: The database cannot be read, or the copy cannot be written.
+        """
+        with translate_sqlite_errors(file.name), closing(sqlite3.connect(file)) as copy:
+            self._db.backup(copy)
 
     def is_intact(self) -> bool:
         """Read the whole file and return whether SQLite finds its pages sound.

@@ -18,6 +18,7 @@ from anchord.sources.conversations.archive.exchange_forms import ExchangeForms, 
 from anchord.sources.conversations.archive.path_lookup import find_from
 from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
 from anchord.sources.conversations.archive.session_titles import SessionTitles
+from anchord.sources.conversations.archive.stored_redaction import StoredRedaction
 from anchord.sources.conversations.events import Exchange, SessionInfo
 from anchord.sources.conversations.exchange_document import decode_texts
 from anchord.sources.conversations.exchanges import POSITIONAL_IDS
@@ -552,6 +553,10 @@ class ArchiveWriter(Archive):
             self._db.execute("UPDATE carriers SET reader=''")
             names = [name for (name,) in self._db.execute("SELECT name FROM roots")]
         return [file for name in names for file in self.transcript_files(name)]
+
+    def redact_stored(self, rules: str) -> int:
+        """Replace secrets in what is stored, if other rules did it last (`StoredRedaction.run`)."""
+        return StoredRedaction(self._db, self._next_version).run(rules)
 
     def truncate_wal(self) -> None:
         """Truncate the write-ahead log, so that deleted text is in no file any more."""

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchord.sources.conversations.redaction import Redactor
+from anchord.sources.secrets.redactor import redact
 
-REDACTOR = Redactor()
 _DICE = random.Random("secrets")  # noqa: S311 - made once, so that no key of anybody stands in the repository
 _ALNUM, _UPPER, _HEX = (
     string.ascii_letters + string.digits,
@@ -89,7 +88,7 @@ LEFT = [
 def test_a_secret_is_taken_out_and_the_words_around_it_stay(
     kind: str, line: str, secret: str
 ) -> None:
-    redacted = REDACTOR.redact(f"Use this: {line} for it.")
+    redacted = redact(f"Use this: {line} for it.")
     assert secret not in redacted.text
     assert redacted.text.startswith("Use this: ")
     assert redacted.text.endswith(" for it.")
@@ -98,12 +97,12 @@ def test_a_secret_is_taken_out_and_the_words_around_it_stay(
 
 @pytest.mark.parametrize("line", LEFT)
 def test_what_is_no_secret_stays(line: str) -> None:
-    assert REDACTOR.redact(line).text == line
+    assert redact(line).text == line
 
 
 def test_precision_and_recall_on_the_set() -> None:
-    taken = sum(secret not in REDACTOR.redact(line).text for _, line, secret in FOUND)
-    wrongly = sum(REDACTOR.redact(line).text != line for line in LEFT)
+    taken = sum(secret not in redact(line).text for _, line, secret in FOUND)
+    wrongly = sum(redact(line).text != line for line in LEFT)
     assert taken / len(FOUND) == 1.0
     assert taken / (taken + wrongly) == 1.0
 
@@ -115,15 +114,15 @@ def test_precision_and_recall_on_the_set() -> None:
     )
 )
 def test_redacting_twice_is_redacting_once(parts: list[str]) -> None:
-    once = REDACTOR.redact(" ".join(parts)).text
-    assert REDACTOR.redact(once).text == once
+    once = redact(" ".join(parts)).text
+    assert redact(once).text == once
 
 
 @given(st.text())
 def test_any_text_is_taken(text: str) -> None:
-    assert isinstance(REDACTOR.redact(text).text, str)
+    assert isinstance(redact(text).text, str)
 
 
 def test_a_secret_in_json_is_found() -> None:
     (secret,) = SECRETS["anthropic"]
-    assert secret not in REDACTOR.redact(json.dumps({"key": secret, "other": [secret]})).text
+    assert secret not in redact(json.dumps({"key": secret, "other": [secret]})).text

@@ -1,0 +1,124 @@
+"""`privacy`: where secrets were replaced, and what the rules find in one file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anchord.cli.app import (
+    JsonOption,
+    app,
+    ensure_paths,
+    exit_with_help_if_no_command,
+    print_json,
+    print_line,
+    warn,
+)
+from anchord.cli.help_groups import UncutCommands
+from anchord.daemon.access import query_index
+from anchord.errors import UsageError
+
+if TYPE_CHECKING:
+    from anchord.index.session import IndexReader
+    from anchord.search.secrets_report import SecretsReport
+
+privacy_app = typer.Typer(
+    cls=UncutCommands, help="List replaced secrets, or check a file for secrets."
+)
+app.add_typer(privacy_app, name="privacy")
+
+
+@privacy_app.callback(invoke_without_command=True)
+def privacy_callback(context: typer.Context) -> None:
+    """List replaced secrets, or check a file for secrets."""
+    exit_with_help_if_no_command(context)
+
+
+@privacy_app.command("report")
+def privacy_report(json: JsonOption = False) -> None:
+    """List the indexed files in which secrets were replaced, by kind, and the files left out.
+
+    The secrets themselves are not stored, so they are not listed.
+    """
+
+    def read_report(reader: IndexReader) -> SecretsReport:
+        from anchord.search.secrets_report import report_secrets
+
+        return report_secrets(reader, reader.catalog)
+
+    report = query_index(ensure_paths(), read_report)
+    if json:
+        print_json(asdict(report))
+        return
+    totals: Counter[str] = Counter()
+    for file in report.files:
+        totals.update(file["secrets"])
+        print_line(f"{file['root']}:{file['path']}  {_counts(file['secrets'])}")
+    for left_out in report.left_out:
+        print_line(f"{left_out['root']}:{left_out['path']}  left out: it holds mostly secrets")
+    replaced = f"{totals.total()} secrets replaced in {len(report.files)} files"
+    print_line(f"{replaced}, {len(report.left_out)} files left out ({report.rules})")
+
+
+@privacy_app.command("check")
+def privacy_check(
+    file: Annotated[str, typer.Argument(metavar="FILE")], json: JsonOption = False
+) -> None:
+    """Show the secrets that the rules find in a file; exit 1 if there are any.
+
+    The secrets are printed on a terminal only; elsewhere their lines are printed without them.
+    """
+    from anchord.sources.secrets.credential_files import holds_mostly_secrets
+    from anchord.sources.secrets.redactor import find_secrets, redact
+
+    text = _read_text(file)
+    findings = find_secrets(text)
+    redacted_lines = redact(text).text.split("\n")
+    is_shown = sys.stdout.isatty() and not json
+    rows: list[dict[str, Any]] = []
+    for finding in findings:
+        number = text.count("\n", 0, finding.start) + 1
+        secret = text[finding.start : finding.end].partition("\n")[0]
+        shown = secret if is_shown else redacted_lines[number - 1].strip()
+        rows.append({"line": number, "kind": finding.kind, "text": shown})
+    is_left_out = holds_mostly_secrets(text, findings)
+    if json:
+        print_json({"secrets": rows, "left_out": is_left_out})
+    else:
+        for row in rows:
+            print_line(f"{row['line']}: {row['kind']}  {row['text']}")
+        if is_left_out:
+            warn("The file holds mostly secrets: it is not indexed.")
+        if not rows:
+            print_line("No secrets found.")
+    raise typer.Exit(1 if rows else 0)
+
+
+def _counts(by_kind: dict[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in by_kind.items())
+
+
+def _read_text(file: str) -> str:
+    """Return the text that would be indexed of a file.
+
+    Raises:
+        UsageError: It cannot be read, or is binary.
+    """
+    from anchord.core.types import Problem
+    from anchord.sources.documents.parse import parse_document
+
+    try:
+        with open(file, "rb") as stream:
+            data = stream.read()
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise UsageError(f"cannot read {file}: {reason}", "give the path of a file") from None
+    document = parse_document(data, file)
+    if isinstance(document, Problem):
+        raise UsageError(f"{file}: {document.reason}", "give a text file")
+    return document.text

@@ -1,0 +1,92 @@
+"""Replaces secrets in exchanges, and in what names them: ids, titles and folders."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+from anchord.core.ids import hash_content
+from anchord.sources.conversations.events import Exchange, SessionInfo, SupersededQuestions
+from anchord.sources.conversations.exchange_document import fields_to_json
+from anchord.sources.conversations.exchanges import ExchangeStreamItem
+from anchord.sources.secrets.redactor import redact
+
+_ID_HASH_CHARS = 8
+
+
+def redact_exchange(exchange: Exchange) -> tuple[Exchange, Counter[str]]:
+    """Return an exchange without secrets, and how many were replaced by kind.
+
+    Args:
+        exchange: Its id and session were redacted before.
+    """
+    question, answer, model = map(redact, (exchange.question, exchange.answer, exchange.model))
+    tools = [redact(tool) for tool in exchange.tools]
+    files = [redact(file) for file in exchange.files]
+    counts: Counter[str] = Counter()
+    for redacted in (question, answer, model, *tools, *files):
+        counts += redacted.counts_by_kind
+    clean = replace(
+        exchange,
+        question=question.text,
+        answer=answer.text,
+        model=model.text,
+        tools=tuple(tool.text for tool in tools),
+        files=tuple(file.text for file in files),
+    )
+    return clean, counts
+
+
+def redact_session_item(item: ExchangeStreamItem) -> ExchangeStreamItem:
+    """Return an item without secrets in its ids, title and folder."""
+    if isinstance(item, SessionInfo):
+        return replace(
+            item,
+            session=_redact_id(item.session),
+            title=redact(item.title).text,
+            project=redact(item.project).text,
+            parent=_redact_id(item.parent),
+        )
+    if isinstance(item, Exchange):
+        return replace(item, session=_redact_id(item.session), id=_redact_id(item.id))
+    if isinstance(item, SupersededQuestions):
+        return SupersededQuestions(frozenset(map(_redact_id, item.ids)))
+    return item
+
+
+def keep_item(item: ExchangeStreamItem) -> ExchangeStreamItem:
+    """Return an item as it is, where secrets are not replaced."""
+    return item
+
+
+def _redact_id(identifier: str) -> str:
+    """Return an id without secrets. Different ids stay different: part of a hash is added."""
+    redacted = redact(identifier)
+    if not redacted.counts_by_kind:
+        return identifier
+    return f"{redacted.text}-{hash_content(identifier.encode())[:_ID_HASH_CHARS]}"
+
+
+def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
+    """Return a stored exchange without secrets, and how many were replaced by kind.
+
+    Args:
+        data: JSON as `encode_exchange` returns it.
+
+    Raises:
+        ValueError, KeyError: It is damaged.
+    """
+    fields = json.loads(data)
+    counts: Counter[str] = Counter()
+
+    def clean(text: str) -> str:
+        redacted = redact(text)
+        counts.update(redacted.counts_by_kind)
+        return redacted.text
+
+    for name in ("question", "answer", "model"):
+        fields[name] = clean(fields[name])
+    for name in ("tools", "files"):
+        fields[name] = [clean(text) for text in fields[name]]
+    return fields_to_json(fields), counts

@@ -1,0 +1,84 @@
+"""File names without the secrets in them.
+
+Everywhere outside `FolderFiles` a file whose name holds a secret is known by its redacted name. It
+is found again by the names in its folder. Of two files that get one redacted name, the first in
+order is indexed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+from anchord.core.types import FoundFile, WalkResult
+from anchord.sources.secrets.finding import MARK_START
+from anchord.sources.secrets.redactor import redact
+from anchord.sources.secrets.runs import generated_runs
+
+_ASSIGNS = re.compile(r"[=:@%]")
+_SUFFIX = re.compile(r"(?:\.[A-Za-z]\w{0,5}){1,2}$")
+
+
+def redact_path(path: str) -> str:
+    """Return a path with each secret in a name replaced by `[REDACTED:kind]`.
+
+    Args:
+        path: An absolute or relative path with "/".
+    """
+    if not generated_runs(path) and not _ASSIGNS.search(path):
+        return path
+    return "/".join(map(_redact_name, path.split("/")))
+
+
+def actual_path(top_folder: str, path: str) -> str:
+    """Return the path of a file on disk, given its redacted one; reads folders only if it must.
+
+    Args:
+        top_folder: Absolute path of the folder that `path` is relative to.
+        path: A path from `redact_path`. A path without a redacted name is returned unchanged.
+    """
+    if MARK_START not in path:
+        return path
+    found: list[str] = []
+    for name in path.split("/"):
+        found.append(_actual_name(os.path.join(top_folder, *found), name))
+    return "/".join(found)
+
+
+def redact_walk(result: WalkResult) -> WalkResult:
+    """Return what a walk saw, with redacted paths. The names of listed folders stay."""
+    paths = {found.path: redact_path(found.path) for found in result.files}
+    if all(path == redacted for path, redacted in paths.items()):
+        files = result.files
+    else:
+        by_path = {paths[found.path]: found for found in sorted(result.files, reverse=True)}
+        files = tuple(FoundFile(path, found.fingerprint) for path, found in by_path.items())
+    return replace(
+        result,
+        files=files,
+        file_problems=tuple((redact_path(path), why) for path, why in result.file_problems),
+        folder_problems=tuple((redact_path(path), why) for path, why in result.folder_problems),
+        unreadable_folders=tuple(map(redact_path, result.unreadable_folders)),
+        unknown_rules=tuple(map(redact_path, result.unknown_rules)),
+    )
+
+
+def _actual_name(folder: str, name: str) -> str:
+    if MARK_START not in name:
+        return name
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return name
+    return next((each for each in names if _redact_name(each) == name), name)
+
+
+@lru_cache(maxsize=50_000)
+def _redact_name(name: str) -> str:
+    if not generated_runs(name) and not _ASSIGNS.search(name):
+        return name
+    suffix = _SUFFIX.search(name)
+    stem_end = suffix.start() if suffix else len(name)
+    return redact(name[:stem_end]).text.replace("\n", "") + name[stem_end:]

@@ -1,0 +1,1 @@
+"""Secrets in texts: the rules that find them, and their replacement."""

@@ -1,0 +1,215 @@
+"""Finds secrets that are assigned to a name: `password = ...`, `"apiKey": "..."`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum, auto
+from functools import lru_cache
+
+from anchord.sources.secrets.finding import Finding
+from anchord.sources.secrets.values import (
+    is_expression,
+    is_password,
+    is_placeholder,
+    is_random,
+    is_wordy,
+)
+
+_MAX_VALUE = 512
+_MAX_NAME = 60
+_KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth")
+"""A name of a secret has one of them."""
+_ASSIGNS = (
+    r"\s{0,4}:\s{0,2}[&\w\[\]<>'.| ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
+    r"|(?:\s?\[[^\]\n]{0,24}\])?\s{0,4}(?:=>|:=|\?=|=|::?)\s{0,8}(?:[|>][-+]?\s{1,40})?"
+    r"|\s{0,2},?\s{0,40}[\"']?value[\"']?\s{0,2}[:=]\s{0,2}"  # {"name": ..., "value": ...}
+)
+_ASSIGNMENT = re.compile(
+    rf"[a-z]{{3,10}}[\w.-]{{0,40}}(?P<close>\\{{0,3}}[\"'`]?\]?)(?:"
+    rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,\s?)|(?P<tag>>)"
+    r"|(?P<said>(?:\s(?:is|was|are|to)\s|\??[ \t]{1,4})(?=\S{0,200}\d)))"
+    r"(?:(?:bearer|token|ssws|bot|apikey|genie-?key|aws4-hmac-sha256)[ =]{1,3})?"
+    rf"(?=(?P<open>\\{{0,3}}[\"'`])?(?P<value>[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}}))"
+)
+"""Matches lower-case text. The value is looked at and not taken: it can hold another name."""
+_NAME_CHARS = re.compile(r"[\w.-]{0,60}")
+_WORD_BEFORE = re.compile(r"\w+(?= $)")
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_BARE_END = re.compile(r"[\s,;)}\]]|&\w+=|\\[nrt]|\\*$|$")
+_QUERY_END = re.compile(r"&")
+_QUALIFIER = frozenset(
+    """
+    prod production dev development staging live old new current previous value val plain plaintext
+    raw string str base encoded default primary secondary one two a b data text b64 base64
+    """.split()  # noqa: SIM905 - a list of words
+)
+_HARMLESS = frozenset(
+    """
+    public publishable pub next page continuation pagination cursor pad eos bos unk mask csrf xsrf
+    cancellation max min num count total primary foreign sort partition cache lookup
+    idempotency anon
+    """.split()  # noqa: SIM905 - likewise
+)
+"""With one of these words a name is not a secret's: `next_page_token`."""
+_PASSWORD_ENDS = ("password", "passwd", "passwort", "passphrase", "passcode", "pwd")
+_PASSWORD_WORDS = frozenset({"pass", "pw", "psw", "dbpass", "userpass", "rootpass", "smtppass"})
+_SECRET_ENDS = (
+    "secret", "token", "apikey", "secretkey", "accesskey", "authkey", "privatekey", "accountkey",
+    "sharedkey", "masterkey", "signingkey", "encryptionkey", "signature", "credential",
+)  # fmt: skip
+_SECRET_WORDS = frozenset(
+    """
+    secrets credentials creds auth authorization jwt bearer pat sas cookie sessionid sessid session
+    sid dsn signature
+    """.split()  # noqa: SIM905 - likewise
+)
+_KEY_OWNERS = frozenset(
+    """
+    api access secret private auth account encryption signing master shared license application app
+    sdk admin service client subscription webhook storage deploy ssh session cipher aes hmac jwt
+    personal server root integration write ingest ingestion crypto symmetric preshared psk wpa
+    functions function host data security user org team project bot tsig rndc instrumentation
+    """.split()  # noqa: SIM905 - likewise
+)
+"""`X key` is a secret if X is one of these."""
+_MIN_SAID_SECRET = 16
+_MIN_SAID_PASSWORD = 6
+_MIN_LOOSE_KEY = 24
+_HEX = re.compile(r"[0-9a-fA-F]+")
+
+
+class NameClass(Enum):
+    """What a name says about its value."""
+
+    PASSWORD = auto()
+    """A value that a person may have chosen."""
+    SECRET = auto()
+    """A generated value."""
+    LOOSE_KEY = auto()
+    """Some key: of an API or of a dictionary."""
+    NONE = auto()
+
+
+def find_assigned(text: str, lower_text: str) -> Iterator[Finding]:
+    """Yield the values that are assigned to the name of a secret.
+
+    Args:
+        text: The text.
+        lower_text: The same in lower case, of the same length.
+    """
+    for keyword in _KEYWORDS:
+        place = lower_text.find(keyword)
+        while place >= 0:
+            match = _ASSIGNMENT.match(lower_text, place)
+            value = _value_of(text, match) if match else ""
+            if match and value and _is_secret(text, match, value):
+                start = match.start("value")
+                place = start + len(value)
+                yield Finding(start, place, "assigned")
+            place = lower_text.find(keyword, place + 1)
+
+
+def _value_of(text: str, match: re.Match[str]) -> str:
+    start, end = match.span("value")
+    value = text[start:end]
+    if not match["open"]:
+        stop = _BARE_END.search(value)
+        value = value[: stop.start()] if stop else value
+        before = text[max(0, match.start() - 1) : match.start()]
+        if before and before in "?&":
+            value = _QUERY_END.split(value)[0]
+        return value.rstrip(".:")
+    closing = match["open"][-1]
+    is_closed = text[end : end + 1] == closing
+    return value.rstrip("\\") if is_closed else ""
+
+
+def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
+    start = _name_start(text, match.start())
+    name = text[start : match.start("close")]
+    name_class = classify_name(name)
+    if name_class is NameClass.NONE and name.lower() in {"key", "keys"}:
+        name_class = classify_name(
+            f"{_WORD_BEFORE.findall(text[max(0, start - 20) : start])} {name}"
+        )
+    if name_class is NameClass.NONE or is_placeholder(value):
+        return False
+    is_quoted = bool(match["open"])
+    if not is_quoted and is_expression(value):
+        return False
+    if match["said"] is not None and not is_quoted:
+        return _is_said_secret(name_class, value, text[:start], name)
+    if match["call"] is not None and not (is_quoted and _is_call_value(match)):
+        return False
+    return _has_secret_value(name_class, name, value, is_quoted=is_quoted)
+
+
+def _name_start(text: str, place: int) -> int:
+    """Return where the name begins that a place is in."""
+    before = text[max(0, place - _MAX_NAME) : place]
+    match = _NAME_CHARS.match(before[::-1])
+    return place - (match.end() if match else 0)
+
+
+def _is_call_value(match: re.Match[str]) -> bool:
+    return "(" in match["call"] or bool(match["close"])
+
+
+def _has_secret_value(name_class: NameClass, name: str, value: str, *, is_quoted: bool) -> bool:
+    if name_class is NameClass.PASSWORD:
+        return is_password(value, is_quoted=is_quoted)
+    if " " in value or not is_random(value):
+        return False
+    if name_class is NameClass.SECRET:
+        return True
+    is_constant = name.isupper()
+    is_hash = bool(_HEX.fullmatch(value)) or "-" in value
+    return len(value) >= _MIN_LOOSE_KEY and (is_constant or not is_hash)
+
+
+def _is_said_secret(name_class: NameClass, value: str, before: str, name: str) -> bool:
+    """Return whether a word after a name without a sign of assignment is a secret."""
+    line_start = before.rpartition("\n")[2]
+    if name.lower() == "pass":  # Rather the verb.
+        return False
+    if name_class is NameClass.PASSWORD:
+        is_listed = not line_start.strip() or "login" in line_start or name.isupper()
+        if is_listed and not is_wordy(value):
+            return True
+        has_both = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
+        return has_both and len(value) >= _MIN_SAID_PASSWORD
+    is_long = len(value) >= _MIN_SAID_SECRET
+    has_digit = any(char.isdigit() for char in value)
+    return name_class is NameClass.SECRET and is_long and has_digit and is_random(value)
+
+
+@lru_cache(maxsize=10_000)
+def classify_name(name: str) -> NameClass:
+    """Return what a name says about its value.
+
+    Args:
+        name: A variable, key, header or option, such as `AWS_SECRET_ACCESS_KEY`.
+    """
+    words = [word.lower() for word in _NAME_WORD.findall(name)]
+    if not _HARMLESS.isdisjoint(words):
+        return NameClass.NONE
+    while len(words) > 1 and (words[-1] in _QUALIFIER or words[-1].isdigit()):
+        words.pop()
+    if not words:
+        return NameClass.NONE
+    last = words[-1]
+    if last.endswith(_PASSWORD_ENDS) or last in _PASSWORD_WORDS:
+        return NameClass.PASSWORD
+    if last.endswith(_SECRET_ENDS) or last in _SECRET_WORDS:
+        return NameClass.SECRET
+    return _classify_key(words)
+
+
+def _classify_key(words: list[str]) -> NameClass:
+    last = words[-1]
+    if last not in {"key", "keys"}:
+        return NameClass.NONE
+    if len(words) > 1 and words[-2] in _KEY_OWNERS:
+        return NameClass.SECRET
+    return NameClass.LOOSE_KEY if len(words) > 1 else NameClass.NONE

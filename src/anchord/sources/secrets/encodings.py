@@ -1,0 +1,124 @@
+"""Reads a text as its reader would: without zero-width characters and with escapes decoded."""
+
+from __future__ import annotations
+
+import bisect
+import html
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
+)
+_ASCII_ESCAPES = (
+    r"%[0-9A-Fa-f]{2}",
+    r"\\(?:u00[0-9A-Fa-f]{2}|x[2-7][0-9A-Fa-f]|/)",
+    r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
+)
+_EACH_ESCAPE = tuple(map(re.compile, _ASCII_ESCAPES))
+"""One pattern for each first character: `re` looks for a single one much faster."""
+_ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{_INVISIBLE}]")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedText:
+    """Lines of a text with their escapes decoded, and where each character came from.
+
+    Attributes:
+        text: The decoded lines.
+    """
+
+    text: str
+    _starts: list[int]
+    """Where each segment begins in `text`."""
+    _origins: list[int]
+    """Where each segment begins in the original."""
+    _widths: list[int]
+    """How many characters of the original a character of the segment stands for."""
+
+    def original_span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a part of `text` stands in the original."""
+        return self._original(start)[0], self._original(end - 1)[1]
+
+    def _original(self, index: int) -> tuple[int, int]:
+        segment = bisect.bisect_right(self._starts, index) - 1
+        width = self._widths[segment]
+        start = self._origins[segment] + (index - self._starts[segment])
+        return start, start + width
+
+
+def decode_escapes(text: str) -> DecodedText | None:
+    """Return the lines of a text that contain escapes, decoded; None if there are none."""
+    if text.isascii() and not any(escape.search(text) for escape in _EACH_ESCAPE):
+        return None
+    escapes = list(_ESCAPE.finditer(text))
+    if not escapes:
+        return None
+    builder = _Builder(text)
+    for escape in escapes:
+        builder.add(escape)
+    return builder.finish()
+
+
+class _Builder:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._parts: list[str] = []
+        self._length = 0
+        self._starts: list[int] = []
+        self._origins: list[int] = []
+        self._widths: list[int] = []
+        self._place = -1
+        """Where the next segment begins in the original; -1 between lines."""
+        self._line_end = -1
+
+    def add(self, escape: re.Match[str]) -> None:
+        start, end = escape.span()
+        if start >= self._line_end:
+            self._end_line()
+            self._place = self._text.rfind("\n", 0, start) + 1
+            line_end = self._text.find("\n", end)
+            self._line_end = len(self._text) if line_end < 0 else line_end
+        self._append(self._text[self._place : start], self._place, 1)
+        self._append(_decode(escape[0]), start, end - start)
+        self._place = end
+
+    def finish(self) -> DecodedText:
+        self._end_line()
+        return DecodedText("".join(self._parts), self._starts, self._origins, self._widths)
+
+    def _end_line(self) -> None:
+        if self._place >= 0:
+            stop = min(self._line_end + 1, len(self._text))
+            self._append(self._text[self._place : stop], self._place, 1)
+
+    def _append(self, part: str, origin: int, width: int) -> None:
+        if part:
+            self._parts.append(part)
+            self._starts.append(self._length)
+            self._origins.append(origin)
+            self._widths.append(width)
+            self._length += len(part)
+
+
+def _decode(escape: str) -> str:
+    if escape[0] == "%":
+        code = int(escape[1:], 16)
+        return chr(code) if " " <= chr(code) <= "~" else "\ufffd"
+    if escape[0] == "\\":
+        return "/" if escape == "\\/" else chr(int(escape[-2:], 16))
+    return html.unescape(escape) if escape[0] == "&" else ""
+
+
+def base64_runs(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
+    """Yield the parts of a text that may be base64 of something.
+
+    Args:
+        text: The text.
+        runs: Its `generated_runs`.
+    """
+    for start, end in runs:
+        yield from _BASE64.finditer(text, start, end)

@@ -1,0 +1,112 @@
+"""Replaces secrets in texts by `[REDACTED:kind]` before anything is hashed, embedded or stored.
+
+The words around a secret stay, and so does the number of lines. A secret is found by its own form
+(`tokens`), by the name that it is assigned to (`assignments`), or by the structure around it
+(`structures`), also in base64 and behind escapes (`encodings`). Random text alone (hashes, ids,
+base64) stays.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from anchord.sources.secrets.assignments import find_assigned
+from anchord.sources.secrets.encodings import base64_runs, decode_escapes
+from anchord.sources.secrets.finding import MARK_START, Finding
+from anchord.sources.secrets.rule_pack import load_rule_pack
+from anchord.sources.secrets.runs import generated_runs
+from anchord.sources.secrets.structures import decode_base64, find_structured
+from anchord.sources.secrets.tokens import shared_token_finder
+
+_MARK = re.compile(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
+_MAX_PASSES = 6
+_LONG_I = "\u0130"
+"""The one character whose lower case is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedText:
+    """A text without its secrets."""
+
+    text: str
+    counts_by_kind: Counter[str]
+    """Kind of secret -> how many were replaced."""
+
+
+def rules_version() -> str:
+    """Name the rules: what was redacted by other rules is read again."""
+    return f"secrets {load_rule_pack().version}"
+
+
+def redact(text: str) -> RedactedText:
+    """Replace each secret in a text by `[REDACTED:kind]`.
+
+    Redacting the result again changes nothing. The number of line breaks stays.
+    """
+    counts: Counter[str] = Counter()
+    # A replaced secret can be the word border that a token right beside it lacked. So look again.
+    for _ in range(_MAX_PASSES):
+        findings = find_secrets(text)
+        if not findings:
+            break
+        counts.update(finding.kind for finding in findings)
+        text = _replace(text, findings)
+    return RedactedText(text, counts)
+
+
+def find_secrets(text: str) -> list[Finding]:
+    """Return the secrets in a text in their order. They do not overlap."""
+    spans = sorted(_all_findings(text), key=lambda each: (each.start, -each.end))
+    mark_ends = [mark.end() for mark in _MARK.finditer(text)]
+    mark_starts = [mark.start() for mark in _MARK.finditer(text)]
+    found: list[Finding] = []
+    for finding in spans:
+        # The first mark that ends after the finding's start must begin after its end.
+        mark = bisect.bisect_right(mark_ends, finding.start)
+        if mark < len(mark_starts) and mark_starts[mark] < finding.end:
+            continue
+        if found and finding.start < found[-1].end:
+            last = found[-1]
+            if finding.end > last.end:  # They overlap: both are one secret.
+                found[-1] = last._replace(end=finding.end)
+        else:
+            found.append(finding)
+    return found
+
+
+def _all_findings(text: str) -> Iterator[Finding]:
+    runs = generated_runs(text)
+    yield from _plain_findings(text, runs)
+    decoded = decode_escapes(text)
+    if decoded:
+        for finding in _plain_findings(decoded.text, generated_runs(decoded.text)):
+            yield Finding(*decoded.original_span(finding.start, finding.end), finding.kind)
+    for run in base64_runs(text, runs):
+        plain = decode_base64(run[0])
+        inner = next(_plain_findings(plain, generated_runs(plain)), None) if plain else None
+        if inner:
+            yield Finding(run.start(), run.end(), inner.kind)
+
+
+def _plain_findings(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[Finding]:
+    lower_text = text.lower()
+    if len(lower_text) != len(text):
+        lower_text = text.replace(_LONG_I, "i").lower()
+    yield from shared_token_finder().find(text, runs)
+    yield from find_structured(text, lower_text)
+    yield from find_assigned(text, lower_text)
+
+
+def _replace(text: str, findings: list[Finding]) -> str:
+    parts: list[str] = []
+    done = 0
+    for start, end, kind in findings:
+        line_breaks = "\n" * text.count("\n", start, end)
+        parts += [text[done:start], f"{MARK_START}{kind}]", line_breaks]
+        done = end
+    parts.append(text[done:])
+    return "".join(parts)

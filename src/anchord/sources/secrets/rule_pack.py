@@ -1,0 +1,64 @@
+"""The rule pack: forms of tokens by provider, read from `rules.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRule:
+    """A provider's token.
+
+    Attributes:
+        id: Unique name.
+        kind: Kind of secret, as in `[REDACTED:kind]`.
+        prefixes: How such a token can begin; empty if its beginning is random.
+        anchor: A text inside each such token, if it has no prefix; else "".
+        pattern: The whole token.
+        example: A token with `{36}` for 36 random characters.
+        look_alike: A text that is no token.
+        source: URL that documents the form.
+    """
+
+    id: str
+    kind: str
+    prefixes: tuple[str, ...]
+    anchor: str
+    pattern: re.Pattern[str]
+    example: str
+    look_alike: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RulePack:
+    """All rules, and the version that is part of the recipe of what is stored."""
+
+    version: str
+    rules: Sequence[TokenRule]
+
+
+@cache
+def load_rule_pack() -> RulePack:
+    """Return the rule pack of this version of anchord."""
+    text = files(__package__).joinpath("rules.toml").read_text("utf-8")
+    pack = tomllib.loads(text)
+    rules = tuple(
+        TokenRule(
+            id=fields["id"],
+            kind=fields["kind"],
+            prefixes=tuple(fields.get("prefixes", ())),
+            anchor=fields.get("anchor", ""),
+            pattern=re.compile(fields["pattern"]),
+            example=fields["example"],
+            look_alike=fields["look_alike"],
+            source=fields["source"],
+        )
+        for fields in pack["rule"]
+    )
+    return RulePack(pack["version"], rules)

@@ -1,0 +1,97 @@
+"""Finds the tokens of providers by their form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+from anchord.sources.secrets.finding import Finding
+from anchord.sources.secrets.rule_pack import TokenRule, load_rule_pack
+from anchord.sources.secrets.values import is_token_placeholder
+
+_LOOK_BACK = 40
+"""How many characters before a long run a token can begin."""
+_BORDER = r"(?<![A-Za-z0-9_])"
+_ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
+"""A token begins at a word, or after an escaped character."""
+_REACH = 200
+"""How far around a run a token without a prefix can be."""
+
+
+class TokenFinder:
+    """Finds tokens. The time is in proportion to the length of the text."""
+
+    def __init__(self, rules: Sequence[TokenRule]) -> None:
+        """Compile the rules' prefixes into one search.
+
+        Args:
+            rules: The rules of the pack.
+        """
+        self._rules_by_prefix: dict[str, list[TokenRule]] = {}
+        for rule in rules:
+            for prefix in rule.prefixes:
+                self._rules_by_prefix.setdefault(prefix, []).append(rule)
+        prefixes = _alternation(self._rules_by_prefix)
+        self._prefixes = re.compile(f"{_BORDER}(?:{prefixes})")
+        self._escaped_prefixes = re.compile(f"{_ESCAPED_BORDER}(?:{prefixes})")
+        self._without_prefix = [rule for rule in rules if not rule.prefixes]
+        anchors = {re.escape(rule.anchor) for rule in self._without_prefix}
+        self._anchors = re.compile("|".join(sorted(anchors)))
+
+    def find(self, text: str, runs: Sequence[tuple[int, int]]) -> Iterator[Finding]:
+        """Yield the tokens in a text, some of them twice.
+
+        Args:
+            text: The text.
+            runs: Its `generated_runs`: each token is in one or begins shortly before it.
+        """
+        has_escapes = "\\" in text or "%" in text
+        prefixes = self._escaped_prefixes if has_escapes else self._prefixes
+        done = 0
+        for start, end in runs:
+            first = max(done, start - _LOOK_BACK)
+            for match in prefixes.finditer(text, first, end):
+                yield from self._find_at(text, match)
+            if self._anchors.search(text, first, end + 1):
+                yield from self._find_without_prefix(text, start, end)
+            done = end
+
+    def _find_at(self, text: str, prefix_match: re.Match[str]) -> Iterator[Finding]:
+        longest = prefix_match[0]
+        for length in range(len(longest), 0, -1):  # `sk-` is the beginning of `sk-ant-`.
+            for rule in self._rules_by_prefix.get(longest[:length], ()):
+                found = rule.pattern.match(text, prefix_match.start())
+                if found:
+                    yield from _checked(rule, found)
+
+    def _find_without_prefix(self, text: str, start: int, end: int) -> Iterator[Finding]:
+        for rule in self._without_prefix:
+            # An anchor of one character is anywhere: such a token begins and ends near the run.
+            reach = _REACH if len(rule.anchor) > 1 else _LOOK_BACK
+            first, last = max(0, start - reach), end + 2 * reach
+            if text.find(rule.anchor, first, last) >= 0:
+                for found in rule.pattern.finditer(text, first, last):
+                    yield from _checked(rule, found)
+
+
+@cache
+def shared_token_finder() -> TokenFinder:
+    """Return the finder of the rule pack."""
+    return TokenFinder(load_rule_pack().rules)
+
+
+def _checked(rule: TokenRule, match: re.Match[str]) -> Iterator[Finding]:
+    start, end = match.span()
+    while match.string[end - 1] in ".-:/":  # Punctuation of the sentence around it.
+        end -= 1
+    if not is_token_placeholder(match.string[start:end]):
+        yield Finding(start, end, rule.kind)
+
+
+def _alternation(prefixes: Iterable[str]) -> str:
+    """Return a pattern of prefixes, grouped by first character; longer ones come first."""
+    by_first: dict[str, list[str]] = {}
+    for prefix in sorted(prefixes, reverse=True):
+        by_first.setdefault(prefix[0], []).append(re.escape(prefix[1:]))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items())

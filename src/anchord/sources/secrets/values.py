@@ -1,0 +1,122 @@
+"""Tells values that may be secrets from placeholders, expressions and words."""
+
+from __future__ import annotations
+
+import re
+
+_PLACEHOLDER = re.compile(
+    r"your|xxxx|\*\*\*|\.\.\.|…|•••|[<>]|\{\{|\}\}|[$#]\{|\$\(|%\(|\[redacted:|example|sample|"
+    r"placeholder|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
+    r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the|an?)(?:[_\W]|$)|here$|"
+    r"(\w)\1{6,}|^(?:0?123456789?0?|0123456789abcdef|abcdefg\w{0,3}|abc123|deadbeef)$|"
+    r"^(?:none|null|nil|true|false|undefined|yes|no|on|off|empty|default|string|str|text|bytes|"
+    r"required|optional|hidden|bearer|basic|digest|password\d{0,4}!?|passwd|passw0rd|pass|pwd|"
+    r"secrets?|tokens?|keys?|credentials?|api[_-]?key|admin|root|guest|user|username|letmein|qwerty)$"
+)
+_TOKEN_PLACEHOLDER = re.compile(
+    r"xxxx|\*\*\*|\.\.\.|your[_-]|example|placeholder|replace|[_-]here$|"
+    r"(\w)\1{15,}",
+    re.IGNORECASE,
+)
+_EXPRESSION = re.compile(
+    r"\w\(|^[&*@!]?[A-Za-z_]\w*\[|^[$%@!{]|^[A-Z]\w*(?:Key|Token|Secret|String|Str|Bytes|Type)s?$|^[&*]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[!?]?$|"
+    r"^(?:self|this|process|os|env|args|config|settings|options|request|secrets|var|local|data|params)\."
+)
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PART = re.compile(r"[A-Za-z0-9]+")
+_WORD_AND_NUMBER = re.compile(
+    r"[A-Za-z]{1,}\d{0,3}|\d{1,4}|v\d{1,3}|\d{1,3}[a-z]{1,2}|[a-z]\d[a-z]+"
+)
+_CAMEL_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{6,}", re.IGNORECASE)
+_LETTER = re.compile(r"[A-Za-z]")
+_DIGIT = re.compile(r"\d")
+_SPECIAL = re.compile(r"[!@#$%^&*+?~|=]")
+_SYMBOL = re.compile(r"[!@#$%^*~]")
+_MIN_SYMBOLS = 3
+_MIN_DISTINCT = 6
+_MIN_CAMEL_LENGTH = 2.5
+_MIN_RANDOM_CHARS = 10
+_MIN_MIXED_CHARS = 8
+_MIN_LETTERS_ONLY_CHARS = 16
+_MIN_PASSWORD_CHARS = 5
+_MIN_PHRASE_WORDS = 4
+_NAMES_ITSELF = re.compile(r"pass|pwd|secret|token|credential|key|auth|login|user|required|valid")
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether a value stands for a secret that a reader is to fill in."""
+    return bool(_PLACEHOLDER.search(value.lower()))
+
+
+def is_token_placeholder(token: str) -> bool:
+    """Return whether a token of a provider's form is one from a manual, such as `ghp_xxxx`."""
+    return bool(_TOKEN_PLACEHOLDER.search(token)) or len(set(token[-24:])) < _MIN_DISTINCT
+
+
+def is_expression(value: str) -> bool:
+    """Return whether an unquoted value is code or a path: it names a secret and is none."""
+    if _EXPRESSION.search(value) or _URL.match(value):
+        return True
+    return value[0] in "/~.[" and (value[0] == "[" or is_wordy(value))
+
+
+def is_wordy(value: str) -> bool:
+    """Return whether a value consists of words, short numbers and separators."""
+    is_symbols = len(_SYMBOL.findall(value)) >= _MIN_SYMBOLS
+    return not is_symbols and all(_is_word(part) for part in _PART.findall(value))
+
+
+def is_random(value: str) -> bool:
+    """Return whether a value looks generated: key material, a hash or an id."""
+    if len(value) < _MIN_MIXED_CHARS or len(set(value)) < _MIN_DISTINCT:
+        return False
+    if _UUID.fullmatch(value):
+        return True
+    if _DATE.fullmatch(value) or is_wordy(value) or not _LETTER.search(value):
+        return False
+    if not _DIGIT.search(value):
+        return len(value) >= _MIN_LETTERS_ONLY_CHARS
+    return len(value) >= _MIN_RANDOM_CHARS or _is_mixed(value)
+
+
+def is_password(value: str, *, is_quoted: bool) -> bool:
+    """Return whether a value that is assigned to a password's name is one.
+
+    Args:
+        value: The value without quotes.
+        is_quoted: Whether it is in quotes. Without them it can be a variable or a type.
+    """
+    if len(value) < _MIN_PASSWORD_CHARS or any(char.isspace() for char in value):
+        return False
+    has_digit, has_letter = bool(_DIGIT.search(value)), bool(_LETTER.search(value))
+    if has_digit:
+        return has_letter or len(value) > _MIN_DISTINCT
+    if not is_wordy(value) or (has_letter and _SPECIAL.search(value[1:])):
+        return True
+    return _is_pass_phrase(value, is_quoted=is_quoted)
+
+
+def _is_pass_phrase(value: str, *, is_quoted: bool) -> bool:
+    """Return whether letters are a password: a long word in quotes, or four with hyphens."""
+    if _NAMES_ITSELF.search(value.lower()):
+        return False
+    if value.islower() and value.isalpha():
+        return is_quoted and len(value) >= _MIN_MIXED_CHARS
+    return value.count("-") >= _MIN_PHRASE_WORDS - 1 and value.replace("-", "").isalpha()
+
+
+def _is_mixed(value: str) -> bool:
+    return any(char.isupper() for char in value) and any(char.islower() for char in value)
+
+
+def _is_word(part: str) -> bool:
+    if not _WORD_AND_NUMBER.fullmatch(part):
+        return False
+    letters = part.rstrip("0123456789")
+    if _CONSONANTS.search(letters):
+        return False
+    pieces = _CAMEL_PIECE.findall(letters)
+    return len(pieces) <= 1 or len(letters) / len(pieces) >= _MIN_CAMEL_LENGTH
