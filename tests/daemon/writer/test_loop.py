@@ -9,7 +9,6 @@ import pytest
 from daemon.writer.conftest import Steps
 
 from anchord.core.types import RootedPath
-from anchord.daemon.writer import loop as module
 from anchord.errors import AnchordError, StoreDamagedError
 from anchord.index.generation import RECHUNK
 from anchord.store.table.connection import TableReadError

@@ -72,7 +72,7 @@ class WriterLoop:
         self.paused = False
         """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
         self.folder_problem = ""
-        """Why nothing is indexed any more: the data folder was deleted. "" if it is there."""
+        """Why nothing is indexed any more: the data folder or a database is gone. "" if not."""
         self.indexing_root = ""
         """Name of the root whose files are being indexed, "" when none are."""
         self.backlog_waits_for_mains = False
@@ -388,7 +388,6 @@ class WriterLoop:
         if not self.folder_problem:
             self.folder_problem = self.index_check.own_files.find_problem()
             if self.folder_problem:
-                log.error("daemon.data_folder_lost", reason=self.folder_problem)
                 self._barrier.set_blocked(blocked=True)
                 self._request_restart(self.folder_problem)
         return bool(self.folder_problem)

@@ -1,8 +1,8 @@
 """Whether the data folder and the databases are still those that this process opened.
 
-What is written to a deleted file is lost. So when one is gone, nothing is indexed any more and a new
-process takes over. The archive of conversations can be the only copy of what was said: it is saved
-first, from the file that is still open.
+What is written to a deleted file is lost. So when one is gone, nothing is indexed any more and a
+new process takes over. The archive of conversations can be the only copy of what was said: it is
+saved first, from the file that is still open.
 """
 
 from __future__ import annotations
@@ -47,14 +47,21 @@ class OwnFiles:
             StoreUnavailableError: The folder cannot be looked at, or the archive cannot be saved
                 now; nothing has changed.
         """
+        problem = self._find_folder_problem() or self._find_lost_database()
+        if problem:
+            log.error("daemon.data_folder_lost", reason=problem)
+        return problem
+
+    def _find_folder_problem(self) -> str:
         folder = self._writer.paths.data_folder
         try:
             with os_errors_as_unavailable(str(folder)):
                 is_same = os.path.samestat(folder.stat(), os.fstat(self._writer.lock.descriptor))
         except OSError:
             return f"the folder {folder} was deleted"
-        if not is_same:
-            return f"the folder {folder} was replaced by another one"
+        return "" if is_same else f"the folder {folder} was replaced by another one"
+
+    def _find_lost_database(self) -> str:
         lost = [file for file in self._databases() if self._is_lost(file)]
         if self._writer.paths.archive_file in lost:
             self._save_archive()
