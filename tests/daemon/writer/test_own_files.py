@@ -74,7 +74,7 @@ def test_an_archive_that_is_lost_under_the_writer_is_saved_from_the_open_file(
     file = writer.paths.archive_file
     LOSSES[loss](file)
     assert own_files.find_problem() == f"{file} was deleted or replaced"
-    writer.close()
+    writer.archive.close()
     assert exchange_count(file) == COUNT
     set_aside = {each.name for each in writer.paths.damaged_folder.rglob("*") if each.is_file()}
     assert (file.name in set_aside) == (loss in {"log", "replaced"})

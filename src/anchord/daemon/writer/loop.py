@@ -254,8 +254,7 @@ class WriterLoop:
 
     def _step(self) -> None:
         """Take in what other threads left, then do the most urgent piece of work, or sleep."""
-        now = time.monotonic()
-        queue = self.work_queue
+        now, queue = time.monotonic(), self.work_queue
         self._writer.heartbeat.beat()
         if self._has_lost_files():
             self._sleep(now + _SUPERVISE_S)

@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from anchord.core.ids import hash_content
-from anchord.core.sqlite_errors import damaged_error, translate_sqlite_errors
+from anchord.core.sqlite_connection import translate_sqlite_errors
+from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import Absent, FileContent, Fingerprint, FoundFile, RootedPath
 from anchord.sources.conversations.archive.deletions import Deletions
 from anchord.sources.conversations.archive.detached import (
