@@ -49,6 +49,14 @@ def test_an_older_archive_in_its_place_loses_nothing_that_was_said_since(talks: 
     assert talks("verify").code == 0
 
 
+def test_an_archive_that_lost_everything_reads_the_transcripts_again_too(talks: Shell) -> None:
+    with closing(archive_of(talks)) as db:
+        db.executescript("DELETE FROM exchanges; DELETE FROM carriers")
+    assert embedded(talks) == 0
+    assert found(talks) == archived(talks) == ALL
+    assert talks("verify").code == 0
+
+
 def test_an_exchange_that_was_given_back_is_forgotten_with_its_session(talks: Shell) -> None:
     delete_exchange(talks, "q1-s2")
     talks("index")

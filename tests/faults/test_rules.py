@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,10 @@ def cached_vectors(service: Service) -> int:
     return int(count)
 
 
+def has_walked_since(service: Service, walks: int) -> bool:
+    return service.pipeline.work_queue.reconcile_count > walks
+
+
 def test_a_rule_file_that_is_deleted_and_written_again_lets_nothing_in(service: Service) -> None:
     service.notes(3, "private/")
     service.write("a.md", "# A\n\nFor everybody.\n")
@@ -32,7 +37,7 @@ def test_a_rule_file_that_is_deleted_and_written_again_lets_nothing_in(service: 
     for _ in range(3):
         walks = service.pipeline.work_queue.reconcile_count
         rules.unlink()
-        until(lambda before=walks: service.pipeline.work_queue.reconcile_count > before)
+        until(partial(has_walked_since, service, walks))
         service.write(".gitignore", "private/\n")
         service.rescan()
     assert service.paths() == {"a.md"}

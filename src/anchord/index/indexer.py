@@ -79,6 +79,8 @@ class Indexer:
         self._store = dependencies.store
         self._conversations = dependencies.conversations
         self._recipe = recipe
+        self._roots_with_loss: set[str] = set()
+        """Names of roots of which the archive was found to have lost exchanges."""
         self._planner = FilePlanner(dependencies, count_tokens, recipe)
         self._committer = Committer(dependencies)
 
@@ -235,7 +237,7 @@ class Indexer:
             if should_stop():
                 return
             path = queue.popleft()
-            self._restore_if_lost(path)
+            queue.extend(self._restore_if_lost(path))
             plan = self._planner.plan(path, path_filter, confirmed_gone)
             if not isinstance(plan, IngestNeeded):
                 yield plan
@@ -263,18 +265,29 @@ class Indexer:
                 if is_exchange_path(path):
                     self._restore_if_lost(RootedPath(root, path))
 
-    def _restore_if_lost(self, path: RootedPath) -> None:
+    def _restore_if_lost(self, path: RootedPath) -> list[RootedPath]:
         """Give the archive an exchange back that it has lost and whose rows are still here.
 
         These rows are the only copy of what was said: they must not be deleted.
+
+        Returns:
+            With the first loss of a root, its files, which must be read again: the archive may have
+            lost what they contain, too.
         """
         if not self._conversations.is_lost(path):
-            return
+            return []
         rows = sorted(
             self._store.get_rows(self._store.ids_of_file(path)), key=lambda row: row.part_index
         )
         if rows:
             self._conversations.restore(path, rows)
+        if path.root in self._roots_with_loss:
+            return []
+        self._roots_with_loss.add(path.root)
+        records = self._catalog.list_records(path.root, "")
+        files = [RootedPath(path.root, each) for each in records if not is_exchange_path(each)]
+        self._catalog.mark_for_reread(files)
+        return files
 
     def _exchange_plans(
         self,

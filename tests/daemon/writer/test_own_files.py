@@ -55,10 +55,15 @@ def replace_with_empty(file: Path) -> None:
     other.rename(file)
 
 
+def delete_all(file: Path) -> None:
+    for each in file.parent.glob(f"{file.name}*"):
+        each.unlink()
+
+
 LOSSES: dict[str, Callable[[Path], None]] = {
-    "file": lambda file: file.unlink(),
+    "file": Path.unlink,
     "log": lambda file: file.with_name(f"{file.name}-wal").unlink(),
-    "all": lambda file: [each.unlink() for each in file.parent.glob(f"{file.name}*")] and None,
+    "all": delete_all,
     "replaced": replace_with_empty,
 }
 

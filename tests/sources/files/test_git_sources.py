@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -257,7 +258,7 @@ def test_a_git_that_does_not_answer_is_no_reason_to_let_anything_in(
     def hang(*_: object, **__: object) -> None:
         raise subprocess.TimeoutExpired("git", 1)
 
-    monkeypatch.setattr(git_repositories.subprocess, "run", hang)
+    monkeypatch.setattr(subprocess, "run", hang)
     walk = served(tree).walk("tree", "")
     assert walk.files == ()  # type: ignore[union-attr]
     assert "git could not be asked" in walk.folder_problems[0][1].reason  # type: ignore[union-attr]
@@ -280,9 +281,12 @@ def test_git_is_asked_once_until_its_settings_change(
     fill(tree, {"a.md": "text", "b.md": "text"})
     asked = []
     real = git_repositories._run_git
-    monkeypatch.setattr(
-        git_repositories, "_run_git", lambda *args: asked.append(args) or real(*args)
-    )
+
+    def ask(*arguments: Any) -> Any:  # noqa: ANN401 - git's
+        asked.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr(git_repositories, "_run_git", ask)
     files = served(tree)
     assert walked(files, "tree") == walked(files, "tree") == {"a.md", "b.md"}
     assert len(asked) == 1

@@ -129,9 +129,10 @@ class TranscriptRead:
         self._info = known
         before = self._archive.exchange_ids_of(self._file_id, session_id, point.number)
         first_session = ""
-        for item in map(self._rules.clean_item, items):
-            if isinstance(item, NeedsFullRead | TranscriptFormat):
+        for read_item in items:
+            if isinstance(read_item, NeedsFullRead | TranscriptFormat):
                 return False
+            item = self._rules.clean_item(read_item)
             if not isinstance(item, SessionInfo):
                 self._handle(item)
                 continue
