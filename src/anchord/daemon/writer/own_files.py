@@ -8,6 +8,7 @@ saved first, from the file that is still open.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import structlog
@@ -17,6 +18,8 @@ from anchord.index.recovery import SQLITE_SUFFIXES, make_damaged_folder
 from anchord.index.session import IndexWriter
 
 log = structlog.get_logger()
+
+_SETTLE_S = 0.5
 
 
 class OwnFiles:
@@ -47,7 +50,15 @@ class OwnFiles:
             StoreUnavailableError: The folder cannot be looked at, or the archive cannot be saved
                 now; nothing has changed.
         """
-        problem = self._find_folder_problem() or self._find_lost_database()
+        problem = self._find_folder_problem()
+        if not problem and (lost := self._find_lost_databases()):
+            # Whoever deletes the whole folder deletes its files first.
+            time.sleep(_SETTLE_S)
+            problem = self._find_folder_problem()
+            if not problem:
+                problem = f"{lost[0]} was deleted or replaced"
+                if self._writer.paths.archive_file in lost:
+                    self._save_archive()
         if problem:
             log.error("daemon.data_folder_lost", reason=problem)
         return problem
@@ -61,11 +72,8 @@ class OwnFiles:
             return f"the folder {folder} was deleted"
         return "" if is_same else f"the folder {folder} was replaced by another one"
 
-    def _find_lost_database(self) -> str:
-        lost = [file for file in self._databases() if self._is_lost(file)]
-        if self._writer.paths.archive_file in lost:
-            self._save_archive()
-        return f"{lost[0]} was deleted or replaced" if lost else ""
+    def _find_lost_databases(self) -> list[Path]:
+        return [file for file in self._databases() if self._is_lost(file)]
 
     def _databases(self) -> tuple[Path, Path]:
         paths = self._writer.paths
