@@ -348,12 +348,17 @@ class ExchangeForms:
         self._db.execute(_SET_FILE_SQL, (file_id, exchange_id))
 
 
+def path_of(source: ExchangeSource, exchange: Exchange) -> str:
+    """Return the path of a file's exchange in its root."""
+    session = "" if source.has_unique_ids else exchange.session
+    return exchange_path(source.source, session, exchange.id)
+
+
 def _encode(source: ExchangeSource, exchange: Exchange, redaction_counts: str) -> _EncodedExchange:
     content = encode_exchange(exchange)
-    path_session = "" if source.has_unique_ids else exchange.session
     return _EncodedExchange(
         exchange=exchange,
-        path=exchange_path(source.source, path_session, exchange.id),
+        path=path_of(source, exchange),
         content=content,
         digest=hash_content(content),
         redaction_counts=redaction_counts,
