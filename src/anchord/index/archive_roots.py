@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from anchord.core.types import Root
+from anchord.core.types import Root, RootedPath
 from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.store.catalog.catalog import SqliteCatalog
 
 
 def is_another_root(archive: ArchiveWriter, root: Root) -> bool:
@@ -38,3 +39,19 @@ def attach_exchanges(archive: ArchiveWriter, roots: Iterable[Root]) -> None:
             archive.return_trash(root.name)
         else:
             archive.trash_orphans(root.name, time.time_ns())
+
+
+def files_only_archive_knows(
+    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]
+) -> Iterator[RootedPath]:
+    """Yield the transcript files that are gone and that the catalog does not list.
+
+    No walk finds them missing: the catalog was lost, or an older copy is in its place. A root whose
+    folder is away is left out.
+    """
+    for root in roots:
+        if root.kind == "conversations" and os.path.isdir(root.path):
+            for origin in archive.transcript_files(root.name):
+                is_gone = not os.path.lexists(os.path.join(root.path, origin.path))
+                if is_gone and catalog.get_record(origin) is None:
+                    yield origin
