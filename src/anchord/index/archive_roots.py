@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from anchord.core.types import Root, RootedPath
+from anchord.index.file_planner import plan_row_removal
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -41,14 +42,20 @@ def attach_exchanges(archive: ArchiveWriter, roots: Iterable[Root]) -> None:
             archive.trash_orphans(root.name, time.time_ns())
 
 
-def files_only_archive_knows(
+def update_at_start(archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]) -> None:
+    """Empty the trash, and list in the catalog the vanished files that only the archive knows.
+
+    Without that no walk finds these files missing: the catalog was lost, or an older copy is in its
+    place. A root whose folder is away is left out.
+    """
+    vanished = _vanished_files(archive, catalog, roots)
+    catalog.save_intents([plan_row_removal(each, (), "not in the catalog") for each in vanished])
+    archive.empty_trash(time.time_ns())
+
+
+def _vanished_files(
     archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]
 ) -> Iterator[RootedPath]:
-    """Yield the transcript files that are gone and that the catalog does not list.
-
-    No walk finds them missing: the catalog was lost, or an older copy is in its place. A root whose
-    folder is away is left out.
-    """
     for root in roots:
         if root.kind == "conversations" and os.path.isdir(root.path):
             for origin in archive.transcript_files(root.name):
