@@ -24,15 +24,9 @@ GROUPS, IN_A_GROUP = 12, 10
 MOST_STEPS = 4
 """After the eight steps with which each sequence begins; so short, a sequence costs 0.4 s of CPU time."""
 KNOWN = {
-    "forgotten-in-archive": "a detached copy under the former name of a forgotten transcript stays",
     "replaced-root-followed": "TRUST.md, 3: a root that becomes a link is followed",
-    "row-missing-conversation": "a transcript that is renamed and goes on under another session id",
-    "row-missing-detached": "a transcript that was torn and goes on: its lost words are detached",
     "row-of-excluded": "TRUST.md, 3: rules that cannot be read count as empty",
-    "says-equal/archive-missing": "issue 22, 5: verify does not look at the transcripts",
     "says-equal/replaced-root-followed": "TRUST.md, 3: as above",
-    "says-equal/row-missing-conversation": "as above",
-    "says-equal/row-missing-detached": "as above",
     "says-equal/row-of-excluded": "TRUST.md, 3: as above",
 }
 """Kinds of differences that are known and open. Whoever closes one takes its line out."""
