@@ -85,11 +85,15 @@ def test_short_sequences_show_no_difference_that_is_not_known(group: int, worker
         assert new == [], "\n".join([f"seed {seed}", *result.lines])
 
 
-def test_a_backup_that_lost_a_file_is_found(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("file", "kind"),
+    [("lance/*/data/*", "restored-rows"), ("conversations.sqlite", "restore-refused")],
+)
+def test_a_backup_that_lost_a_file_is_found(stage: Stage, file: str, kind: str) -> None:
     assert backup(stage, _no_fault()) == []
-    (table_file,) = sorted(stage.world.backups.glob("*/data/lance/*/data/*"))[:1]
-    table_file.unlink()
-    assert {finding.kind for finding in restore(stage, _no_fault())} == {"restore-refused"}
+    (lost_file,) = sorted(stage.world.backups.glob(f"*/data/{file}"))[:1]
+    lost_file.unlink()
+    assert {finding.kind for finding in restore(stage, _no_fault())} == {kind}
 
 
 def test_what_a_restore_does_not_give_back_is_found(stage: Stage) -> None:
