@@ -57,6 +57,29 @@ def test_an_archive_that_lost_everything_reads_the_transcripts_again_too(talks: 
     assert talks("verify").code == 0
 
 
+def test_an_older_catalog_in_its_place_does_not_hide_that_a_transcript_is_gone(
+    talks: Shell,
+) -> None:
+    catalog = talks.home / "data" / "state.sqlite"
+    with (
+        closing(sqlite3.connect(catalog)) as db,
+        closing(sqlite3.connect(talks.base / "old")) as old,
+    ):
+        db.backup(old)
+    later = Path(talks.write("s3.jsonl", claude(("What came later?", "Rain."), session="s3")))
+    talks("index")
+    later.unlink()
+    for file in (talks.home / "data").glob("state.sqlite*"):
+        file.unlink()
+    (talks.base / "old").rename(catalog)
+    assert embedded(talks) == 0
+    with closing(archive_of(talks)) as db:
+        paths = {path for (path,) in db.execute("SELECT path FROM carriers")}
+    assert paths == {b"s1.jsonl"}
+    assert found(talks) == archived(talks) == ALL | {"What came later?"}
+    assert talks("verify").code == 0
+
+
 def test_an_exchange_that_was_given_back_is_forgotten_with_its_session(talks: Shell) -> None:
     delete_exchange(talks, "q1-s2")
     talks("index")

@@ -263,6 +263,29 @@ def test_forget_deletes_what_is_detached_too(talks: Shell) -> None:
     assert archived(talks) == set()
 
 
+@pytest.mark.parametrize("has_both", [False, True], ids=["moved root", "moved file"])
+def test_forget_deletes_what_a_moved_transcript_left_behind(
+    talks: Shell, *, has_both: bool
+) -> None:
+    inner, old = talks.notes / "inner", talks.base / "old"
+    inner.mkdir()
+    old.mkdir()
+    (talks.notes / "s1.jsonl").rename(inner / "moved.jsonl")
+    if has_both:
+        (inner / "moved.jsonl").rename(old / "moved.jsonl")
+        configure(
+            talks, talks.notes, "talks", "[[root]]", f'path = "{old}"', 'kind = "conversations"'
+        )
+    else:
+        configure(talks, inner)
+    moved = (old if has_both else inner) / "moved.jsonl"
+    assert talks("index").code == 0
+    assert archived(talks) == ALL
+    assert talks("forget", str(moved), "--yes").code == 0
+    assert archived(talks) == {question for question, _ in GONE}
+    assert not found(talks) & {question for question, _ in TURNS}
+
+
 def test_forget_of_what_is_not_indexed_fails_with_one_line(talks: Shell) -> None:
     failed = talks("forget", str(talks.notes / "typo.jsonl"))
     assert failed.code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pty
 import subprocess
@@ -256,6 +257,34 @@ def test_a_folder_where_a_file_of_ours_belongs_is_one_line(shell: Shell, file: s
         shell("stop")
     if printed.code:
         printed.is_refused(printed.code)
+
+
+@pytest.mark.parametrize("command", [("index", "notes"), ("backup", "backups")])
+def test_a_quota_that_is_used_up_is_named_and_no_retry_is_promised_without_a_daemon(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    shell("config", "path")
+    real_open = os.open
+
+    def over_quota(path: str | bytes | os.PathLike[str], *rest: int, **more: int | None) -> int:
+        if os.fsdecode(path).endswith("anchord.lock"):
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
+        return real_open(path, *rest, **more)  # type: ignore[arg-type] - any arguments of its own
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", over_quota)
+        refused = shell(*command)
+    refused.is_refused(75, "your disk quota for", "anchord.lock", "larger quota; then try again")
+    assert "by itself" not in refused.err
+
+
+def test_undo_of_a_forgotten_file_outside_the_indexed_folders_says_so(shell: Shell) -> None:
+    file = shell.write("a.md", CATS)
+    assert shell("index", "notes").code == 0
+    assert shell("forget", str(file), "--yes").code == 0
+    shell("remove", "notes")
+    undone = shell("forget", "--undo", str(file))
+    undone.is_refused(2, "was forgotten, but it is in no indexed folder", "`anchord add`")
 
 
 @pytest.mark.parametrize(

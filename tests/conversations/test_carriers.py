@@ -518,6 +518,30 @@ def test_what_nobody_tells_any_more_gives_way_to_nothing_shorter(talks: Talks) -
     assert answer("subject1", 2)[:40] in talks.said()
 
 
+@pytest.mark.parametrize("is_other_known", [False, True], ids=["new file", "file known before"])
+def test_an_answer_that_only_the_archive_has_outlasts_another_of_the_same_time(
+    talks: Talks, *, is_other_known: bool
+) -> None:
+    last = "The last form of the answer."
+    file = talks.write("a.jsonl", claude(("How?", last)))
+    talks.sync()
+    if not is_other_known:
+        file.unlink()
+        talks.sync()
+    other = talks.write("b.jsonl", claude(("How?", "The last")))
+    os.utime(other, (1, 1))
+    talks.sync()
+    file.unlink(missing_ok=True)
+    talks.sync()
+    assert last in talks.said()
+    talks.write("b.jsonl", claude(("How?", "A text of its own.")))
+    talks.sync()
+    assert "A text of its own." in talks.said()
+    kept = [json.loads(each.content)["answer"] for each in talks.archive.detached_exchanges()]
+    assert kept == [last]
+    assert talks.verify().differences == ()
+
+
 def test_preambles_of_two_sessions_are_two(talks: Talks) -> None:
     for name in ("s1", "s2"):
         lines = claude(TURNS[0], session=name).splitlines(keepends=True)

@@ -289,6 +289,43 @@ def test_an_answer_that_was_torn_before_the_session_went_on_is_kept(talks: Talks
     assert before < talks.ids()
 
 
+@pytest.mark.parametrize("sessions", [("s1", "s2", "s2"), ("s1", "s2", "s1", "s1")])
+def test_a_file_that_goes_on_under_another_session_keeps_its_exchanges(
+    talks: Talks, sessions: tuple[str, ...]
+) -> None:
+    file = talks.write("s1.jsonl", claude(*TURNS[:2]))
+    talks.sync()
+    file = file.rename(talks.folder / "s2.jsonl")
+    talks.sync()
+    parent = "a1-s1"
+    for n, session in enumerate(sessions, 2):
+        appended = claude(TURNS[n], session=session, start=n)
+        with file.open("ab") as appending:
+            appending.write(appended.replace(f"a{n - 1}-{session}".encode(), parent.encode()))
+        parent = f"a{n}-{session}"
+        talks.sync()
+    asked = {f"q{n}-{session}" for n, session in enumerate(["s1", "s1", *sessions])}
+    assert {row.exchange_id for row in talks.rows()} == asked
+    assert list(talks.archive.detached_exchanges()) == []
+    assert talks.is_right()
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_session_that_lost_its_end_before_it_went_on_keeps_it_in_the_index(
+    talks: Talks, first: int
+) -> None:
+    whole = claude(*TURNS[:first])
+    talks.write("s1.jsonl", whole)
+    talks.sync()
+    before = talks.ids()
+    kept = whole[: len(claude(*TURNS[: first - 1])) + 10]
+    later = claude(TURNS[4], start=4).replace(b"a3-s1", f"a{first - 2}-s1".encode())
+    talks.write("s1.jsonl", kept + b"\n" + later * 3)
+    talks.sync()
+    assert before < talks.ids()
+    assert list(talks.archive.detached_exchanges()) == []
+
+
 def test_two_quoted_questions_are_a_document_three_a_transcript_and_it_stays_one(
     talks: Talks,
 ) -> None:

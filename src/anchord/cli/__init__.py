@@ -34,6 +34,7 @@ from anchord.cli.commands import (
     service,
 )
 from anchord.cli.completion import select_shell
+from anchord.core.os_errors import from_os_error
 from anchord.errors import AnchordError
 
 __all__ = ["app", "main"]
@@ -115,6 +116,9 @@ def _describe_os_error(error: OSError) -> str:
     cause = os.strerror(error.errno).lower() if error.errno else str(error)
     if not error.filename:
         return f"the output cannot be written: {cause}; check where it is redirected to"
+    known = from_os_error(error)
+    if known is not None:
+        return f"{known.message}; {known.hint}"
     return f"{os.fsdecode(error.filename)}: {cause}; check the path and its permissions"
 
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from anchord.errors import StoreUnavailableError
 
-RETRIES = "anchord tries again by itself"
+TRY_AGAIN = "then try again"
+"""Ends the hint of an error that can pass. The daemon tries by itself, and does not show it."""
 
 
 class OsReason(NamedTuple):
@@ -93,7 +94,7 @@ def unavailable_error(place: str, number: int) -> StoreUnavailableError:
     name = _NAMES_BY_NUMBER[number]
     known = OS_REASONS[name]
     reason = known.reason.format(place=place)
-    return StoreUnavailableError(f"{reason} ({name})", f"{known.hint}; {RETRIES}")
+    return StoreUnavailableError(f"{reason} ({name})", f"{known.hint}; {TRY_AGAIN}")
 
 
 def from_os_error(

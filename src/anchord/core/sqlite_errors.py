@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anchord.core.os_errors import RETRIES
+from anchord.core.os_errors import TRY_AGAIN
 from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
 
 PRIMARY_CODE_MASK = 0xFF
@@ -28,7 +28,7 @@ class ResultCode(NamedTuple):
 
 
 def _unavailable(reason: str, hint: str) -> ResultCode:
-    return ResultCode(StoreUnavailableError, reason, f"{hint}; {RETRIES}")
+    return ResultCode(StoreUnavailableError, reason, f"{hint}; {TRY_AGAIN}")
 
 
 _BUG = ResultCode(StoreError, "SQLite refused an operation on {file}", _FAULT_HINT)

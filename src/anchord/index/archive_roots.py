@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from anchord.core.types import Root
+from anchord.core.types import Root, RootedPath
+from anchord.index.file_planner import plan_row_removal
 from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.store.catalog.catalog import SqliteCatalog
 
 
 def is_another_root(archive: ArchiveWriter, root: Root) -> bool:
@@ -38,3 +40,25 @@ def attach_exchanges(archive: ArchiveWriter, roots: Iterable[Root]) -> None:
             archive.return_trash(root.name)
         else:
             archive.trash_orphans(root.name, time.time_ns())
+
+
+def update_at_start(archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]) -> None:
+    """Empty the trash, and list in the catalog the vanished files that only the archive knows.
+
+    Without that no walk finds these files missing: the catalog was lost, or an older copy is in its
+    place. A root whose folder is away is left out.
+    """
+    vanished = _vanished_files(archive, catalog, roots)
+    catalog.save_intents([plan_row_removal(each, (), "not in the catalog") for each in vanished])
+    archive.empty_trash(time.time_ns())
+
+
+def _vanished_files(
+    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]
+) -> Iterator[RootedPath]:
+    for root in roots:
+        if root.kind == "conversations" and os.path.isdir(root.path):
+            for origin in archive.transcript_files(root.name):
+                is_gone = not os.path.lexists(os.path.join(root.path, origin.path))
+                if is_gone and catalog.get_record(origin) is None:
+                    yield origin

@@ -21,6 +21,7 @@ from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.config.roots import covers, gather_roots, resolve_path
 from anchord.config.schema import Config
+from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.types import Root
 from anchord.errors import AnchordError, TargetNotWritableError, UsageError
 from anchord.index.table_location import is_local, store_uri
@@ -131,7 +132,8 @@ def backup_without_daemon(
         AlreadyRunningError: Another process writes the index.
         AnchordError: As `backup_home`.
     """
-    lock = WriterLock(paths.lock_file)
+    with os_errors_as_unavailable(str(paths.data_folder)):
+        lock = WriterLock(paths.lock_file)
     try:
         return backup_home(
             paths, config, request, run_pin=lambda pin: pin(), on_progress=on_progress

@@ -18,7 +18,7 @@ from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
 from anchord.errors import UsageError
 from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_damage
-from anchord.index.archive_roots import attach_exchanges, is_another_root
+from anchord.index.archive_roots import attach_exchanges, is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.heartbeat import HeartbeatMonitor
 from anchord.index.indexer import Indexer
@@ -325,7 +325,7 @@ def open_writer(
             repairs=repairs,
         )
         _sync_roots(writer, roots)
-        archive.empty_trash(time.time_ns())
+        update_at_start(archive, catalog, roots)
         undo.pop_all()
         return writer
 

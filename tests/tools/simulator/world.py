@@ -116,7 +116,8 @@ class World:
         """Return a Markdown text whose lines exist nowhere else."""
         first = self.lines
         self.lines += lines
-        words = [f"line{number:06} is written here" for number in range(first, self.lines)]
+        # The word is the end of its line: whatever is cut off a text, a word goes.
+        words = [f"what is written here is line{number:06}" for number in range(first, self.lines)]
         return f"# Head line{first:06}\n\n" + "\n\n".join(words) + "\n"
 
     def folder_of(self, root: Root) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from anchord.config.paths import Paths
-from anchord.core.os_errors import RETRIES, from_os_error
+from anchord.core.os_errors import TRY_AGAIN, from_os_error
 from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
 from anchord.index.archive_recovery import record_archive_damage
 
@@ -49,7 +49,7 @@ class Backoff:
         if isinstance(error, OSError):
             error = from_os_error(error) or error
         if isinstance(error, StoreUnavailableError):
-            remedy = error.hint.removesuffix(f"; {RETRIES}")
+            remedy = error.hint.removesuffix(f"; {TRY_AGAIN}")
             self.reason = f"{error.message}: {remedy}"
         elif isinstance(error, AnchordError):
             self.reason = error.message

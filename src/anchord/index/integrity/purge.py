@@ -169,10 +169,15 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
         UsageError: The path is not forgotten, or is in no root.
     """
     absolute = writer.files.redact_path(_resolve_parent(path))
-    found = find_root(writer.roots, absolute)
-    if absolute not in writer.cli_state.forgotten_paths or found is None:
+    if absolute not in writer.cli_state.forgotten_paths:
         forgotten = ", ".join(map(escape_non_utf8, writer.cli_state.forgotten_paths)) or "nothing"
         raise UsageError(f"{escape_non_utf8(path)} was not forgotten", f"forgotten: {forgotten}")
+    found = find_root(writer.roots, absolute)
+    if found is None:
+        raise UsageError(
+            f"{escape_non_utf8(path)} was forgotten, but it is in no indexed folder now",
+            "`anchord add` its folder, then run this command again",
+        )
     writer.save_cli_state(writer.cli_state.without_forgotten_path(absolute))
     writer.catalog.mark_for_reread(writer.archive.unforget(absolute))
     return found[0].name

@@ -337,7 +337,9 @@ class ConversationIngester:
                     read.unknown_counts |= Counter(json.loads(record.unknown_counts))
                 resume_point = ""
                 if plan.lines:
-                    resume_point = encode_resume_point(read.last_exchange, *plan.lines)
+                    resume_point = encode_resume_point(
+                        read.last_exchange, read.last_paths, fingerprint.size, *plan.lines
+                    )
                 read.finish(resume_point, is_full_read=plan.point is None)
         return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
 

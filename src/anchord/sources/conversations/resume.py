@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from anchord.core.ids import hash_content
@@ -21,13 +22,18 @@ class ResumePoint:
     offset: int
     """Byte offset of the exchange's first line."""
     number: int
-    """The exchange's number in its session, from 0."""
+    """The exchange's number in its session, from 0. A session that comes again begins again."""
     head: str
     """Digest of the file's first bytes, at most 4 KiB and not beyond `offset`."""
     tail: str
     """Digest of the last bytes before `offset`, at most 4 KiB."""
     session: str
     """The session's id as the source names it."""
+    paths: Sequence[str] = ()
+    """Paths of the exchanges that begin there or after it; empty if an earlier version of anchord
+    read the file."""
+    end: str = ""
+    """Digest of the last bytes of the file as it was read, at most 4 KiB; "" as for `paths`."""
 
 
 def usable_resume_point(
@@ -64,23 +70,39 @@ def usable_resume_point(
 
 
 def has_only_grown(
-    record: TranscriptFileRecord, fingerprint: Fingerprint, point: ResumePoint | None
+    record: TranscriptFileRecord,
+    fingerprint: Fingerprint,
+    point: ResumePoint | None,
+    transcript_file: TranscriptFile,
 ) -> bool:
     """Return whether a file of lines was only appended to since it was read.
+
+    A file that lost its end before it was appended to is longer as well, but the last bytes that
+    were read are not where they were.
 
     Args:
         record: What the archive has recorded of the file.
         fingerprint: The file's fingerprint now.
         point: The result of `usable_resume_point`.
+        transcript_file: The file. It is opened and read.
+
+    Raises:
+        OSError: The file cannot be read.
     """
     if fingerprint.size <= record.fingerprint.size or not record.resume_point:
         return False
+    recorded = ResumePoint(**json.loads(record.resume_point))
     # Before an exchange at the very beginning nothing can have changed.
-    return point is not None or ResumePoint(**json.loads(record.resume_point)).offset == 0
+    if point is None and recorded.offset > 0:
+        return False
+    guards = _guard_digests(transcript_file, record.fingerprint.size)
+    return guards is not None and guards[1] == recorded.end
 
 
 def encode_resume_point(
     last_exchange: Exchange | None,
+    last_paths: Sequence[str],
+    size: int,
     transcript_format: TranscriptFormat,
     transcript_file: TranscriptFile,
 ) -> str:
@@ -88,6 +110,8 @@ def encode_resume_point(
 
     Args:
         last_exchange: The last exchange that was read; None if there was none.
+        last_paths: The paths of the exchanges from there on.
+        size: The file's size in bytes, before it was read.
         transcript_format: The file's format.
         transcript_file: The file. It is opened and read.
 
@@ -97,7 +121,8 @@ def encode_resume_point(
     if last_exchange is None or not transcript_format.can_resume:
         return ""
     guards = _guard_digests(transcript_file, last_exchange.offset)
-    if guards is None:
+    end_guards = _guard_digests(transcript_file, size)
+    if guards is None or end_guards is None:
         return ""
     head, tail = guards
     point = ResumePoint(
@@ -106,6 +131,8 @@ def encode_resume_point(
         head=head,
         tail=tail,
         session=last_exchange.session,
+        paths=last_paths,
+        end=end_guards[1],
     )
     return json.dumps(asdict(point))
 

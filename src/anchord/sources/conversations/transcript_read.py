@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from anchord.core.types import Fingerprint, Problem, RootedPath
 from anchord.sources.conversations.archive.detached import DetachReason
-from anchord.sources.conversations.archive.exchange_forms import ExchangeSource
+from anchord.sources.conversations.archive.exchange_forms import ExchangeSource, path_of
 from anchord.sources.conversations.archive.writer import ArchiveWriter, ReadState
 from anchord.sources.conversations.events import (
     Exchange,
@@ -79,7 +79,9 @@ class TranscriptRead:
         self.unknown_counts: Counter[str] = Counter()
         """Records that were not understood, by kind."""
         self.last_exchange: Exchange | None = None
-        """The last exchange that was written."""
+        """The last exchange that was written of a file whose next read can resume."""
+        self._last: list[tuple[int, str]] = []
+        """Offset and path of the exchanges that begin where the last one begins, or after it."""
         self._format: TranscriptFormat | None = None
         # The record must exist before the first exchange: its modification time decides between
         # forms of an exchange.
@@ -127,8 +129,8 @@ class TranscriptRead:
         # resume point.
         known = self._archive.get_session_info(self._file_id, session_id)
         self._info = known
-        before = self._archive.exchange_ids_of(self._file_id, session_id, point.number)
-        first_session = ""
+        before = self._ids_after(session_id, point)
+        session = ""
         for read_item in items:
             if isinstance(read_item, NeedsFullRead | TranscriptFormat):
                 return False
@@ -136,9 +138,10 @@ class TranscriptRead:
             if not isinstance(item, SessionInfo):
                 self._handle(item)
                 continue
-            first_session = first_session or item.session
-            if item.session not in (first_session, point.session):
+            # At first a reader names the file's session until a record names another one.
+            if session and item.session not in (session, point.session):
                 return False  # Another session begins: which one the exchanges are of is unsure.
+            session = item.session
             project = known.project or item.project
             self._handle(replace(item, session=known.session, project=project))
         self._remove(before - self._exchange_ids)
@@ -208,7 +211,26 @@ class TranscriptRead:
         )
         if exchange_id is not None:
             self._exchange_ids.add(exchange_id)
+        if self._format and self._format.can_resume:
+            self._note_last(exchange, path_of(source, exchange))
+
+    def _note_last(self, exchange: Exchange, path: str) -> None:
         self.last_exchange = exchange
+        # The attachments of an exchange begin where it begins, a summary in it after it.
+        self._last = [each for each in self._last if each[0] >= exchange.offset]
+        self._last.append((exchange.offset, path))
+
+    @property
+    def last_paths(self) -> tuple[str, ...]:
+        """Paths of the exchanges from the place on at which the last one begins."""
+        return tuple(path for _, path in self._last)
+
+    def _ids_after(self, session_id: int, point: ResumePoint) -> set[int]:
+        """Return which exchanges the file contained from a resume point on."""
+        if point.paths:
+            return self._archive.exchange_ids_at(self._origin.root, self._file_id, point.paths)
+        # Invariant: an earlier version of anchord recorded the point.
+        return self._archive.exchange_ids_of(self._file_id, session_id, point.number)
 
     def remove_missing_exchanges(self) -> None:
         """Record which exchanges the file no longer contains, after a full read.

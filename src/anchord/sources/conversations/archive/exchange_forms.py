@@ -159,8 +159,9 @@ class ExchangeForms:
             self._record_telling(source, exchange_id, encoded)
             return exchange_id
         self._record_telling(source, stored.id, encoded)
-        if preserve and self._keep_lost_text(source, stored, encoded):
-            # Invariant: the file lost the end of its answer. It is kept here as an orphan's is.
+        is_orphan = stored.form.file_id is None
+        if (preserve or is_orphan) and self._keep_lost_text(source, stored, encoded):
+            # Invariant: the file lacks the end of the answer. It is kept here as an orphan's is.
             self._set_file(stored.id, None)
         else:
             self._choose_form(source, stored, encoded)
@@ -235,25 +236,34 @@ class ExchangeForms:
     def _keep_lost_text(
         self, source: ExchangeSource, stored: _StoredExchange, offered: _EncodedExchange
     ) -> bool:
-        """Keep what a file no longer contains of an exchange that it contained.
+        """Keep what a file does not contain of an exchange that it contained, or that no file does.
 
         A copy of the exchange is set aside if its id names another question now: it was a place in
-        the file.
+        the file. Also if no file contains the stored answer, and the offered one is another of the
+        same time.
 
         Returns:
             Whether the stored form stays, because the offered one is only the beginning of it.
         """
-        is_same_file = stored.form.file_id in {source.file_id, None}
-        if not is_same_file or stored.form.digest == offered.digest:
+        is_orphan = stored.form.file_id is None
+        is_same_file = stored.form.file_id == source.file_id
+        if not (is_same_file or is_orphan) or stored.form.digest == offered.digest:
             return False
+        until = offered.exchange.until
+        if is_orphan and until < stored.form.until:
+            return False  # It stays: `choose_form` compares the times.
         row = self._db.execute("SELECT content FROM exchanges WHERE id=?", (stored.id,)).fetchone()
         question, answer = decode_texts(zlib.decompress(row[0]))
         offered_question, offered_answer = decode_texts(offered.content)
         if offered_question != question:
             self._copy_aside(stored.id)
             return False
-        is_shorter = len(offered_answer) < len(answer) or offered.exchange.until < stored.form.until
-        return is_shorter and answer.startswith(offered_answer)
+        is_shorter = len(offered_answer) < len(answer) or until < stored.form.until
+        if is_shorter and answer.startswith(offered_answer):
+            return True
+        if is_orphan and until == stored.form.until and not offered_answer.startswith(answer):
+            self._copy_aside(stored.id)
+        return False
 
     def _choose_form(
         self, source: ExchangeSource, stored: _StoredExchange, encoded: _EncodedExchange
@@ -336,10 +346,11 @@ class ExchangeForms:
             # Invariant: no file contains the exchange, or only earlier forms of it.
             self._set_file(exchange_id, None)
             return winner is None
-        # Invariant: another file contains it in a form as late. The stored text stands in until the
-        # winner's text has been read.
-        self._set_file(exchange_id, winner.file_id)
-        if winner.digest != stored.digest:
+        # Invariant: another file contains it in a form as late. If that is another form, the stored
+        # one is an orphan's until the winner's text has been read.
+        is_same_form = winner.digest == stored.digest
+        self._set_file(exchange_id, winner.file_id if is_same_form else None)
+        if not is_same_form:
             self._schedule_full_read(winner.file_id)
         return False
 
@@ -348,12 +359,17 @@ class ExchangeForms:
         self._db.execute(_SET_FILE_SQL, (file_id, exchange_id))
 
 
+def path_of(source: ExchangeSource, exchange: Exchange) -> str:
+    """Return the path of a file's exchange in its root."""
+    session = "" if source.has_unique_ids else exchange.session
+    return exchange_path(source.source, session, exchange.id)
+
+
 def _encode(source: ExchangeSource, exchange: Exchange, redaction_counts: str) -> _EncodedExchange:
     content = encode_exchange(exchange)
-    path_session = "" if source.has_unique_ids else exchange.session
     return _EncodedExchange(
         exchange=exchange,
-        path=exchange_path(source.source, path_session, exchange.id),
+        path=path_of(source, exchange),
         content=content,
         digest=hash_content(content),
         redaction_counts=redaction_counts,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
 from typing import NamedTuple
+
+from anchord.sources.conversations.exchanges import POSITIONAL_IDS
 
 
 class FoundInArchive(NamedTuple):
@@ -14,7 +15,7 @@ class FoundInArchive(NamedTuple):
     files: list[tuple[int, str, bytes]]
     """Id, root or group key, and path of each transcript file."""
     exchanges: list[tuple[int, str, str]]
-    """Id, root or group key, and path of each exchange."""
+    """Id, root or group key, and path of each exchange, and of its copies that no file contains."""
     only_here: int
     """How many of the exchanges are in no transcript file that exists."""
     other_files: list[int]
@@ -31,7 +32,6 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         path: Absolute path; the file or folder need not exist any more.
     """
     found = FoundInArchive([], [], 0, [], frozenset())
-    only_here = 0
     folders = db.execute(
         "SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached"
     ).fetchall()
@@ -46,7 +46,6 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         found.files.extend(_files_below(db, root, where))
         exchanges = _exchanges_below(db, root, where)
         found.exchanges.extend((each[0], root, each[1]) for each in exchanges)
-        only_here += _count_only_here(db, folder, [each[0] for each in exchanges])
     file_ids = {file_id for file_id, _, _ in found.files}
     files_by_exchange = {
         exchange_id: {
@@ -58,11 +57,49 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         - file_ids
         for exchange_id, _, _ in found.exchanges
     }
+    shared = frozenset(each for each, files in files_by_exchange.items() if files)
+    if found.exchanges:
+        ids = {each[0] for each in found.exchanges}
+        found.exchanges.extend(_orphaned_copies(db, ids, shared))
     return found._replace(
-        only_here=only_here,
+        only_here=sum(_is_only_here(db, each[0]) for each in found.exchanges),
         other_files=sorted(set().union(*files_by_exchange.values())),
-        shared=frozenset(each for each, files in files_by_exchange.items() if files),
+        shared=shared,
     )
+
+
+def _orphaned_copies(
+    db: sqlite3.Connection, exchange_ids: set[int], shared: frozenset[int]
+) -> list[tuple[int, str, str]]:
+    """Return the same exchanges in other roots and groups, if no file that exists contains them.
+
+    A transcript that was moved to another root leaves such copies behind.
+
+    Args:
+        db: An open archive.
+        exchange_ids: Exchanges that come from one file or folder.
+        shared: Those of them that other files contain as well: their copies stay.
+
+    Returns:
+        Id, root or group key, and path of each.
+    """
+    rows = db.execute("SELECT id, name, path, digest FROM exchanges").fetchall()
+    forgotten = [row for row in rows if row[0] in exchange_ids - shared]
+    digests = {digest for _, _, _, digest in forgotten}
+    # An id that is a place in a file names nothing.
+    paths = {path for _, name, path, _ in forgotten if not name.startswith(POSITIONAL_IDS)}
+    return [
+        (exchange_id, _root_of(db, exchange_id), path)
+        for exchange_id, _, path, digest in rows
+        if exchange_id not in exchange_ids
+        and (digest in digests or path in paths)
+        and _is_only_here(db, exchange_id)
+    ]
+
+
+def _root_of(db: sqlite3.Connection, exchange_id: int) -> str:
+    (root,) = db.execute("SELECT root FROM exchanges WHERE id=?", (exchange_id,)).fetchone()
+    return str(root)
 
 
 def _files_below(
@@ -83,18 +120,18 @@ def _exchanges_below(db: sqlite3.Connection, root: str, where: BelowPath) -> lis
     ).fetchall()
 
 
-def _count_only_here(db: sqlite3.Connection, folder: str, exchange_ids: Sequence[int]) -> int:
-    """Count the exchanges that are in no transcript file that exists."""
-    count = 0
-    for exchange_id in exchange_ids:
-        paths = db.execute(
-            "SELECT c.path FROM tellings t JOIN carriers c ON c.id=t.carrier WHERE t.exchange=?",
-            (exchange_id,),
-        ).fetchall()
-        count += not any(
-            os.path.exists(os.path.join(folder, os.fsdecode(path))) for (path,) in paths
-        )
-    return count
+def _is_only_here(db: sqlite3.Connection, exchange_id: int) -> bool:
+    """Return whether an exchange is in no transcript file that exists."""
+    paths = db.execute(
+        "SELECT f.folder, c.path FROM tellings t JOIN carriers c ON c.id=t.carrier JOIN "
+        "(SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached) f "
+        "ON f.name=c.root WHERE t.exchange=?",
+        (exchange_id,),
+    )
+    return not any(
+        os.path.exists(os.path.join(os.fsdecode(folder), os.fsdecode(path)))
+        for folder, path in paths
+    )
 
 
 class BelowPath:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,6 +224,24 @@ class Archive:
             path: digest if _digest_of(content) == stored_digest else ""
             for path, digest, stored_digest, content in rows
         }
+
+    def exchange_ids_at(self, root: str, file_id: int, paths: Iterable[str]) -> set[int]:
+        """Return the ids of those exchanges at some paths of a root that a file contains.
+
+        Args:
+            root: The file's root.
+            file_id: The file's id in the archive.
+            paths: Paths of exchanges. Unknown ones are ignored.
+        """
+        rows = (
+            self._db.execute(
+                "SELECT e.id FROM exchanges e JOIN tellings t ON t.exchange=e.id "
+                "WHERE e.root=? AND e.path=? AND t.carrier=?",
+                (root, path, file_id),
+            ).fetchone()
+            for path in paths
+        )
+        return {row[0] for row in rows if row}
 
     def transcript_paths_of(self, exchanges: Sequence[RootedPath]) -> dict[RootedPath, str]:
         """Map exchanges to the path of the transcript file that each is read from.
