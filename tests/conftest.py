@@ -13,19 +13,19 @@ import pytest
 from hypothesis import settings
 
 _LONGEST_FIRST = (
-    "embedding/workers/test_export_model.py",
     "live/test_process.py",
-    "live/test_daemon.py",
-    "upgrades/test_upgrades.py",
-    "embedding/test_reranker.py",
     "faults/test_sequences.py",
+    "cli/test_backup.py",
+    "embedding/workers/test_export_model.py",
+    "live/test_daemon.py",
     "embedding/test_local.py",
     "faults/test_store_life.py",
-    "faults/test_worded.py",
+    "live/test_backup.py",
+    "faults/test_readiness.py",
+    "embedding/test_reranker.py",
+    "simulator/",
+    "cli/test_detached.py",
     "test_packaging.py",
-    "chunking/formats/test_parser_process.py",
-    "faults/test_whole_daemon.py",
-    "faults/test_kills.py",
     "live/",
     "faults/",
     "cli/",
@@ -40,6 +40,12 @@ sys.dont_write_bytecode = False
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run the tests: one more than there are cores, for many tests wait."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return (cores or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
