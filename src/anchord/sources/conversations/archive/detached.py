@@ -268,10 +268,14 @@ class DetachedExchanges:
         )
 
     def trash_orphans(self, root: str, now_ns: int) -> None:
-        """Move the exchanges of a root that no file contains to the trash."""
+        """Move the exchanges of a root that no file contains to the trash.
+
+        Those stay whose last file is still there: it was cut off or damaged, which is no deletion.
+        """
         orphans = self._db.execute(
-            "SELECT id FROM exchanges WHERE root=? AND id NOT IN (SELECT exchange FROM tellings)",
-            (root,),
+            "SELECT id FROM exchanges WHERE root=? AND id NOT IN (SELECT exchange FROM tellings) "
+            "AND (last_path IS NULL OR last_path NOT IN (SELECT path FROM carriers WHERE root=?))",
+            (root, root),
         ).fetchall()
         for (exchange_id,) in orphans:
             self.set_aside(exchange_id, DetachReason.TRASH, now_ns)
