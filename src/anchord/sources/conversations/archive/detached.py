@@ -273,11 +273,11 @@ class DetachedExchanges:
         Those stay whose last file is still there: it was cut off or damaged, which is no deletion.
         """
         orphans = self._db.execute(
-            "SELECT id FROM exchanges WHERE root=? AND id NOT IN (SELECT exchange FROM tellings) "
-            "AND (last_path IS NULL OR last_path NOT IN (SELECT path FROM carriers WHERE root=?))",
-            (root, root),
-        ).fetchall()
-        for (exchange_id,) in orphans:
+            "SELECT id FROM exchanges e WHERE root=? AND id NOT IN (SELECT exchange FROM tellings) "
+            "AND NOT EXISTS (SELECT 1 FROM carriers c WHERE c.root=e.root AND c.path=e.last_path)",
+            (root,),
+        )
+        for (exchange_id,) in orphans.fetchall():
             self.set_aside(exchange_id, DetachReason.TRASH, now_ns)
 
     def return_trash(self, root: str, next_version: Callable[[], int]) -> None:
@@ -404,8 +404,7 @@ class DetachedExchanges:
 
     def delete_empty_groups(self) -> None:
         """Delete the groups without exchanges, and what they hold of sessions and files."""
-        empty = [group.key for group in self.groups() if not group.exchange_count]
-        for key in empty:
+        for key in [group.key for group in self.groups() if not group.exchange_count]:
             self._db.execute("DELETE FROM sessions WHERE root=?", (key,))
             self._db.execute("DELETE FROM carriers WHERE root=?", (key,))
             self._db.execute("DELETE FROM detached WHERE key=?", (key,))
