@@ -263,6 +263,17 @@ def test_forget_deletes_what_is_detached_too(talks: Shell) -> None:
     assert archived(talks) == set()
 
 
+def test_what_an_existing_transcript_lost_is_not_trashed_by_a_later_on_delete(
+    talks: Shell,
+) -> None:
+    (talks.notes / "s1.jsonl").write_bytes(b"")
+    assert talks("index").code == 0
+    configure(talks, talks.notes, "talks", 'on_delete = "delete"')
+    assert talks("index").code == 0
+    assert found(talks) == {question for question, _ in TURNS}
+    assert archived(talks) == ALL
+
+
 @pytest.mark.parametrize("has_both", [False, True], ids=["moved root", "moved file"])
 def test_forget_deletes_what_a_moved_transcript_left_behind(
     talks: Shell, *, has_both: bool

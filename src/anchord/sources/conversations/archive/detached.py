@@ -268,12 +268,16 @@ class DetachedExchanges:
         )
 
     def trash_orphans(self, root: str, now_ns: int) -> None:
-        """Move the exchanges of a root that no file contains to the trash."""
+        """Move the exchanges of a root that no file contains to the trash.
+
+        Those stay whose last file is still there: it was cut off or damaged, which is no deletion.
+        """
         orphans = self._db.execute(
-            "SELECT id FROM exchanges WHERE root=? AND id NOT IN (SELECT exchange FROM tellings)",
+            "SELECT id FROM exchanges e WHERE root=? AND id NOT IN (SELECT exchange FROM tellings) "
+            "AND NOT EXISTS (SELECT 1 FROM carriers c WHERE c.root=e.root AND c.path=e.last_path)",
             (root,),
-        ).fetchall()
-        for (exchange_id,) in orphans:
+        )
+        for (exchange_id,) in orphans.fetchall():
             self.set_aside(exchange_id, DetachReason.TRASH, now_ns)
 
     def return_trash(self, root: str, next_version: Callable[[], int]) -> None:
@@ -400,8 +404,7 @@ class DetachedExchanges:
 
     def delete_empty_groups(self) -> None:
         """Delete the groups without exchanges, and what they hold of sessions and files."""
-        empty = [group.key for group in self.groups() if not group.exchange_count]
-        for key in empty:
+        for key in [group.key for group in self.groups() if not group.exchange_count]:
             self._db.execute("DELETE FROM sessions WHERE root=?", (key,))
             self._db.execute("DELETE FROM carriers WHERE root=?", (key,))
             self._db.execute("DELETE FROM detached WHERE key=?", (key,))
