@@ -7,7 +7,7 @@ import os
 import pty
 import subprocess
 import sys
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from cli.conftest import CATS, PATIENCE_S, Printed, Shell
@@ -266,10 +266,10 @@ def test_a_quota_that_is_used_up_is_named_and_no_retry_is_promised_without_a_dae
     shell("config", "path")
     real_open = os.open
 
-    def over_quota(path: str | bytes | os.PathLike[str], *rest: int, **more: int | None) -> int:
+    def over_quota(path: str | bytes | os.PathLike[str], *rest: Any, **more: Any) -> int:  # noqa: ANN401 - any arguments of its own
         if os.fsdecode(path).endswith("anchord.lock"):
             raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), str(path))
-        return real_open(path, *rest, **more)  # type: ignore[arg-type] - any arguments of its own
+        return real_open(path, *rest, **more)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", over_quota)
