@@ -42,12 +42,6 @@ settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Return how many processes run the tests: one more than there are cores, for many tests wait."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return (cores or 1) + 1
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by how long their files take; tests of a file keep their order."""
     items.sort(key=_start_rank)

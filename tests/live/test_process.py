@@ -515,9 +515,10 @@ def test_g9_status_and_searches_are_answered_while_somebody_else_holds_a_databas
     ) as other:
         other.execute("BEGIN EXCLUSIVE")
         home.write("001.md", "# Note\n\nNow about a quokka.\n")
-        until(lambda: home.status()["pending"] == 1)
+        # The file before may be hinted at once more, late.
+        until(lambda: home.status()["pending"] >= 1)
         for _ in range(50):
-            assert home.status()["pending"] == 1
+            assert home.status()["pending"] >= 1
         assert home.found("numbat") == ["000.md"]
         other.execute("ROLLBACK")
     until(lambda: home.found("quokka") == ["001.md"])
