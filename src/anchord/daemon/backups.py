@@ -100,10 +100,10 @@ class Backups:
             self._lock.release()
 
     @contextmanager
-    def excluded_and_unstaged(self) -> Iterator[None]:
+    def excluded_for_forget(self) -> Iterator[None]:
         """Keep backups from running while the block runs, and delete the one a client may copy.
 
-        For `forget`: a staged snapshot has texts that must go.
+        A staged snapshot has texts that must go.
 
         Raises:
             AnchordError: As `excluded`.

@@ -326,7 +326,7 @@ class RpcHandlers:
             if not self._loop.paused:
                 self._sync(None)
             return answer
-        with self._backups.excluded_and_unstaged():
+        with self._backups.excluded_for_forget():
             return self._loop.submit(lambda: self._purge(path)).result()
 
     def _unforget(self, path: str) -> dict[str, Any]:

@@ -79,6 +79,10 @@ def test_an_archive_that_is_lost_under_the_writer_is_saved_from_the_open_file(
     file = writer.paths.archive_file
     LOSSES[loss](file)
     assert own_files.find_problem() == f"{file} was deleted or replaced"
+    saved = file.stat().st_ino
+    # It is asked again at the stop: what was saved stays as it is.
+    assert own_files.find_problem() == f"{file} was deleted or replaced"
+    assert file.stat().st_ino == saved
     writer.archive.close()
     assert exchange_count(file) == COUNT
     set_aside = {each.name for each in writer.paths.damaged_folder.rglob("*") if each.is_file()}

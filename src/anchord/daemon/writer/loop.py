@@ -384,11 +384,11 @@ class WriterLoop:
 
     def _has_lost_files(self) -> bool:
         """Whether the data folder or a database is gone. Then a new process must take over."""
-        if not self.folder_problem:
-            self.folder_problem = self.index_check.own_files.find_problem()
-            if self.folder_problem:
-                self._barrier.set_blocked(blocked=True)
-                self._request_restart(self.folder_problem)
+        if not self.folder_problem and (problem := self.index_check.own_files.find_problem()):
+            log.error("daemon.files_lost", reason=problem)
+            self.folder_problem = problem
+            self._barrier.set_blocked(blocked=True)
+            self._request_restart(problem)
         return bool(self.folder_problem)
 
     def _build(self) -> None:

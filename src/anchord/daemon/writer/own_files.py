@@ -34,6 +34,8 @@ class OwnFiles:
         self._writer = writer
         self._identities: dict[Path, tuple[int, int]] = {}
         """Device and inode of each database and of its write-ahead log."""
+        self._lost_database = ""
+        """What was found lost; the archive has been saved then, and must not be saved again."""
 
     def note(self) -> None:
         """Note which files the opened databases are."""
@@ -50,18 +52,20 @@ class OwnFiles:
             StoreUnavailableError: The folder cannot be looked at, or the archive cannot be saved
                 now; nothing has changed.
         """
-        problem = self._find_folder_problem()
-        if not problem and (lost := self._find_lost_databases()):
-            # Whoever deletes the whole folder deletes its files first.
-            time.sleep(_SETTLE_S)
-            problem = self._find_folder_problem()
-            if not problem:
-                problem = f"{lost[0]} was deleted or replaced"
-                if self._writer.paths.archive_file in lost:
-                    self._save_archive()
-        if problem:
-            log.error("daemon.data_folder_lost", reason=problem)
-        return problem
+        problem = self._find_folder_problem() or self._lost_database
+        if problem or not self._find_lost_databases():
+            return problem
+        # Whoever deletes the whole folder deletes its files first.
+        time.sleep(_SETTLE_S)
+        if problem := self._find_folder_problem():
+            return problem
+        lost = self._find_lost_databases()
+        if not lost:
+            return ""
+        if self._writer.paths.archive_file in lost:
+            self._save_archive()
+        self._lost_database = f"{lost[0]} was deleted or replaced"
+        return self._lost_database
 
     def _find_folder_problem(self) -> str:
         folder = self._writer.paths.data_folder
