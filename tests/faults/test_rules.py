@@ -92,7 +92,10 @@ def test_what_becomes_excluded_leaves_at_once_with_its_vectors_and_is_not_held(
     assert service.is_right()
     # Where the rules are not known, nobody has excluded anything: the vectors wait for the rules.
     assert cached_vectors(service) == (count if how == "unreadable" else 0)
-    assert service.ask("verify")["held"] == ({"docs": 1} if how == "unreadable" else {})
+    verified = service.ask("verify")
+    assert verified["held"] == {}
+    assert verified["unread_rules"] == ({"docs": 1} if how == "unreadable" else {})
+    assert verified["ok"] is (how != "unreadable")
     if how == "unreadable":
         told = failed_paths(service)[str(service.folder / "private" / ".gitignore")]
         assert "nothing in its folder is indexed until it can be" in told

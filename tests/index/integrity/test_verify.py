@@ -32,12 +32,12 @@ from anchord.core.types import (
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.indexer import Indexer
 from anchord.index.integrity.repair import delete_damaged_rows, verify_index, verify_result_as_dict
+from anchord.index.integrity.row_sample import RowSample
 from anchord.index.integrity.verify import (
     Difference,
     DifferenceKind,
     ExpectedRows,
     VerifyResult,
-    _Sample,
     cosine,
     expected_rows_of_roots,
     verify,
@@ -564,7 +564,7 @@ def test_every_row_is_as_likely_in_a_sample_of_the_vectors() -> None:
     ]
     counts: Counter[str] = Counter()
     for _ in range(300):
-        sample = _Sample(10)
+        sample = RowSample(10)
         for part in parts:
             sample.offer(part)
         ids = [row_id for row_id, _, _ in sample.chosen]

@@ -156,7 +156,8 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
         shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]
         print_line(f"{difference['kind']:<9} {place}  {shown_id}")
     verdict = "the index equals a clean rebuild"
-    if result["held"]:
+    unread_rules = result.get("unread_rules", {})  # An older daemon counts them as held.
+    if result["held"] or unread_rules:
         verdict = "all else equals a clean rebuild"
     if result["differences"]:
         verdict = f"{result['differences_total']} differences"
@@ -164,6 +165,11 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
         print_line(
             f"held      {file_count} files of {root_name} are gone, excluded or cannot be read, "
             "and are still in the index"
+        )
+    for root_name, file_count in unread_rules.items():
+        print_line(
+            f"unread    {file_count} ignore files of {root_name} cannot be read: nothing in their "
+            "folders is indexed"
         )
     exchanges = ""
     if result["exchanges"]:
@@ -177,6 +183,8 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
         warn("`anchord index` brings it up to date, `anchord verify --repair` repairs it")
     elif result["held"]:
         warn("`anchord status` says why; `anchord confirm-delete ROOT` confirms deletions")
+    elif unread_rules:
+        warn("`anchord errors` names them")
 
 
 @app.command()

@@ -109,7 +109,7 @@ def list_repairs(writer: IndexWriter) -> list[str]:
 def verify_result_as_dict(result: VerifyResult) -> dict[str, Any]:
     """Return a verification as JSON values; lists at most the first 1,000 differences."""
     return {
-        "ok": not result.differences and not result.kept_files,
+        "ok": not (result.differences or result.kept_files or result.unread_rules),
         "files": result.file_count,
         "exchanges": result.exchange_count,
         "transcripts": result.transcript_count,
@@ -126,5 +126,6 @@ def verify_result_as_dict(result: VerifyResult) -> dict[str, Any]:
         ],
         "differences_total": len(result.differences),
         "held": dict(result.kept_files),
+        "unread_rules": dict(result.unread_rules),
         "changing": [str(path) for path in result.changing_files],
     }

@@ -11,8 +11,8 @@ are read 200 at a time: only ids are held in memory for an index of any size.
 from __future__ import annotations
 
 import math
-import random
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -43,6 +43,7 @@ from anchord.core.types import (
     escape_non_utf8,
 )
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
+from anchord.index.integrity.row_sample import RowSample
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow, prepare_rows
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -101,6 +102,8 @@ class ExpectedRows:
     folder, "" a whole root."""
     changing_files: tuple[RootedPath, ...] = ()
     """Files that were written while they were read."""
+    unread_rules: tuple[RootedPath, ...] = ()
+    """Ignore files without last good rules that cannot be read: their folders have no rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,9 @@ class VerifyResult:
     """Files that were written while they were read, and so were not compared."""
     kept_files: Mapping[str, int] = field(default_factory=dict)
     """Root name -> files that are gone or cannot be read, and whose rows are kept: they were not
-    compared. Most are held by the mass-deletion guard. An ignore file of unknown rules is one."""
+    compared. Most are held by the mass-deletion guard."""
+    unread_rules: Mapping[str, int] = field(default_factory=dict)
+    """Root name -> ignore files that cannot be read: nothing in their folders is indexed."""
     exchange_count: int = 0
     transcript_count: int = 0
     """Transcript files that were read again and compared with the archive."""
@@ -148,8 +153,9 @@ def verify(
     held: list[RootedPath] = []
     kept: list[RootedPath] = []
     changing: list[RootedPath] = []
+    unread_rules: Counter[str] = Counter()
     differences: list[Difference] = []
-    sample = _Sample(sample_size)
+    sample = RowSample(sample_size)
     file_count = 0
     for part in expected_parts:
         heartbeat(0)
@@ -157,6 +163,7 @@ def verify(
         held += part.held_deletions
         kept += [each for each in part.held_deletions if each not in part.changing_files]
         changing += part.changing_files
+        unread_rules.update(each.root for each in part.unread_rules)
         expected_ids.update(part.rows_by_id)
         differences += _compare_rows(part.rows_by_id, catalog, store)
         sample.offer(part.rows_by_id)
@@ -173,6 +180,7 @@ def verify(
         differences=tuple(unique),
         changing_files=tuple(changing),
         kept_files=_count_by_root(kept, catalog),
+        unread_rules=unread_rules,
     )
 
 
@@ -215,10 +223,13 @@ def expected_rows_of_roots(
             yield ExpectedRows({}, 0, held_deletions=(RootedPath(root, ""),))
             continue
         unreadable = [RootedPath(root, folder + "/") for folder in walk.unreadable_folders]
-        # Whatever is in the folder of such a file was not compared.
-        unknown = [RootedPath(root, path.removeprefix("/")) for path in walk.unknown_rules]
         held = _held_by_guard(root, walk, files, catalog)
-        yield ExpectedRows({}, 0, held_deletions=(*unreadable, *unknown, *held))
+        yield ExpectedRows(
+            {},
+            0,
+            held_deletions=(*unreadable, *held),
+            unread_rules=tuple(RootedPath(root, path) for path in walk.unknown_rules),
+        )
         for start in range(0, len(walk.files), _FILES_PER_PART):
             found_files = walk.files[start : start + _FILES_PER_PART]
             paths = [RootedPath(root, found.path) for found in found_files]
@@ -354,30 +365,6 @@ def _is_held(row: Row, held: Sequence[RootedPath]) -> bool:
 def _covers(held_path: str, path: str) -> bool:
     is_folder = not held_path or held_path.endswith("/")
     return path.startswith(held_path) if is_folder else path == held_path
-
-
-class _Sample:
-    """A random sample of rows, each equally likely (reservoir sampling)."""
-
-    def __init__(self, size: int | None) -> None:
-        """Sample up to `size` rows; None takes all."""
-        self.chosen: list[tuple[str, RootedPath, str]] = []
-        """(row id, file, embedded text)."""
-        self._size = size
-        self._offered = 0
-        self._random = random.Random()  # noqa: S311 - a sample
-
-    def offer(self, rows_by_id: _ExpectedById) -> None:
-        for row_id, (origin, prepared) in rows_by_id.items():
-            candidate = (row_id, origin, prepared.embed_text)
-            self._offered += 1
-            if self._size is None or len(self.chosen) < self._size:
-                self.chosen.append(candidate)
-                continue
-            # Invariant: each of the n rows offered so far is in the sample with probability size/n.
-            index = self._random.randrange(self._offered)
-            if index < self._size:
-                self.chosen[index] = candidate
 
 
 def _compare_vectors(
