@@ -935,6 +935,7 @@ def answer(program: str, asked: dict[str, object]) -> Told:
     return msgspec.json.decode(ran.stdout, type=Told)
 
 
+@pytest.mark.slow
 def test_the_real_model_gives_the_originals_vectors_in_a_process_without_torch(
     models: Path,
 ) -> None:

@@ -441,6 +441,7 @@ def test_at_a_long_rest_a_single_commit_is_folded_and_then_nothing_is_left_to_do
 @pytest.mark.skipif(
     not Path("/proc/self/fd").is_dir(), reason="Linux tells which files a process has open"
 )
+@pytest.mark.slow
 def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
