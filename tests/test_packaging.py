@@ -135,11 +135,11 @@ def test_the_source_archive_holds_what_builds_and_tests_it(built: Built) -> None
 def test_its_metadata_names_the_licence_the_readme_and_the_extras(built: Built) -> None:
     (place,) = (name for name in names(built.wheel) if name.endswith(".dist-info/METADATA"))
     with zipfile.ZipFile(built.wheel) as archive:
-        told = email.message_from_bytes(archive.read(place))
-    assert told["License-Expression"] == "Apache-2.0"
-    assert told["Requires-Python"] == ">=3.11"
-    assert {"code", "dev"} <= set(told.get_all("Provides-Extra", []))
-    assert "# anchord" in str(told.get_payload())
+        metadata = email.message_from_bytes(archive.read(place))
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert {"code", "dev"} <= set(metadata.get_all("Provides-Extra", []))
+    assert "# anchord" in str(metadata.get_payload())
 
 
 @pytest.mark.timeout(_INSTALL_S + 300)

@@ -161,8 +161,8 @@ def test_g2_a_socket_left_by_a_killed_daemon_is_taken_over(home: Home) -> None:
     home.run()
     home.kill()
     assert (home.path / "run" / "anchord.sock").exists()
-    told = home.anchord("sync")
-    assert (told.returncode, told.stderr.count("\n")) == (3, 1)
+    answer = home.anchord("sync")
+    assert (answer.returncode, answer.stderr.count("\n")) == (3, 1)
     home.run()
     assert home.call("ping") == "pong"
 

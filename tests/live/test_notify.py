@@ -29,7 +29,7 @@ class Systemd:
     def __init__(self, path: Path) -> None:
         """Listen."""
         self.path = path
-        self.told: list[tuple[float, str]] = []
+        self.messages: list[tuple[float, str]] = []
         """When, and one assignment."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(path))
@@ -41,11 +41,11 @@ class Systemd:
                 datagram = self._socket.recv(65_536)
             except OSError:
                 return
-            self.told += [(time.monotonic(), line) for line in datagram.decode().splitlines()]
+            self.messages += [(time.monotonic(), line) for line in datagram.decode().splitlines()]
 
     def heard(self, beginning: str, since: float = 0.0) -> bool:
         """Whether something that begins so was told since a time."""
-        return any(line.startswith(beginning) and at >= since for at, line in self.told)
+        return any(line.startswith(beginning) and at >= since for at, line in self.messages)
 
     def close(self) -> None:
         """Listen no more."""
@@ -99,7 +99,7 @@ def test_ready_comes_with_the_socket_then_states_and_pings_then_stopping(
     process = start(home, systemd)
     until(lambda: systemd.heard("READY=1"))
     assert home.answers()  # At once: whoever waits for READY finds the socket.
-    order = [line for _, line in systemd.told]
+    order = [line for _, line in systemd.messages]
     assert order.index("STATUS=opening the index") < order.index("READY=1")
     until(lambda: systemd.heard("STATUS=idle, 0 pending"))
     seen = time.monotonic()
@@ -166,15 +166,15 @@ main()
 '''
 
 
-def test_a_daemon_that_begins_anew_by_itself_says_reloading_and_is_ready_again(
+def test_a_daemon_that_restarts_by_itself_says_reloading_and_is_ready_again(
     home: Home, systemd: Systemd
 ) -> None:
     with (home.path / "config.toml").open("a") as config:
         config.write("[store]\nmax_memory_mb = 1\n")
     add_root(home)
     process = start(home, systemd, watchdog_s=60)
-    until(lambda: sum(line == "READY=1" for _, line in systemd.told) == 2)
-    order = [line for _, line in systemd.told]
+    until(lambda: sum(line == "READY=1" for _, line in systemd.messages) == 2)
+    order = [line for _, line in systemd.messages]
     assert order.index("RELOADING=1") < len(order) - 1 - order[::-1].index("READY=1")
     assert "STOPPING=1" not in order  # It would give the new process no more time than to end.
     assert home.answers()

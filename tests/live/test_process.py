@@ -203,7 +203,7 @@ class _Stopping:
         return {"stopping": True, "pid": os.getpid()}
 
 
-def test_g4_whoever_has_the_id_of_a_dead_daemon_now_is_left_alone_and_in_nobodys_way(
+def test_g4_another_process_with_the_id_of_a_dead_daemon_is_left_alone(
     home: Home,
 ) -> None:
     home.write("a.md", "# A\n\nA wombat.\n")
@@ -457,7 +457,7 @@ def _peak(process: psutil.Process) -> int:
 
 
 @_needs_proc
-def test_g8_a_client_that_asks_for_everything_and_reads_nothing_costs_one_answer_and_holds_up_nobody(
+def test_g8_a_client_that_asks_for_everything_and_reads_nothing_costs_one_answer_and_blocks_no_one(
     home: Home,
 ) -> None:
     for n in range(60):
@@ -591,9 +591,7 @@ def test_g10_a_batch_that_is_being_embedded_is_given_up_and_made_up_for_at_the_n
     assert held_home.status()["embedded_total"] == held_home.status()["chunks"] == 100
 
 
-def test_g10_whoever_waits_in_sync_is_let_go_when_the_daemon_ends(
-    held_home: Home, held: Held
-) -> None:
+def test_g10_a_waiting_sync_returns_when_the_daemon_ends(held_home: Home, held: Held) -> None:
     notes(held_home, 10)
     held.hold()
     held_home.run()
@@ -761,7 +759,7 @@ BROKEN: dict[str, bytes] = {
 }
 
 
-def test_g11_a_broken_configuration_at_sighup_is_told_and_everything_goes_on(
+def test_g11_a_broken_configuration_at_sighup_is_reported_and_everything_goes_on(
     home: Home, folders: dict[str, Path]
 ) -> None:
     good = home.settings + root_of(folders["one"])

@@ -105,7 +105,7 @@ def plant(home: Home, talks: Path) -> None:
         (talks / name).write_bytes(data)
 
 
-def told(home: Home) -> str:
+def all_output(home: Home) -> str:
     """Return all that is told of the daemon and its files, but what was asked for by its words."""
     logs = [
         file.read_text("utf-8", "replace")
@@ -156,7 +156,7 @@ def garbled(ask: Ask) -> None:
 
 
 @needs_weakness
-def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
+def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_reported(
     home: Home, held: Held, tmp_path: Path
 ) -> None:
     talks = tmp_path / "talks"
@@ -169,11 +169,11 @@ def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
     run_weak(home)
     until(lambda: "indexing is blocked" in " ".join(home.status()["degraded"]))
     ask_everything(home, QUERIES[:2])
-    assert where(told(home)) == []
+    assert where(all_output(home)) == []
     held.way = garbled
     home.write("good.md", f"# {MARK}title\n\n{WORDS} And {MARK}more.\n")
     ask_everything(home, QUERIES[:2])
-    assert where(told(home)) == []
+    assert where(all_output(home)) == []
     held.way = lambda ask: (
         echoing(400) if any(f"{MARK}second" in text for text in ask.texts) else answer
     )(ask)
@@ -204,7 +204,7 @@ def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
     assert where(printed(home)) == []
     home.call("forget", path=str(home.folder / "latin.md"))
     home.call("verify")
-    assert where(told(home)) == []
+    assert where(all_output(home)) == []
     assert home.terminate() == 0
     assert where((home.path / "run.log").read_text("utf-8", "replace")) == []
 

@@ -75,16 +75,16 @@ def test_mutants_are_killed_survive_or_are_not_tested(
     results = tmp_path / "results.jsonl"
     arguments = ["--module", "toy", "--json", str(results), "--measure", "tests"]
     assert main(arguments, toy) == 1
-    told = [json.loads(line) for line in results.read_text().splitlines()]
+    recorded = [json.loads(line) for line in results.read_text().splitlines()]
     by_result: dict[str, set[str]] = {}
-    for each in told:
+    for each in recorded:
         by_result.setdefault(each["result"], set()).add(each["replacement"])
     assert by_result == {
         "survived": {"4", "(2)", "(number >= LIMIT)"},
         "killed": {"(number <= LIMIT)", "return None", "return not (number > LIMIT)"},
         "untested": {"(number - 1)", "return None", "2", "(0)"},
     }
-    assert {each["by"] for each in told} == {"", "tests/test_toy.py::test_it_is_over"}
+    assert {each["by"] for each in recorded} == {"", "tests/test_toy.py::test_it_is_over"}
     printed = capsys.readouterr().out
     assert "+    return (number >= LIMIT)" in printed
     assert "10 mutants, 3 killed" in printed

@@ -115,7 +115,7 @@ def test_f6_a_catalogue_that_was_lost_is_rebuilt_without_embedding(tmp_path: Pat
     again.close()
 
 
-def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: Path) -> None:
+def test_f6_a_table_that_lost_and_gained_rows_is_repaired_by_the_audit(tmp_path: Path) -> None:
     index = Index(tmp_path)
     index.write("guide.md", guide())
     index.sync()
@@ -130,7 +130,7 @@ def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: P
     again.close()
 
 
-def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_mended_by_the_audit(
+def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_repaired_by_the_audit(
     tmp_path: Path,
 ) -> None:
     index = Index(tmp_path)

@@ -242,7 +242,7 @@ def test_of_a_query_of_many_words_a_name_counts_for_less() -> None:
 def test_what_stands_below_a_heading_that_the_query_has_goes_before_what_only_has_its_words() -> (
     None
 ):
-    found = (), words(told=2.0, below=1.8, beside=1.8)
+    found = (), words(result=2.0, below=1.8, beside=1.8)
     hits = fuse_scores(
         *found, spots_of(*found), lambda _: 0.5, Boosts(heading_match_by_id={"below": 1.0})
     )
@@ -386,7 +386,7 @@ def test_text_is_joined_with_the_blank_lines_between() -> None:
     )
 
 
-def test_a_passage_told_in_better_ones_is_not_told_again() -> None:
+def test_a_passage_repeated_in_better_ones_is_dropped() -> None:
     def passage(*ids: str) -> Passage:
         made, hit = placed(1, 1.0)
         return Passage(row=made, hit=hit, start_line=1, end_line=1, text="", chunk_ids=ids)
@@ -719,7 +719,7 @@ def test_scores_stay_in_order_when_it_has_spoken(shelf: Shelf) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_only_the_best_are_ordered_anew() -> None:
+def test_only_the_best_are_reordered() -> None:
     shelf = Shelf()
     for n in range(MAX_RERANKED + 5):
         shelf.put(f"{n:03}", "word " * (n + 1))

@@ -105,7 +105,7 @@ def test_what_a_restore_does_not_give_back_is_found(stage: Stage) -> None:
     }
 
 
-def test_what_the_trash_lets_go_too_early_is_found(stage: Stage) -> None:
+def test_what_the_trash_drops_too_early_is_found(stage: Stage) -> None:
     world = stage.world
     world.note_what_is_said()
     world.roots[1] = replace(world.roots[1], on_delete="delete")
@@ -122,7 +122,7 @@ def test_what_the_trash_lets_go_too_early_is_found(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "lance", "files"])
-def test_each_kind_of_call_fails_where_it_is_told_to(stage: Stage, kind: str) -> None:
+def test_each_kind_of_call_fails_at_the_armed_call(stage: Stage, kind: str) -> None:
     fault = Fault(
         kind, 0, {"sqlite": "FULL"}.get(kind, "ENOSPC"), {"files": "/home/data/"}.get(kind, "")
     )

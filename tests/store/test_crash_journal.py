@@ -73,7 +73,7 @@ def test_another_version_tries_again(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"\xff\xfe", b"[]", b'{"counts": 3}'])
-def test_a_spoiled_list_begins_anew(folder: Path, spoiled: bytes) -> None:
+def test_a_spoiled_list_starts_again(folder: Path, spoiled: bytes) -> None:
     (folder / "poison.json").write_bytes(spoiled)
     with closing(CrashJournal(folder)) as guard:
         assert guard.begin_parse_unless_quarantined("x")

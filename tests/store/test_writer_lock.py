@@ -132,7 +132,7 @@ def test_g3_deleting_the_file_lets_no_second_writer_in(file: Path) -> None:
     lock.release()
 
 
-def test_a_file_deleted_between_open_and_lock_is_opened_anew(
+def test_a_file_deleted_between_open_and_lock_is_opened_again(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []

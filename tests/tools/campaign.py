@@ -110,7 +110,7 @@ def _wish() -> Wish:
 
 def _run(wish: Wish, began: float) -> tuple[Figures, bool]:
     """Run what is asked for, as long as there is time; return the figures, and whether time was short."""
-    figures, told = Figures(), began
+    figures, last_report = Figures(), began
     running: set[Future[Figures]] = set()
     tasks = _tasks(wish)
     left = next(tasks, None)
@@ -127,9 +127,9 @@ def _run(wish: Wish, began: float) -> tuple[Figures, bool]:
                 figures.add(found := future.result())
                 sys.stdout.writelines(f"{divergence}\n\n" for divergence in found.divergences)
                 sys.stdout.flush()
-            if time.monotonic() - told >= _PROGRESS_S:
-                told = time.monotonic()
-                sys.stderr.write(_progress(figures, wish, told - began))
+            if time.monotonic() - last_report >= _PROGRESS_S:
+                last_report = time.monotonic()
+                sys.stderr.write(_progress(figures, wish, last_report - began))
     return figures, left is not None
 
 

@@ -69,7 +69,7 @@ from anchord.errors import AnchordError
 from anchord.ipc.client import Client
 
 _SAMPLE_S = 5.0
-_TOLD_S = 60.0
+_REPORT_S = 60.0
 _PAUSE_S = 0.25
 """Between two pieces of work, on average."""
 _BUSY, _SLOWER = 0.5, 8
@@ -370,7 +370,7 @@ class Watch:
 
     def look(self, ended: threading.Event) -> None:
         """Sample until the end."""
-        told = 0.0
+        reported_at = 0.0
         while not ended.wait(_SAMPLE_S):
             if not self._away.acquire(blocking=False):
                 self.tally["samples left out"] += 1
@@ -381,8 +381,8 @@ class Watch:
                 self.fail(f"no sample after {self.now() / 60:.1f} min: {error!r}")
             finally:
                 self._away.release()
-            if self.samples and self.now() - told >= _TOLD_S:
-                told = self.now()
+            if self.samples and self.now() - reported_at >= _REPORT_S:
+                reported_at = self.now()
                 _say(self._progress(self.samples[-1]))
 
     def _sample(self) -> None:
@@ -603,7 +603,7 @@ class Soak:
         self.home.write(_MARKER, f"# Marker\n\nThe {self._word} of today.\n")
         began = time.monotonic()
         with self.watch.excused("sync"):
-            told = self.home.call("sync", timeout=_SYNC_LIMIT_S)
+            report = self.home.call("sync", timeout=_SYNC_LIMIT_S)
             self.syncs_s.append(time.monotonic() - began)
             if self.home.found(self._word) != [_MARKER] or (
                 old and _MARKER in self.home.found(old)
@@ -611,8 +611,8 @@ class Soak:
                 self.watch.fail(
                     f"sync {len(self.syncs_s)} came and the file that was written before it is not found as it is"
                 )
-            if told["held"] or told["away"]:
-                self.watch.fail(f"sync {len(self.syncs_s)}: {told}")
+            if report["held"] or report["away"]:
+                self.watch.fail(f"sync {len(self.syncs_s)}: {report}")
 
     def _rest(self) -> None:
         """Let the last versions grow old, then make upkeep drop them."""

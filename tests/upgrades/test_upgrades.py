@@ -139,16 +139,16 @@ def test_what_a_newer_version_made_is_refused_in_one_line_and_left_alone(
     base = Base(tmp_path, HOMES[-1])
     newer(base)
     before = base.on_disk()
-    told = (base.process if command == ("run",) else base.run)(*command)
-    assert told.code in (1, 2), told.out
-    refusals = [line for line in told.err.splitlines() if line.startswith("anchord: ")]
+    outcome = (base.process if command == ("run",) else base.run)(*command)
+    assert outcome.code in (1, 2), outcome.out
+    refusals = [line for line in outcome.err.splitlines() if line.startswith("anchord: ")]
     assert len(refusals) == 1
     assert "newer anchord" in refusals[0]
     assert refusals[0].endswith("update anchord")
     assert base.on_disk() == before
 
 
-def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_made_anew(
+def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way that the first change of the schema will go."""

@@ -159,10 +159,12 @@ def test_the_table_has_the_figures_of_the_json_in_per_cent(drinks: Shell) -> Non
                 "MRR": scores["mrr"],
             }
             named |= {"nDCG": scores["ndcg"], "Cov4k": scores["cov4k"]}
-            told = {name: f"{100 * figure:.1f}" for name, figure in named.items()} | {
+            comparison = {name: f"{100 * figure:.1f}" for name, figure in named.items()} | {
                 "an-edit": edit
             }
-            assert rows[variant["name"]] == {name: told[name] for name in rows[variant["name"]]}
+            assert rows[variant["name"]] == {
+                name: comparison[name] for name in rows[variant["name"]]
+            }
 
 
 @pytest.mark.parametrize(
@@ -213,17 +215,17 @@ def test_no_figure_is_cut_whatever_is_compared(drinks: Shell, options: tuple[str
 
 
 @pytest.fixture(scope="module")
-def told(drinks: Shell) -> Any:  # noqa: ANN401 - JSON
+def comparison(drinks: Shell) -> Any:  # noqa: ANN401 - JSON
     """Give what the whole comparison tells, and draw it."""
     return drinks("eval", "notes", "--picture", "p.svg", "--json").json
 
 
-def test_json_has_counts_and_every_variant_with_its_scores(told: Any) -> None:  # noqa: ANN401 - JSON
-    assert {name: told[name] for name in ("documents", "questions", "edits")} == {
+def test_json_has_counts_and_every_variant_with_its_scores(comparison: Any) -> None:  # noqa: ANN401 - JSON
+    assert {name: comparison[name] for name in ("documents", "questions", "edits")} == {
         "documents": 2, "questions": {"link": 1, "heading": 5}, "edits": 2,
     }  # fmt: skip
-    assert sorted(variant["name"] for variant in told["variants"]) == sorted(DEFAULT)
-    for variant in told["variants"]:
+    assert sorted(variant["name"] for variant in comparison["variants"]) == sorted(DEFAULT)
+    for variant in comparison["variants"]:
         assert variant["chunks"] > 0
         assert variant["tokens"] > 0
         assert variant["embeds_an_edit"] == 1.0
@@ -235,15 +237,15 @@ def test_json_has_counts_and_every_variant_with_its_scores(told: Any) -> None:  
             )
 
 
-def test_two_runs_tell_the_same(drinks: Shell) -> None:
+def test_two_runs_print_the_same(drinks: Shell) -> None:
     assert (
         drinks("eval", "notes", *QUICK, "--json").json
         == drinks("eval", "notes", *QUICK, "--json").json
     )
 
 
-def names(told: Any) -> list[str]:  # noqa: ANN401 - JSON
-    return sorted(variant["name"] for variant in told["variants"])
+def names(comparison: Any) -> list[str]:  # noqa: ANN401 - JSON
+    return sorted(variant["name"] for variant in comparison["variants"])
 
 
 @pytest.mark.parametrize(
@@ -300,8 +302,12 @@ def test_at_most_so_many_questions_of_a_kind_are_asked(drinks: Shell, most: int)
 
 
 def test_one_document_is_compared_by_itself(drinks: Shell) -> None:
-    told = drinks("eval", "notes/tea.md", *QUICK, "--json").json
-    assert (told["documents"], told["questions"], told["edits"]) == (1, {"heading": 3}, 0)
+    comparison = drinks("eval", "notes/tea.md", *QUICK, "--json").json
+    assert (comparison["documents"], comparison["questions"], comparison["edits"]) == (
+        1,
+        {"heading": 3},
+        0,
+    )
 
 
 def test_nothing_is_left_behind(
@@ -483,10 +489,10 @@ def texts_of(svg: str) -> list[str]:
 
 def test_a_picture_shows_each_strategy_and_form_with_what_it_costs(
     drinks: Shell,
-    told: Any,  # noqa: ANN401 - JSON
+    comparison: Any,  # noqa: ANN401 - JSON
 ) -> None:
     svg = (drinks.base / "p.svg").read_text("utf-8")
-    hybrid = [variant for variant in told["variants"] if variant["name"].endswith("hybrid")]
+    hybrid = [variant for variant in comparison["variants"] if variant["name"].endswith("hybrid")]
     points = points_of(svg)
     assert sorted(points) == sorted(variant["name"] for variant in hybrid)
     by_cov = sorted(hybrid, key=lambda variant: variant["by_kind"]["link"]["cov4k"])

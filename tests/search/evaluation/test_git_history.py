@@ -247,16 +247,16 @@ def test_edits_lead_from_the_first_texts_to_the_last(
 ) -> None:
     repository = Repository(tmp_path_factory.mktemp("repository"))
     texts: dict[str, str] = {}
-    told: list[Edit] = []
+    expected: list[Edit] = []
     for changed in commits:
         documents = {
             path: text for path, text in changed.items() if path in texts and texts[path] != text
         }
-        told += [
+        expected += [
             (path, texts[path], text)
             for path, text in documents.items()
             if not path.endswith(".txt")
         ]
         texts |= changed
         repository.commit(changed)
-    assert sorted(repository.edits()) == sorted(told)
+    assert sorted(repository.edits()) == sorted(expected)

@@ -86,7 +86,7 @@ def test_recall_never_falls_with_k(case: tuple[list[RetrievedChunk], ExpectedSec
 
 
 @given(cases)
-def test_recall_and_mrr_tell_of_the_same_first_right_result(
+def test_recall_and_mrr_agree_on_the_first_right_result(
     case: tuple[list[RetrievedChunk], ExpectedSection],
 ) -> None:
     scores, (results, wanted) = score_results(*case), case
@@ -147,13 +147,13 @@ def test_what_wrong_results_say_does_not_matter_where_all_fits_the_budget(
 ) -> None:
     results, wanted = case
     short = [found for found in results if len(found.text) < 100]
-    told = [
+    repeated = [
         found
         if holds(found, wanted)
         else RetrievedChunk(found.path, found.first_line, found.last_line, said)
         for found in short
     ]
-    assert score_results(told, wanted) == score_results(short, wanted)
+    assert score_results(repeated, wanted) == score_results(short, wanted)
 
 
 @given(cases)

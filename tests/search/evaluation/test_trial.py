@@ -184,10 +184,10 @@ def test_the_heading_of_a_part_is_embedded_with_it_and_the_whole_path_on_request
 
 def test_a_form_is_made_of_the_row_alone() -> None:
     (made,) = CUTTER.prepare_rows_of("anchored", "heading", {"a.md": "Words.\n"})
-    told = replace(
+    reported = replace(
         made, row=replace(made.row, header_path="A > B", text="Words."), embed_text="B\nWords."
     )
-    assert [embed_text_of(told, form) for form in EMBED_FORMS] == [
+    assert [embed_text_of(reported, form) for form in EMBED_FORMS] == [
         "Words.",
         "B\nWords.",
         "A > B\nWords.",
@@ -306,17 +306,20 @@ def test_a_text_is_embedded_once_for_all_variants() -> None:
 
 
 def test_progress_goes_up_to_what_is_to_do_and_says_what() -> None:
-    told: list[tuple[int, int, str]] = []
+    reported: list[tuple[int, int, str]] = []
     made = VariantBenchmark(
         documents=DRINKS,
         questions=generate_questions(DRINKS),
         chunker=CUTTER,
         embedder=HashEmbedder(),
-        progress=lambda *of: told.append(of),
+        progress=lambda *of: reported.append(of),
     )
     list(made.run([Variant(strategy="headers")]))
-    assert all(0 <= done < total for done, total, _ in told)
-    assert {what for _, _, what in told} == {"embedding headers", "asking headers, heading, hybrid"}
+    assert all(0 <= done < total for done, total, _ in reported)
+    assert {what for _, _, what in reported} == {
+        "embedding headers",
+        "asking headers, heading, hybrid",
+    }
 
 
 def test_without_questions_there_are_sizes_and_no_scores() -> None:
@@ -381,7 +384,7 @@ _lines = st.lists(
     st.data(),
 )
 @settings(deadline=None, max_examples=15)
-def test_whoever_knows_the_answer_has_the_best_scores_under_any_strategy(
+def test_an_embedder_that_knows_the_answer_scores_best_under_any_strategy(
     strategy: str, parts: list[list[str]], apart: bool, data: st.DataObject  # noqa: FBT001 - drawn
 ) -> None:  # fmt: skip
     wanted = data.draw(st.integers(0, len(parts) - 1))

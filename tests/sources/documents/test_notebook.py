@@ -22,13 +22,13 @@ CODE = "import math\n\nmath.pi"
 def book(
     *cells: dict[str, Any], indent: int | None = 1, ascii_only: bool = False, **extra: object
 ) -> str:
-    told = {
+    answer = {
         "cells": list(cells),
         "metadata": {"kernelspec": {"name": "python3", "language": "python"}},
         "nbformat": 4,
         **extra,
     }
-    return json.dumps(told, indent=indent, ensure_ascii=ascii_only)
+    return json.dumps(answer, indent=indent, ensure_ascii=ascii_only)
 
 
 def cell(kind: str, source: str, *, lines: bool = True, **extra: object) -> dict[str, Any]:

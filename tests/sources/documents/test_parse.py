@@ -229,7 +229,7 @@ def test_cleaning_keeps_the_number_of_lines(text: str) -> None:
         ("md", None), ("readme.pdf", None), ("a/.gitignore", None),
     ],
 )  # fmt: skip
-def test_the_name_tells_the_kind(path: str, kind: str | None) -> None:
+def test_the_name_decides_the_kind(path: str, kind: str | None) -> None:
     assert kind_of(path) == kind
 
 

@@ -125,9 +125,9 @@ def test_without_last_good_rules_nothing_below_is_included(
 ) -> None:
     spoil(tree.folder / "sub" / name)
     assert tree.included() == {"a.md", "private.md"}
-    told = tree.problems()[f"sub/{name}"]
-    assert told.startswith(f"cannot be read ({reason}): nothing in its folder is indexed until")
-    assert told.endswith("make it a readable file, or delete it")
+    reported = tree.problems()[f"sub/{name}"]
+    assert reported.startswith(f"cannot be read ({reason}): nothing in its folder is indexed until")
+    assert reported.endswith("make it a readable file, or delete it")
 
 
 @pytest.mark.parametrize("restarts", [False, True])

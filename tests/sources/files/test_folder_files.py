@@ -268,7 +268,7 @@ def test_a_very_deep_tree_is_walked(tree: Path) -> None:
 # What is no file
 
 
-def test_a_named_pipe_is_a_problem_and_blocks_nobody(tree: Path) -> None:
+def test_a_named_pipe_is_a_problem_and_blocks_no_one(tree: Path) -> None:
     os.mkfifo(tree / "pipe.md")
     pipe = Problem("a named pipe: not indexed")
     assert serve(tree).fingerprint(at("pipe.md")) == pipe

@@ -298,7 +298,7 @@ def test_git_is_asked_once_until_its_settings_change(
 
 
 @pytest.mark.parametrize("path", ["home/git/ignore", "tree/.git/info/exclude", "tree/.gitignore"])
-def test_a_change_that_no_event_tells_is_noticed(tree: Path, path: str) -> None:
+def test_a_change_without_an_event_is_noticed(tree: Path, path: str) -> None:
     fill(tree, {"sub/a.md": "text", "sub/b.md": "text"})
     files = served(tree / "sub")
     assert walked(files, "tree") == {"a.md", "b.md"}

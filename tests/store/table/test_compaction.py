@@ -80,7 +80,7 @@ def test_the_library_that_folds_is_not_in_this_process(
     assert ("lance" in sys.modules) is before
 
 
-def test_a_process_that_was_lost_is_told_and_replaced(
+def test_a_process_that_was_lost_is_reported_and_replaced(
     tmp_path: Path, folding: CompactionWorker
 ) -> None:
     store = filled(tmp_path)
@@ -93,7 +93,7 @@ def test_a_process_that_was_lost_is_told_and_replaced(
     assert folding._child is not child
 
 
-def test_a_process_that_ends_in_the_middle_is_told(
+def test_a_process_that_ends_in_the_middle_is_reported(
     tmp_path: Path, folding: CompactionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(tmp_path)

@@ -217,16 +217,16 @@ def _peers(python: str, session: str) -> Iterator[tuple[str, ...]]:
             f"{base}/late",
             str(file),
         ]
-        told = json.loads(
+        mined = json.loads(
             subprocess.run(
                 command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             ).stdout
         )
         yield (
             "MemPalace",
-            f"{told['first']:,}",
-            f"{told['appended']:,}",
-            *_lost(said, told["documents"]),
+            f"{mined['first']:,}",
+            f"{mined['appended']:,}",
+            *_lost(said, mined["documents"]),
         )
     with _talks() as talks:
         mine = talks.write("s1.jsonl", early)

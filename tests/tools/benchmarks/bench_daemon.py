@@ -194,8 +194,10 @@ def _wakes(process: psutil.Process) -> dict[str, int]:
     """Return how often each thread gave up the processor by itself; nothing where the system does not tell."""
     found = {}
     for file in Path(f"/proc/{process.pid}/task").glob("*/status"):
-        told = dict(line.split(":\t", 1) for line in file.read_text().splitlines() if ":\t" in line)
-        found[file.parent.name] = int(told["voluntary_ctxt_switches"])
+        fields = dict(
+            line.split(":\t", 1) for line in file.read_text().splitlines() if ":\t" in line
+        )
+        found[file.parent.name] = int(fields["voluntary_ctxt_switches"])
     return found
 
 

@@ -86,11 +86,11 @@ class Watch:
     marks: list[tuple[str, float, str]] = field(default_factory=list)
     """(part, begin, what was measured in it)."""
 
-    def part(self, name: str, told: str = "") -> None:
+    def part(self, name: str, summary: str = "") -> None:
         """Begin a part; `told` is for the one before."""
         if self.marks:
             before, began, _ = self.marks[-1]
-            self.marks[-1] = (before, began, told)
+            self.marks[-1] = (before, began, summary)
         self.marks.append((name, time.monotonic(), ""))
 
     @contextmanager
@@ -177,7 +177,7 @@ def _embedded(client: object) -> bool:
 def _life_rows(watch: Watch) -> Iterator[Row]:
     ends = [at for _, at, _ in watch.marks[1:]]
     before = Sample(watch.marks[0][1], 0, 0, 0.0, 0.0)
-    for (name, began, told), ended in zip(watch.marks, ends, strict=False):
+    for (name, began, summary), ended in zip(watch.marks, ends, strict=False):
         during = [sample for sample in watch.samples if began <= sample.at <= ended] or [before]
         last, took = during[-1], ended - began
         daemon = _span([sample.daemon for sample in during])
@@ -190,7 +190,7 @@ def _life_rows(watch: Watch) -> Iterator[Row]:
             f"{share:.2%}",
             embedding,
             f"{last.embedding_cpu - before.embedding_cpu:.1f}",
-            told,
+            summary,
         )
         before = last
 

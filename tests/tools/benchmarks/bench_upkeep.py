@@ -272,7 +272,7 @@ def _written() -> int:
         return 0
     files = [_IO, *(Path(f"/proc/{child.pid}/io") for child in psutil.Process().children())]
     return sum(
-        int(dict(told.split(": ") for told in file.read_text().splitlines())["wchar"])
+        int(dict(line.split(": ") for line in file.read_text().splitlines())["wchar"])
         for file in files
     )
 

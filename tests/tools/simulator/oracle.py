@@ -66,8 +66,8 @@ def judge(world: World, answer: Answer) -> list[Finding]:
     # A root that left the configuration takes its rows with it, whatever the command says else.
     is_same = not world.has_config or world.roots == world.last_roots
     if answer.code == 2 and len(rows) < world.last_rows and is_same and not world.damage:
-        told = f"{world.last_rows} rows before, {len(rows)} after: {answer.error.strip()[:200]}"
-        findings.append(Finding("refused-but-deleted", f"{answer.command}: {told}"))
+        result = f"{world.last_rows} rows before, {len(rows)} after: {answer.error.strip()[:200]}"
+        findings.append(Finding("refused-but-deleted", f"{answer.command}: {result}"))
     world.last_rows, world.last_roots = len(rows), list(world.roots)
     findings += _statements(world, answer, rows)
     return findings

@@ -169,8 +169,8 @@ def _must_be_equal(stage: Stage) -> list[Finding]:
     last = stage.answer("verify")
     found += stage.judge(last)
     if last.code:
-        told = str(last.json)[:300] + last.error.strip()[-300:]
-        found.append(Finding("never-equal", f"after a repair: {last.code} {told}"))
+        report = str(last.json)[:300] + last.error.strip()[-300:]
+        found.append(Finding("never-equal", f"after a repair: {last.code} {report}"))
     return found
 
 

@@ -63,7 +63,7 @@ class MemoryTranscript:
 
 
 @dataclass
-class Told:
+class ParsedTranscript:
     """What a reader told, and the exchanges that were made of it."""
 
     exchanges: list[Exchange] = field(default_factory=list)
@@ -97,20 +97,20 @@ class Told:
         return next((head.project for head in reversed(self.heads) if head.project), "")
 
 
-def tell(reader: ModuleType, carrier: MemoryTranscript) -> Told:
+def parse_transcript(reader: ModuleType, carrier: MemoryTranscript) -> ParsedTranscript:
     """Read a carrier with a family's module."""
-    told = Told()
+    parsed = ParsedTranscript()
     for each in build_exchanges(reader.read_events(carrier)):
         match each:
             case Exchange():
-                told.exchanges.append(each)
+                parsed.exchanges.append(each)
             case SessionInfo():
-                told.heads.append(each)
+                parsed.heads.append(each)
             case SupersededQuestions(ids):
-                told.superseded |= ids
+                parsed.superseded |= ids
             case UnknownRecord(kind):
-                told.unknown[kind] += 1
-    return told
+                parsed.unknown[kind] += 1
+    return parsed
 
 
 def jsonl(*records: object) -> bytes:
@@ -123,6 +123,6 @@ def recognised(reader: ModuleType, carrier: MemoryTranscript) -> bool:
     return bool(reader.matches(carrier.data[:HEAD_BYTES], carrier.path))
 
 
-def questions(told: Told) -> Sequence[str]:
+def questions(parsed: ParsedTranscript) -> Sequence[str]:
     """Return the active questions."""
-    return [question for question, _ in told.said]
+    return [question for question, _ in parsed.said]

@@ -34,7 +34,7 @@ def carriers(data: bytes) -> None:
     with taking(safe_path(word(words, 1))) as taken:
         seen = taken.take(packed)
         hold(seen.problem is None or seen.problem.reason, "a problem has its reason", seen)
-        told = taken.told()
+        archived = taken.archived()
         outside = [
             file
             for file in taken.folder.parent.rglob("*")
@@ -43,7 +43,7 @@ def carriers(data: bytes) -> None:
         hold(len(outside) == 1, "nothing is unpacked to the disk", outside)
         again = taken.again()
         hold(
-            again.problem == seen.problem and taken.told() == told,
+            again.problem == seen.problem and taken.archived() == archived,
             "a carrier tells the same twice",
             seen,
             again,

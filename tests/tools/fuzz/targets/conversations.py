@@ -166,15 +166,15 @@ def _are_named(family: TranscriptFormat, made: Sequence[object]) -> None:
 
 def _are_left(family: TranscriptFormat, made: Sequence[object]) -> None:
     """What is named as left was told before: the archive leaves out what it holds at that moment."""
-    told_now: set[tuple[str, str]] = set()
+    read_before: set[tuple[str, str]] = set()
     session, left = "", set[tuple[str, str]]()
     for each in made:
         if isinstance(each, SessionInfo):
             session = each.session
         elif isinstance(each, SupersededQuestions):
-            left |= {(session, name) for name in each.ids} - told_now
+            left |= {(session, name) for name in each.ids} - read_before
         elif isinstance(each, Exchange):
-            told_now.add((each.session, each.id))
+            read_before.add((each.session, each.id))
             late = (each.session, each.id) in left and not each.superseded
             hold(
                 not late, "what is left is told before it is named so", each.id, where=family.source
@@ -201,15 +201,15 @@ def _are_kept(family: TranscriptFormat, found: Sequence[Exchange], head: Session
         )
         document = decode_exchange(whole)
         question_line(whole)
-        told_again = json.loads(kept)
+        restored = json.loads(kept)
         hold(
-            told_again["question"] == exchange.question,
+            restored["question"] == exchange.question,
             "a question is kept as it is",
             exchange.question,
             where=family.source,
         )
         hold(
-            told_again["answer"] == exchange.answer,
+            restored["answer"] == exchange.answer,
             "an answer is kept as it is",
             exchange.answer,
             where=family.source,

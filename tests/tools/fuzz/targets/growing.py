@@ -17,7 +17,7 @@ from anchord.sources.conversations.formats.registry import PROSE_SUFFIXES
 
 _FIRST = ("title", "project", "question", "answer", "tools", "files")
 
-Told = Mapping[str, bytes]
+Archived = Mapping[str, bytes]
 
 
 def repeats(data: bytes) -> bool:
@@ -69,27 +69,29 @@ def growing(data: bytes) -> None:
         return  # What is packed does not grow; and a text stays a transcript once it was one, whatever becomes of it.
     with taking(path) as fresh:
         is_sound(fresh.take(body))
-        whole = fresh.told()
+        whole = fresh.archived()
         is_sound(fresh.again())
-        _same(fresh.told(), whole, "a file that is read again tells the same")
+        _same(fresh.archived(), whole, "a file that is read again tells the same")
     with taking(path) as grown:
         is_sound(grown.take(body[:cut]))
         is_sound(grown.take(body))
-        _same(grown.told(), whole, "a file that grew tells what a whole reading tells")
+        _same(grown.archived(), whole, "a file that grew tells what a whole reading tells")
 
 
-def _same(told: Told, whole: Told, law: str) -> None:
+def _same(archived: Archived, whole: Archived, law: str) -> None:
     differing = sorted(
-        name for name in told.keys() | whole.keys() if told.get(name) != whole.get(name)
+        name for name in archived.keys() | whole.keys() if archived.get(name) != whole.get(name)
     )
-    seen = [(name, told.get(name), whole.get(name)) for name in differing[:2]]
-    where = f"{differing[0].split('/')[1]}: {_how(told, whole, differing[0])}" if differing else ""
+    seen = [(name, archived.get(name), whole.get(name)) for name in differing[:2]]
+    where = (
+        f"{differing[0].split('/')[1]}: {_how(archived, whole, differing[0])}" if differing else ""
+    )
     hold(not differing, law, *seen, where=where)
 
 
-def _how(told: Told, whole: Told, name: str) -> str:
+def _how(archived: Archived, whole: Archived, name: str) -> str:
     """Say in what an exchange differs: another cause, most often."""
-    if name not in told or name not in whole:
+    if name not in archived or name not in whole:
         return "missing" if name in whole else "too much"
-    now, wanted = json.loads(told[name]), json.loads(whole[name])
+    now, wanted = json.loads(archived[name]), json.loads(whole[name])
     return str(next(key for key in (*_FIRST, *wanted) if now.get(key) != wanted[key]))

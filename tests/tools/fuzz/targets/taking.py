@@ -44,7 +44,7 @@ class Taking:
         self.conversations.mark_indexed(taken.changed_exchanges)
         return taken
 
-    def told(self) -> dict[str, bytes]:
+    def archived(self) -> dict[str, bytes]:
         """Return every exchange that is found, by its path."""
         found = [each.path for each in self.archive.list_exchanges(_ROOT)]
         read = {path: self.archive.read(RootedPath(_ROOT, path)) for path in found}
