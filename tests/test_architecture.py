@@ -147,13 +147,13 @@ HOMES: dict[str, str] = {
 
 BROAD_EXCEPTS = {
     "daemon.writer.loop": 1,  # the loop
-    "daemon.writer.jobs": 1,  # whose error goes to their caller
+    "daemon.writer.jobs": 1,  # their errors go to the caller
     "index.rows": 1,  # a file that breaks the parser
     "embedding.workers.worker_main": 1,  # whatever a model raises
     "embedding.workers.rerank_worker": 2,  # likewise, at its loading and after
     "embedding.workers.export_model": 1,  # whatever its export raises
     "embedding.model_files": 1,  # whatever a tokenizer's file raises
-    "embedding.openai_api": 1,  # in a thread, carried to whoever waits
+    "embedding.openai_api": 1,  # in a thread, raised in the waiting thread
     "sources.conversations.reader_worker": 1,  # whatever a reader raises becomes an answer
     "ipc.server": 2,  # one bad call
 }

@@ -1,4 +1,4 @@
-"""What people install: the wheel, made from the source archive, in an environment of its own where nothing else of ours is."""
+"""The wheel, built from the source archive, in a clean environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment with nothing but the wheel and what it asks for, and a new home."""
+    """An environment with only the wheel and its dependencies, and a new home."""
 
     folder: Path
     home: Path
@@ -55,7 +55,7 @@ class Installed:
         return folder
 
     def run(self, *command: str, timeout: float = _COMMAND_S) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment as a new user would: no variable of this one is there."""
+        """Run a program of the environment as a new user: no variable of this process is set."""
         environment = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
         environment |= {
             name: os.environ[name]
@@ -167,7 +167,7 @@ def test_in_a_clean_environment_it_indexes_searches_and_prints_its_service(
 
 
 def test_its_modules_come_from_the_wheel_and_not_from_here(installed: Installed) -> None:
-    """Else the tests above would test the source tree."""
+    """Otherwise the tests above would test the source tree."""
     where = installed.run("python", "-c", "import anchord; print(anchord.__file__)").stdout.strip()
     assert where.startswith(str(installed.folder))
 

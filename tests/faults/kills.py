@@ -65,7 +65,7 @@ class Victim:
         """Kill a daemon at a step while files change, start the next, and check both.
 
         Raises:
-            DivergenceError: the index is not what it should be, or cost more than it should.
+            DivergenceError: The index is wrong, or cost more than it should.
         """
         self.done = [f"(kill {moment} {place} number {nth})"]
         try:

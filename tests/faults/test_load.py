@@ -181,7 +181,7 @@ def test_i4_a_save_goes_to_the_model_of_a_running_daemon_before_what_is_left_of_
     assert home.command("verify").code == 0
 
 
-# I1: idle
+# I1: an idle daemon
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ class Watched:
         """Change the tree while the service is in one of `WAYS`, sync, and check the index and its cost.
 
         Raises:
-            DivergenceError: the index is not what it should be, or cost more than it should.
+            DivergenceError: The index is wrong, or cost more than it should.
         """
         self.done.append(f"({way}:)")
         times = self._rng.randint(1, _MOST_AT_ONCE)

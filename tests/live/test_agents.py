@@ -1,4 +1,4 @@
-"""An agent's session with the protocol's own client, over a process of its own: as Claude Code, Codex or Cursor start it."""
+"""An agent's session with the official MCP client and a server process, as Claude Code or Cursor start it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOLS = {"search", "show", "status", "sync", "explain", "roots"}
 
 
 def session(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:
-    """Talk with a server of this home."""
+    """Connect to a server of this home."""
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "anchord", "mcp"],
@@ -37,7 +37,7 @@ def session(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:
 
 
 async def call_ok(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
-    """Call a tool that must not fail; its answer must be short, and the same in both forms."""
+    """Call a tool that must succeed; its answer is short, and equal in both forms."""
     result = await client.call_tool(tool, arguments)
     text = "\n".join(content.text for content in result.content if isinstance(content, TextContent))
     assert not result.is_error, text
@@ -54,7 +54,7 @@ def first_id(answer: dict[str, Any]) -> str:
 
 
 async def refused(client: Client, tool: str, **arguments: object) -> str:
-    """Call a tool that must say why it cannot."""
+    """Call a tool that must fail; return its error."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     return "\n".join(content.text for content in result.content if isinstance(content, TextContent))

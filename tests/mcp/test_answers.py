@@ -1,4 +1,4 @@
-"""What agents read: short, whole where it matters, and what is quoted cannot pass for anything else."""
+"""Answers for agents: short, complete where needed, and quoted text cannot imitate anchord's."""
 
 from __future__ import annotations
 

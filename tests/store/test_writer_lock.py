@@ -1,4 +1,4 @@
-"""One writer an index: by the system's lock, so that no way of dying leaves it held, and no stranger's look refuses anyone."""
+"""One writer per index, by a lock of the system: any crash releases it, and reading it blocks no writer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Name a lock that nobody has made yet."""
+    """Return the path of a lock that does not exist yet."""
     return tmp_path / "anchord.lock"
 
 

@@ -1,8 +1,8 @@
-"""Freeze a home as this version makes it, for the versions to come.
+"""Freeze a home of this version, for tests of later versions.
 
     python tests/upgrades/freeze.py            writes tests/upgrades/homes/VERSION.tar.xz
 
-To be run once for each version that is given out, and never again for it: what a version made does not change any more. The
+Run it once per released version, and never again: the home of a version does not change. The
 archive holds `home/` (an ANCHORD_HOME with a forgotten path and vectors of rows that left), `docs/` and `talks/`.
 """
 

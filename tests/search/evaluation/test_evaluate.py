@@ -1,4 +1,4 @@
-"""`anchord eval` as a person calls it: what it reads, compares, prints and draws, and how it refuses what is wrong."""
+"""`anchord eval` as a command: its input, comparison, output, pictures and errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def history(shell: Shell, *commits: Mapping[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def drinks(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give a shell over two documents with a history of two edits, to tests that leave nothing behind."""
+    """Return one shell for the module over two documents with two edits; its tests change nothing."""
     made = Shell(tmp_path_factory.mktemp("c"))
     before = {"tea.md": TEA.replace("Boil", "Cool"), "coffee.md": COFFEE}
     history(made, before, {"tea.md": TEA.replace("Boil", "Cook")}, {"tea.md": TEA})
@@ -73,7 +73,7 @@ def drinks(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 @pytest.fixture
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give a shell over the same documents without a history."""
+    """Return a shell over the same documents without a history."""
     made = Shell(tmp_path_factory.mktemp("c"))
     made.write("tea.md", TEA)
     made.write("coffee.md", COFFEE)
@@ -93,7 +93,7 @@ def asking(shell: Shell, *lines: str | bytes, option: str = "--json") -> Printed
 
 @pytest.fixture(scope="module")
 def table(drinks: Shell) -> Printed:
-    """Give what a process of its own prints."""
+    """Return the output of a separate process."""
     return drinks.process("eval", "notes", COLUMNS="80")
 
 
@@ -216,7 +216,7 @@ def test_no_figure_is_cut_whatever_is_compared(drinks: Shell, options: tuple[str
 
 @pytest.fixture(scope="module")
 def comparison(drinks: Shell) -> Any:  # noqa: ANN401 - JSON
-    """Give what the whole comparison tells, and draw it."""
+    """Return the JSON of the whole comparison, and draw it."""
     return drinks("eval", "notes", "--picture", "p.svg", "--json").json
 
 
@@ -582,7 +582,7 @@ def test_every_name_stands_inside_the_picture(count: int) -> None:
     assert all(0 <= x <= width and 0 <= y <= height for x, y in places)
 
 
-# Documents, and which of their questions are asked
+# Documents, and the questions that are used
 
 
 def test_documents_are_the_markdown_of_a_folder_but_for_what_git_ignores(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trials of ways to chunk, embed and search, with an embedder that needs no model and with one that knows the answer."""
+"""Trials of chunking, embedding and search variants, with an embedder without a model and one that knows the answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DRINKS = {
 
 
 def silent(done: int, total: int, what: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def prose(seed: int, words: int) -> str:
@@ -65,10 +65,10 @@ def prose(seed: int, words: int) -> str:
 
 
 class Oracle(HashEmbedder):
-    """Puts the texts that it knows near every query, and all others far from it."""
+    """Embeds the given texts near every query, and all others far from it."""
 
     def __init__(self, known: Collection[str]) -> None:
-        """Know them."""
+        """Store the texts."""
         super().__init__()
         self.known = known
 
@@ -81,7 +81,7 @@ class Oracle(HashEmbedder):
 
 
 class Shuffled(HashEmbedder):
-    """Knows nothing: vectors are as a seed has them."""
+    """Embeds every text as a random vector from a seed."""
 
     def __init__(self, seed: int) -> None:
         """Begin with the seed."""
@@ -366,7 +366,7 @@ def test_any_text_can_be_asked(words: str) -> None:
 
 
 def _sectioned(parts: Sequence[str], wanted: int) -> str:
-    """Return a document of sections; the words of the wanted one are in capitals, and so in no other."""
+    """Return a document of sections; only the wanted section has words in capitals."""
     sections = [f"## Section {n}\n\n{part}" for n, part in enumerate(parts)]
     sections[wanted] = sections[wanted].upper()
     return "# Page\n\nIntroduction.\n\n" + "\n\n".join(sections) + "\n"

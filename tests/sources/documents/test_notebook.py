@@ -1,4 +1,4 @@
-"""Notebooks: cells as markdown with the lines of the file, whatever the writer's habits; what is no notebook is JSON."""
+"""Notebooks: cells become markdown with the file's line numbers; other files are read as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes -> text that a chunker can take: any bytes at all, with a Problem in place of an exception."""
+"""Bytes -> text for the chunker: any bytes, with a Problem instead of an exception."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text_of(data: bytes, path: str = "a.md") -> str:
 
 
 def partly(data: bytes) -> tuple[str, str]:
-    """Return the text and the complaint of bytes that are partly readable."""
+    """Return the text and the problem of bytes that are partly readable."""
     document = parse_document(data, "a.md")
     assert isinstance(document, Document), document
     assert document.problem is not None

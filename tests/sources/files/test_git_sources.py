@@ -1,6 +1,6 @@
-"""Every source of rules that git has, with git itself as the judge: the same files are left out.
+"""Every source of git's ignore rules, with git as the reference: the same files are excluded.
 
-The first table tells the situations of git's own tests t0008 and t3001 in other words and other trees.
+The first table has the situations of git's tests t0008 and t3001 in other trees.
 """
 
 from __future__ import annotations

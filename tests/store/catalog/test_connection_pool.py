@@ -1,4 +1,4 @@
-"""Connections that are kept, and when they are not."""
+"""When connections are reused and when they are closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that folds a table: it does what folding here does, it can be lost, and no writer begins while it works."""
+"""The compaction process: same result as in this process, it can crash, and no writer starts meanwhile."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def lock(tmp_path: Path) -> Iterator[WriterLock]:
 
 @pytest.fixture
 def folding(lock: WriterLock) -> Iterator[CompactionWorker]:
-    """Give what folds beside this process."""
+    """Return a compactor that uses a process."""
     with closing(CompactionWorker(lock.descriptor)) as made:
         yield made
 
@@ -336,7 +336,7 @@ def indices(store: LanceStore) -> set[str]:
 def test_nothing_old_goes_before_all_of_the_newest_version_was_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power loss between finds one whole version at least."""
+    """After a power loss in between, at least one version is complete."""
     store = filled(tmp_path)
     store.delete_rows(["0"])
     table = Path(store.dataset_uri)
@@ -364,7 +364,7 @@ def test_nothing_old_goes_before_all_of_the_newest_version_was_flushed(
     }
     needed = {
         file for file in left if "_transactions" not in file.parts
-    }  # What a version was made by is not read again.
+    }  # The transaction of a version is not read again.
     assert needed
     assert needed <= before
     assert {file.parent for file in needed} <= before

@@ -1,4 +1,4 @@
-"""AI Studio: chunks are told in their order; of siblings the last is active, and what is given without a text is a mark."""
+"""AI Studio: chunks are read in order; the last sibling is active; input without text becomes a mark."""
 
 from __future__ import annotations
 

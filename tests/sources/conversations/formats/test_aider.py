@@ -1,4 +1,4 @@
-"""Aider's chat history: what a person typed and the assistant said is told; what aider says of itself is not."""
+"""Aider's chat history: the texts of user and assistant are read; aider's own messages are not."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_nothing_is_raised_for_bytes_that_are_no_text(data: bytes) -> None:
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the samples are not here")
 def test_the_sample_is_read_whole_and_fast() -> None:
-    """1,769 blocks were typed, less 751 commands, 11 blanks, 13 of a linter and 110 repetitions; and 12 instructions."""
+    """1,769 typed blocks, minus 751 commands, 11 blanks, 13 of a linter and 110 repetitions; 12 instructions."""
     carrier = MemoryTranscript("chat-history.md", SAMPLE.read_bytes())
     assert recognised(aider, carrier)
     before = time.process_time()

@@ -1,4 +1,4 @@
-"""Trees of turns: the active branch first, and nothing that was left is lost or put to another question."""
+"""Trees of turns: the active branch comes first; superseded turns keep their question and are not lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claude.ai: messages in their order, pasted documents beside them, and of retries the last alone as active."""
+"""Claude.ai: messages in order, pasted documents as attachments, and only the last retry active."""
 
 from __future__ import annotations
 

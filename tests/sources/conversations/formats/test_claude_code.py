@@ -1,4 +1,4 @@
-"""Claude Code: what was typed and said is told once; only two questions after the same message are a fork."""
+"""Claude Code: each message is read once; only two questions after the same message are a fork."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def session(*records: object, path: str = PATH) -> ParsedTranscript:
 
 
 def resumes(*records: object) -> bool:
-    """Whether reading on from each question tells what the whole reading tells from there, or says that it cannot."""
+    """Whether resuming at each question gives the same as a full read, or asks for a full read."""
     data = jsonl(*records)
     whole = list(build_exchanges(claude_code.read_events(MemoryTranscript(PATH, data))))
     left = {key for each in whole if isinstance(each, SupersededQuestions) for key in each.ids}
@@ -616,7 +616,7 @@ def test_deep_nesting_and_huge_numbers_lose_no_other_line() -> None:
 
 
 def by_hand(data: bytes) -> list[str]:
-    """Return uuids of what a person typed in a sample, found without the reader."""
+    """Return the uuids of typed questions in a sample, found without the reader."""
     found: dict[str, None] = {}
     for record in map(json.loads, data.splitlines()):
         content = record.get("message", {}).get("content")

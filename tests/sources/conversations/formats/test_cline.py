@@ -1,4 +1,4 @@
-"""Cline and Roo Code: the chat as it was seen is read; what went to the model is known and gives nothing."""
+"""Cline and Roo Code: the visible chat is read; the model's input file is recognised and gives nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codex: a message that stands there as an event and as an item is told once; what was rolled back is superseded."""
+"""Codex: a message that is both an event and an item is read once; rolled back messages are superseded."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def session(*records: object, path: str = PATH) -> ParsedTranscript:
 
 
 def resumes(*records: object) -> bool:
-    """Whether reading on from each question tells what the whole reading tells from there, or says that it cannot."""
+    """Whether resuming at each question gives the same as a full read, or asks for a full read."""
     data = jsonl(*records)
     whole = list(build_exchanges(codex.read_events(MemoryTranscript(PATH, data))))
     left = {key for each in whole if isinstance(each, SupersededQuestions) for key in each.ids}

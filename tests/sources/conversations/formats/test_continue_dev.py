@@ -1,4 +1,4 @@
-"""Continue: the messages one level down in the history are told; the copies beside them are not."""
+"""Continue: the messages in the history are read; the copies next to them are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cursor: what was typed and said is told, from its database and from its transcripts; what a checkpoint left is superseded."""
+"""Cursor: databases and transcripts are read; messages undone by a checkpoint are superseded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemini CLI: what was typed and said is told, whatever the log does to its messages; what was rewound is superseded."""
+"""Gemini CLI: every message is read despite rewrites of the log; rewound messages are superseded."""
 
 from __future__ import annotations
 

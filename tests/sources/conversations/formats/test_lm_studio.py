@@ -1,4 +1,4 @@
-"""LM Studio: of each message the selected version is told; the other versions are superseded."""
+"""LM Studio: the selected version of each message is active; the other versions are superseded."""
 
 from __future__ import annotations
 

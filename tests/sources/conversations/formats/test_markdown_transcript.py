@@ -1,4 +1,4 @@
-"""Transcripts: whoever is marked as the speaker, every line of a text is in one turn or above the first."""
+"""Markdown transcripts: every line is in exactly one turn or above the first one."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ LINES = st.lists(
 
 
 def written(lines: list[str], first: int = 0) -> str:
-    """Give each line a word of its own."""
+    """Add a unique word to each line."""
     return "\n".join(line.format(f"word{number}w") for number, line in enumerate(lines, first))
 
 

@@ -1,4 +1,4 @@
-"""Open WebUI: the branch up from the current message is active; thinking and calls of tools are taken out of the answers."""
+"""Open WebUI: the branch of the current message is active; thinking and tool calls are removed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ TALK = [message("a", None, "user", "Where is the till?"), message("b", "a", "ass
 
 
 def answer(content: str) -> tuple[str, tuple[str, ...]]:
-    """Return what is told of an answer with this content."""
+    """Return the answer that is read of this content."""
     exchange = export(chat(TALK[0], message("b", "a", "assistant", content))).exchanges[0]
     return exchange.answer, exchange.tools
 

@@ -1,4 +1,4 @@
-"""opencode: the database and the tree of files tell the same; what a revert has left is superseded."""
+"""opencode: database and file tree give the same; reverted messages are superseded."""
 
 from __future__ import annotations
 

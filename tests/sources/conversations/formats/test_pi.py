@@ -1,4 +1,4 @@
-"""pi: what was typed and said is told; the branch of the last entry is active, all others are superseded."""
+"""pi: every message is read; the branch of the last entry is active, all others are superseded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers share: noise at a text's start alone, values of any type, exports of any length, exchanges of any events."""
+"""What all readers share: noise at the start of a text, odd values, long exports, exchanges of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SpecStory's histories: turns with their times and models; tools and thoughts are no prose, whatever stands in them."""
+"""SpecStory: turns with times and models; tools and thoughts are not prose, whatever they contain."""
 
 from __future__ import annotations
 

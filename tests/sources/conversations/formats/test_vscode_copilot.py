@@ -1,4 +1,4 @@
-"""Copilot Chat: a request is an exchange; the log of changes gives the same as the document that it is the log of."""
+"""Copilot Chat: a request is an exchange; the log of changes gives the same as the document."""
 
 from __future__ import annotations
 
@@ -482,7 +482,7 @@ def test_no_log_raises(data: bytes) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12))
 def test_whatever_is_thrown_out_every_question_is_read_once(cuts: list[tuple[int, int]]) -> None:
-    """A cut throws out all from a place on, and a few new requests come."""
+    """Cut off all requests from one on, and add a few new ones."""
     entries, active, typed = [begun()], list[str](), list[str]()
     for number, (cut, count) in enumerate(cuts):
         fresh = [f"q{number}-{each}" for each in range(count)]
