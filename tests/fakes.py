@@ -559,7 +559,7 @@ def _holds(row: Row, phrase: str) -> bool:
 def _path_fits(path: str, glob: str) -> bool:
     """Match as .gitignore does: a glob without "/" fits the name in any folder, "**" any number of folders.
 
-    The name of a folder stands for all in it.
+    The name of a folder matches everything in it.
     """
     named = glob.removesuffix("/")
     parts, globs = path.split("/"), named.removeprefix("/").split("/")

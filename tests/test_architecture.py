@@ -66,7 +66,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "daemon.access": "daemon.main daemon.handlers daemon.writer daemon.status",
     "cli.output": "cli.commands",
 }
-"""A room of a package, and the modules beside it that it must not import."""
+"""A part of a package, and the sibling modules that it must not import."""
 
 STARTED_ONLY = (
     "chunking.formats.parser_worker",
@@ -320,7 +320,7 @@ def test_a_module_is_small_and_says_what_it_is_for(path: Path) -> None:
 
 
 def code_lines(path: Path) -> int:
-    """Count the lines that hold more than blanks, comments and docstrings."""
+    """Count the code lines, without blanks, comments and docstrings."""
     quiet = (
         tokenize.COMMENT,
         tokenize.NL,

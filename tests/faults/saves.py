@@ -178,7 +178,7 @@ def undo(tree: Tree, rng: Random) -> str:
 
 
 def write_bad_bytes(tree: Tree, rng: Random) -> str:
-    """H5: bytes that are no UTF-8, a NUL, another encoding, or what is no text at all."""
+    """H5: write invalid UTF-8, a NUL, another encoding, or binary data."""
     path, text = tree.any_text(rng)
     data = text.encode()
     at = rng.randint(0, len(data))

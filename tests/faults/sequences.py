@@ -55,7 +55,7 @@ def replay(steps: Sequence[Step]) -> Figures:
     """Run these steps in a new folder.
 
     Raises:
-        DivergenceError: CONV or MIN did not hold, or something else was raised.
+        DivergenceError: CONV or MIN was violated, or something else was raised.
     """
     base = Path(tempfile.mkdtemp(prefix="anchord-"))
     run = Run(base)

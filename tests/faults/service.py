@@ -136,7 +136,7 @@ class Service:
         return file
 
     def notes(self, count: int, folder: str = "") -> None:
-        """Write so many small files."""
+        """Write this many small files."""
         for n in range(count):
             self.write(f"{folder}{n:03}.md", f"# Note {folder}{n}\n\nWords of note {folder}{n}.\n")
 

@@ -36,7 +36,7 @@ def rows(service: Service) -> list[Any]:
 
 
 def holds(folder: Path, data: bytes) -> list[str]:
-    """Return the files below a folder that hold some bytes."""
+    """Return the files below a folder that contain these bytes."""
     found = (Path(above) / name for above, _, names in os.walk(folder) for name in names)
     return [
         str(file)

@@ -444,7 +444,7 @@ def test_at_a_long_rest_a_single_commit_is_folded_and_then_nothing_is_left_to_do
 def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept in memory of an index holds its files: after upkeep has deleted them their room is not free."""
+    """A cached index keeps its files open: deleting them frees no disk space."""
     monkeypatch.setattr(lance_upkeep, "_MIN_VERSION_AGE", lance_upkeep._MIN_VERSION_AGE * 0)
     service.notes(1500)
     service.start()

@@ -114,7 +114,7 @@ class Tree:
         return rng.choice(found)
 
     def any_text(self, rng: Random) -> tuple[str, str]:
-        """Choose a file that is text; return its path and what it holds.
+        """Choose a text file; return its path and content.
 
         Raises:
             NotNow: there is none.
@@ -140,7 +140,7 @@ class Tree:
         """Choose a path whose folder is there (or is made now) and at which there is nothing.
 
         Raises:
-            NotNow: it is taken, or something that is no folder stands in the way, or there are files enough.
+            NotNow: The path exists, a parent is not a folder, or there are enough files.
         """
         if len(self.files()) >= MOST_FILES:
             raise NotNow
@@ -172,7 +172,7 @@ class Tree:
         """Write in place; the former content is kept for an undo.
 
         Raises:
-            NotNow: there is something that is no file. (To open a pipe would be to wait for ever.)
+            NotNow: The path is not a file. (Opening a pipe would block.)
         """
         if os.path.lexists(self.full(path)) and not self.is_file(path):
             raise NotNow

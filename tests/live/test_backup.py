@@ -1,4 +1,4 @@
-"""Backups of a running daemon: while it writes, killed in the middle, beside `forget` and `stop`."""
+"""Backups of a running daemon: while it writes, killed midway, during `forget` and `stop`."""
 
 from __future__ import annotations
 

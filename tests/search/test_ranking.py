@@ -242,13 +242,13 @@ def test_of_a_query_of_many_words_a_name_counts_for_less() -> None:
 def test_what_stands_below_a_heading_that_the_query_has_goes_before_what_only_has_its_words() -> (
     None
 ):
-    found = (), words(result=2.0, below=1.8, beside=1.8)
+    found = (), words(best=2.0, below=1.8, beside=1.8)
     hits = fuse_scores(
         *found, spots_of(*found), lambda _: 0.5, Boosts(heading_match_by_id={"below": 1.0})
     )
     assert [(hit.id, hit.matches_heading) for hit in hits] == [
         ("below", True),
-        ("told", False),
+        ("best", False),
         ("beside", False),
     ]
     doubtful = fuse_scores(

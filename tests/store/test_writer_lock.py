@@ -33,7 +33,7 @@ def file(tmp_path: Path) -> Path:
 
 @contextmanager
 def held_elsewhere(file: Path) -> Iterator[subprocess.Popen[str]]:
-    """Have another process hold the lock."""
+    """Run a block while another process has the lock."""
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLD, str(file)],
         stdin=subprocess.PIPE,

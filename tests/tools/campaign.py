@@ -1,4 +1,4 @@
-"""Many sequences, killed daemons and watched services, in processes, within a time; one table at the end.
+"""Many sequences, killed daemons and watched services, in parallel, within a time limit; one table at the end.
 
     python tests/tools/campaign.py --seed 1 --minutes 60 --sequences 10000 --kills 100 --services 50 --jobs 2
 
@@ -35,7 +35,7 @@ _PROGRESS_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a campaign is asked for."""
+    """The options of a campaign."""
 
     seed: int
     minutes: float
@@ -109,7 +109,7 @@ def _wish() -> Wish:
 
 
 def _run(wish: Wish, began: float) -> tuple[Figures, bool]:
-    """Run what is asked for, as long as there is time; return the figures, and whether time was short."""
+    """Run the calls within the time limit; return the figures, and whether the time ran out."""
     figures, last_report = Figures(), began
     running: set[Future[Figures]] = set()
     tasks = _tasks(wish)

@@ -487,7 +487,7 @@ def facts_now(runtime: str, why: str = "") -> ExportInfo:
 
 
 def nothing_runs(*_: object, **__: object) -> None:
-    """Stand for what starts a process."""
+    """Replaces the start of a process."""
     raise AssertionError("a process was started")
 
 

@@ -55,7 +55,7 @@ def test_an_empty_file_is_an_empty_document() -> None:
     ],
 )
 class TestAByteOrderMark:
-    """Each mark names its encoding and is no part of the text."""
+    """Each byte order mark selects its encoding and is not part of the text."""
 
     def test_names_the_encoding(self, mark: bytes, encoding: str) -> None:
         """Other encodings than UTF-8 are read by it."""

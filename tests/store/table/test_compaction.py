@@ -28,7 +28,7 @@ COMMITS = 6
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[WriterLock]:
-    """Hold an index's lock."""
+    """Run a block with an index's lock."""
     (tmp_path / "data").mkdir()
     held = WriterLock(tmp_path / "data" / "anchord.lock")
     yield held
@@ -221,7 +221,7 @@ def test_what_is_large_is_written_again_once_there_is_a_third_of_it_beside_it(
 
 
 def data_files(store: LanceStore) -> set[str]:
-    """Return the files that hold the rows of the newest version."""
+    """Return the data files of the newest version."""
     return {
         file.path
         for fragment in lance.dataset(store.dataset_uri).get_fragments()

@@ -96,7 +96,7 @@ def write(store: LanceStore, rows: Sequence[str], key: str, absent: Sequence[str
 
 
 def folded(folder: Path, rows: Sequence[str] = IDS, key: str = KEYS[0]) -> LanceStore:
-    """Make a table of which the indices hold every row, and a writer that knows it."""
+    """Create a table whose indices contain every row, and a writer that knows it."""
     store = opened(folder)
     write(store, rows, key)
     assert maintain(store) == []

@@ -39,7 +39,7 @@ DAEMON_WEIGHTS = WEIGHTS | {
 _STEPS: dict[str, Callable[..., Any]] = {step.__name__: step for step in DAEMON_WEIGHTS}
 _FEWEST, _MOST = 4, 20
 _REPLAYS = 60
-"""A sequence is shortened by so many replays at most."""
+"""Maximum number of replays to shorten a sequence."""
 
 
 @dataclass(frozen=True, slots=True)

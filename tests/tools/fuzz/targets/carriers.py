@@ -1,4 +1,4 @@
-"""What is packed: archives, compressed files and databases, damaged on their way.
+"""Packed transcripts: archives, compressed files and databases, with damaged bytes.
 
 An input's first line is how it is packed (`raw`, `zip`, `zst`, `rows`) with `,place:value` for each byte of that to be changed,
 and the path; the rest are the members of an archive, the rows of a database, or the file.
@@ -61,7 +61,7 @@ def _packed(how: str, body: bytes) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members(body).items():
-            with suppress(ValueError):  # A name that no archive can hold.
+            with suppress(ValueError):  # A name that an archive cannot contain.
                 archive.writestr(
                     zipfile.ZipInfo(name.encode("utf-8", "replace").decode()[:200] or "x"), content
                 )

@@ -71,7 +71,7 @@ _SIZES = (("max_chunk_tokens", 64, 600), ("max_chars", 64, 3_000), ("min_chars",
 
 
 def chunking(data: bytes) -> None:
-    """Cut a document: all that `anchord chunk --check` promises holds, nothing is lost, and a second time gives the same."""
+    """Chunk a document: `anchord chunk --check` passes, nothing is lost, and a second run gives the same."""
     task = task_of(data)
     if task is None:
         return

@@ -1,4 +1,4 @@
-"""A session that grows: what is read on from a mark is what a whole reading gives.
+"""A growing session: reading on from a resume point gives the same as a full read.
 
 An input's first line is the family (for who reads it), how many bytes of the rest were there first, and the path.
 """
@@ -21,9 +21,9 @@ Archived = Mapping[str, bytes]
 
 
 def repeats(data: bytes) -> bool:
-    """Whether a log names something twice, its session anew, or a line that comes later: a program writes a line once.
+    """Whether a log has a repeated id, a second session record, or a reference to a later line, which no program writes.
 
-    What is read on knows nothing of what was before, so such lines are told otherwise than in a whole reading;
+    Resumed reads do not know the lines before, so they read such lines differently than a full read;
     `found/` has them.
     """
     seen = set[str]()
@@ -61,7 +61,7 @@ def _records(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 def growing(data: bytes) -> None:
-    """Take a file in, then as it has grown: the archive holds what it would if it had been read once."""
+    """Ingest a file, then its grown version: the archive equals that of one full read."""
     head, body = headed(data)
     words = head.split(" ", 2)
     cut, path = number(word(words, 1), 0, len(body)), safe_path(word(words, 2))
@@ -90,7 +90,7 @@ def _same(archived: Archived, whole: Archived, law: str) -> None:
 
 
 def _how(archived: Archived, whole: Archived, name: str) -> str:
-    """Say in what an exchange differs: another cause, most often."""
+    """Name the field in which an exchange differs, which usually identifies the cause."""
     if name not in archived or name not in whole:
         return "missing" if name in whole else "too much"
     now, wanted = json.loads(archived[name]), json.loads(whole[name])
