@@ -1,4 +1,4 @@
-"""What every test shares: how many examples hypothesis tries, and which files begin first.
+"""Shared settings: the number of hypothesis examples, and which files run first.
 
 `quick` is the default; `HYPOTHESIS_PROFILE=full` (or `--hypothesis-profile=full`) tries five times as many. Tests that set
 their own number of examples keep it under both. There is no deadline: no test asserts a duration.

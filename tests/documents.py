@@ -1,4 +1,4 @@
-"""Documents for property tests: prose, lists, tables, fences and oddities, put together at random."""
+"""Random documents for property tests: prose, lists, tables, fences and odd text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The ports in memory: they keep the promises of `ports` and count the work, so that tests assert reads, not seconds.
+"""The ports in memory: they keep the contracts and count the work, so that tests assert reads, not seconds.
 
-`tests/contracts/` runs the same facts against these and against the real adapters, so that a fake cannot lie. The embedder
+`tests/contracts/` runs the same tests on these and on the real stores, so the fakes stay correct. The embedder
 has no fake here: `HashEmbedder` needs no model and counts the texts it is given.
 """
 
@@ -49,18 +49,18 @@ T = TypeVar("T")
 
 SECOND = 1_000_000_000
 NOON = 1_700_000_000 * SECOND
-"""A moment long after the times that `FakeFiles` gives its files."""
+"""A time in ns, long after the times of the files in `FakeFiles`."""
 
 
 def plans(window: int = 254, **given: OptionValue) -> ChunkingPlans:
-    """Return the plans of a configuration that says this under `[chunking]`."""
+    """Return the plans of a configuration with these lines under `[chunking]`."""
     return build_plans(
         window, {"": {kind: with_strategy_defaults(given) for kind in DOCUMENT_KINDS}}
     )
 
 
 class HandClock:
-    """Nanoseconds that pass when a test says so."""
+    """A clock in nanoseconds that only tests move."""
 
     def __init__(self, now_ns: int = NOON) -> None:
         """Start at a moment."""
@@ -71,21 +71,21 @@ class HandClock:
         return self.now_ns
 
     def move(self, seconds: float) -> None:
-        """Let time pass."""
+        """Move the clock forward."""
         self.now_ns += round(seconds * SECOND)
 
 
 class FakeFiles:
-    """A tree as a dict. `reads`, `looks` and `walks` keep what was asked, in order."""
+    """A tree as a dict. `reads`, `looks` and `walks` record the calls in order."""
 
     def __init__(self, clock: Callable[[], int] = lambda: 1) -> None:
         """Start with no files; new files are written at the clock's time."""
         self.contents: dict[RootedPath, bytes] = {}
         self.fingerprints: dict[RootedPath, Fingerprint] = {}
         self.problems: dict[RootedPath, Problem] = {}
-        """Paths that are there and cannot be used."""
+        """Paths that exist and cannot be used."""
         self.excluded: dict[RootedPath, str] = {}
-        """Paths that a rule keeps out, with the rule."""
+        """Excluded paths, with the rule."""
         self.unstable: set[RootedPath] = set()
         """Paths that are being written whenever they are read."""
         self.gone: set[str] = set()
@@ -128,7 +128,7 @@ class FakeFiles:
         self.fingerprints[to] = self.fingerprints.pop(origin)._replace(ctime_ns=self._clock())
 
     def path_filter(self) -> PathFilter:
-        """Say no to what is excluded, yes to all else."""
+        """Include every path that no rule excludes."""
         return self._verdict
 
     def _verdict(self, origin: RootedPath) -> PathMatch:
@@ -147,7 +147,7 @@ class FakeFiles:
         return ""
 
     def fingerprint(self, origin: RootedPath) -> Fingerprint | Absent | Problem:
-        """Look at a path."""
+        """Return the fingerprint of a path."""
         self.looks.append(origin)
         return self._seen(origin)
 
@@ -210,7 +210,7 @@ class FakeFiles:
 
 @dataclass
 class _File:
-    """A file of the catalogue: the confirmed state, and the chunks wanted while they differ."""
+    """A file of the catalog: the confirmed state, and the intended chunks while they differ."""
 
     known: FileRecord
     wanted: tuple[ChunkRecord, ...] | None = None
@@ -218,7 +218,7 @@ class _File:
 
 
 class FakeCatalogue:
-    """The truth about files, in a dict. `writes` names each changing call with its size."""
+    """The catalog as a dict. `writes` records each changing call with its size."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -227,7 +227,7 @@ class FakeCatalogue:
         self.notes: dict[str, str] = {}
 
     def get_record(self, origin: RootedPath) -> FileRecord | None:
-        """Return what is known of a file."""
+        """Return the record of a file."""
         file = self.files.get(origin)
         if file is None:
             return None
@@ -247,7 +247,7 @@ class FakeCatalogue:
         }
 
     def save_intents(self, updates: Sequence[FileUpdate]) -> None:
-        """Note what is wanted."""
+        """Save the intended records."""
         self.writes.append(("intend", len(updates)))
         for update in updates:
             file = self.files.setdefault(
@@ -265,7 +265,7 @@ class FakeCatalogue:
             file.wanted = update.new_record.chunks if update.new_record else ()
 
     def confirm_updates(self, updates: Sequence[FileUpdate]) -> None:
-        """Note that what was wanted is there."""
+        """Confirm the intended records."""
         self.writes.append(("apply", len(updates)))
         for update in updates:
             before = self.files.pop(update.origin, None)
@@ -279,7 +279,7 @@ class FakeCatalogue:
     def update_fingerprints(
         self, fingerprints: Sequence[tuple[RootedPath, Fingerprint, int]]
     ) -> None:
-        """Note new fingerprints of known files."""
+        """Save new fingerprints of known files."""
         self.writes.append(("seen", len(fingerprints)))
         for origin, fingerprint, read_ns in fingerprints:
             if origin in self.files:
@@ -287,7 +287,7 @@ class FakeCatalogue:
                 file.known = file.known._replace(fingerprint=fingerprint, read_ns=read_ns)
 
     def mark_for_reread(self, origins: Sequence[RootedPath]) -> None:
-        """Unsettle files; their chunks stay listed."""
+        """Mark files as unconfirmed; their chunks stay listed."""
         self.writes.append(("doubt", len(origins)))
         for origin in origins:
             file = self.files.get(origin)
@@ -305,7 +305,7 @@ class FakeCatalogue:
         ]
 
     def locate_chunks(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkLocation]:
-        """Return where chunks stand; a wanted place goes before a confirmed one."""
+        """Return the locations of chunks; intended ones before confirmed ones."""
         places: dict[str, ChunkLocation] = {}
         for origin, file in self.files.items():
             for chunks in (file.known.chunks, file.wanted or ()):
@@ -328,11 +328,11 @@ class FakeCatalogue:
         return []
 
     def set_meta(self, key: str, value: str) -> None:
-        """Keep a small fact."""
+        """Store a value."""
         self.notes[key] = value
 
     def get_meta(self, key: str) -> str:
-        """Return a small fact."""
+        """Return a value."""
         return self.notes.get(key, "")
 
     def iter_expected_rows(self) -> Iterator[tuple[str, str, RootedPath]]:
@@ -351,7 +351,7 @@ def _words(known: FileRecord) -> str | None:
 
 
 class FakeStore:
-    """The table as a dict of rows and their vectors. `upserted` and `deleted` count rows that really changed hands."""
+    """The table as a dict of rows and vectors. `upserted` and `deleted` count rows that changed."""
 
     def __init__(self) -> None:
         """Start empty."""
@@ -408,7 +408,7 @@ class FakeStore:
         }
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
-        """Do both."""
+        """Upsert rows and delete others."""
         rows = {
             each: (self.table[each][0].vector_key, self.table[each][1])
             for each in ids
@@ -457,7 +457,7 @@ class FakeStore:
     def find_ids_containing(
         self, literal: str, limit: int, filters: SearchFilters
     ) -> Sequence[str]:
-        """Look into every row."""
+        """Search every row for a text."""
         return [
             row.id
             for row, _ in self.table.values()
@@ -484,7 +484,7 @@ class FakeStore:
         return [(row_id, row_hash(row)) for row_id, (row, _) in self.table.items()]
 
     def find_corrupt_ids(self, ids: Sequence[str]) -> Sequence[str]:
-        """Return those rows whose bytes a test changed behind the store's back."""
+        """Return the rows whose bytes a test has damaged."""
         return [row_id for row_id in ids if row_id in self.rotten]
 
     def stats(self) -> StoreStats:
@@ -533,7 +533,7 @@ def _fits(row: Row, filters: SearchFilters) -> bool:
 
 
 def _begins(row: Row, section: Sequence[str]) -> bool:
-    """Whether the last of some headings stand in a chunk, in order, and the others just above it."""
+    """Whether the last headings are in a chunk, in order, and the others just above it."""
     inside = [
         line.lstrip("#").strip(" \t#").lower()
         for line in row.text.split("\n")
@@ -559,7 +559,7 @@ def _holds(row: Row, phrase: str) -> bool:
 def _path_fits(path: str, glob: str) -> bool:
     """Match as .gitignore does: a glob without "/" fits the name in any folder, "**" any number of folders.
 
-    The name of a folder stands for all in it.
+    The name of a folder matches everything in it.
     """
     named = glob.removesuffix("/")
     parts, globs = path.split("/"), named.removeprefix("/").split("/")
@@ -594,7 +594,7 @@ def _part_fits(name: str, glob: str) -> bool:
 
 @dataclass
 class FakeVanished:
-    """Kept vectors, with the time when each left."""
+    """The vector cache: each vector with the time when its row was deleted."""
 
     kept: dict[str, tuple[Vector, int]] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
@@ -615,7 +615,7 @@ class FakeVanished:
 
 
 class _FailingAt:
-    """Stands before a thing; the n-th call of any of the named methods raises instead."""
+    """Wraps an object; the n-th call of the named methods raises instead."""
 
     def __init__(
         self, inner: object, nth: int, error: BaseException, names: tuple[str, ...]
@@ -625,7 +625,7 @@ class _FailingAt:
         self._error = error
         self._names = names
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - stands for any attribute of any port
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of any port
         found = getattr(self._inner, name)
         return self._counted(found) if name in self._names else found
 
@@ -640,5 +640,5 @@ class _FailingAt:
 
 
 def failing_at(inner: T, nth: int, error: BaseException, *names: str) -> T:
-    """Return a thing whose n-th call of the named methods raises; later calls work again."""
+    """Return a wrapped object whose n-th call of the named methods raises; later calls work."""
     return cast("T", _FailingAt(inner, nth, error, names))

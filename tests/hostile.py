@@ -1,6 +1,6 @@
-"""Names, headings, titles and texts that try to leave the place in which they are quoted.
+"""Hostile names, headings, titles and texts that try to break out of their quotation.
 
-Nothing here is made with the tables of the program: `unsafe_in` asks the Unicode database.
+No table of the program is used here: `unsafe_in` uses the Unicode database.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _BLANK_LETTERS = frozenset(map(ord, "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 _CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 _JOINERS = "\u200c\u200d"
 _MOST_MARKS = 30
-"""Of the Stream-Safe Text Format of Unicode, UAX 15: more in a row is no text."""
+"""The limit of the Stream-Safe Text Format, UAX 15; a longer run is not text."""
 
 
 def is_unsafe(char: str) -> bool:
-    """Return whether no output may have a character, whatever is beside it."""
+    """Return whether a character is unsafe in any output, whatever its neighbours."""
     code = ord(char)
     if char in _JOINERS or code in _VISIBLE_FORMAT:
         return False
@@ -85,7 +85,7 @@ def is_unsafe(char: str) -> bool:
 
 
 def unsafe_in(text: str, allowed: str = "") -> list[str]:
-    """Return what a text has that no output may have, as names of code points.
+    """Return the names of the unsafe code points in a text.
 
     A joiner is unsafe but between two letters, marks or symbols that are not ASCII; a selector of an emoji's form but
     behind a symbol or a digit.

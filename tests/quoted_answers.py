@@ -1,4 +1,4 @@
-"""Results of the daemon in which every string that can come from a file is one given string, and what agents get of them."""
+"""Results of the daemon with one given string in place of every string of a file, and their MCP answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anchord.mcp.answers import (
 
 _NO_LIMIT = 10_000_000
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"(:?)')
-"""A string of JSON, and the colon behind a name; without a JSON parser, which would forgive too much."""
+"""A JSON string, and the colon of a key. A JSON parser would accept too much."""
 
 
 def passage(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field

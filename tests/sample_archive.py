@@ -1,4 +1,4 @@
-"""An archive as years of use make it: many sessions, long and short exchanges, several files."""
+"""An archive as after years of use: many sessions, long and short exchanges, several files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _write_session(archive: ArchiveWriter, session: int, exchanges: int, random:
 
 
 def contents_of(file: Path) -> dict[RootedPath, bytes]:
-    """Return what the archive gives for each exchange."""
+    """Return the content of each exchange in the archive."""
     found = {}
     with closing(Archive(file, read_only=True)) as archive:
         for listed in archive.list_exchanges(ROOT):

@@ -66,7 +66,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "daemon.access": "daemon.main daemon.handlers daemon.writer daemon.status",
     "cli.output": "cli.commands",
 }
-"""A room of a package, and the modules beside it that it must not import."""
+"""A part of a package, and the sibling modules that it must not import."""
 
 STARTED_ONLY = (
     "chunking.formats.parser_worker",
@@ -147,13 +147,13 @@ HOMES: dict[str, str] = {
 
 BROAD_EXCEPTS = {
     "daemon.writer.loop": 1,  # the loop
-    "daemon.writer.jobs": 1,  # whose error goes to their caller
+    "daemon.writer.jobs": 1,  # their errors go to the caller
     "index.rows": 1,  # a file that breaks the parser
     "embedding.workers.worker_main": 1,  # whatever a model raises
     "embedding.workers.rerank_worker": 2,  # likewise, at its loading and after
     "embedding.workers.export_model": 1,  # whatever its export raises
     "embedding.model_files": 1,  # whatever a tokenizer's file raises
-    "embedding.openai_api": 1,  # in a thread, carried to whoever waits
+    "embedding.openai_api": 1,  # in a thread, raised in the waiting thread
     "sources.conversations.reader_worker": 1,  # whatever a reader raises becomes an answer
     "ipc.server": 2,  # one bad call
 }
@@ -320,7 +320,7 @@ def test_a_module_is_small_and_says_what_it_is_for(path: Path) -> None:
 
 
 def code_lines(path: Path) -> int:
-    """Count the lines that hold more than blanks, comments and docstrings."""
+    """Count the code lines, without blanks, comments and docstrings."""
     quiet = (
         tokenize.COMMENT,
         tokenize.NL,

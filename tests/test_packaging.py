@@ -1,4 +1,4 @@
-"""What people install: the wheel, made from the source archive, in an environment of its own where nothing else of ours is."""
+"""The wheel, built from the source archive, in a clean environment."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment with nothing but the wheel and what it asks for, and a new home."""
+    """An environment with only the wheel and its dependencies, and a new home."""
 
     folder: Path
     home: Path
@@ -55,7 +55,7 @@ class Installed:
         return folder
 
     def run(self, *command: str, timeout: float = _COMMAND_S) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment as a new user would: no variable of this one is there."""
+        """Run a program of the environment as a new user: no variable of this process is set."""
         environment = {"HOME": str(self.home), "PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
         environment |= {
             name: os.environ[name]
@@ -135,11 +135,11 @@ def test_the_source_archive_holds_what_builds_and_tests_it(built: Built) -> None
 def test_its_metadata_names_the_licence_the_readme_and_the_extras(built: Built) -> None:
     (place,) = (name for name in names(built.wheel) if name.endswith(".dist-info/METADATA"))
     with zipfile.ZipFile(built.wheel) as archive:
-        told = email.message_from_bytes(archive.read(place))
-    assert told["License-Expression"] == "Apache-2.0"
-    assert told["Requires-Python"] == ">=3.11"
-    assert {"code", "dev"} <= set(told.get_all("Provides-Extra", []))
-    assert "# anchord" in str(told.get_payload())
+        metadata = email.message_from_bytes(archive.read(place))
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+    assert {"code", "dev"} <= set(metadata.get_all("Provides-Extra", []))
+    assert "# anchord" in str(metadata.get_payload())
 
 
 @pytest.mark.timeout(_INSTALL_S + 300)
@@ -167,7 +167,7 @@ def test_in_a_clean_environment_it_indexes_searches_and_prints_its_service(
 
 
 def test_its_modules_come_from_the_wheel_and_not_from_here(installed: Installed) -> None:
-    """Else the tests above would test the source tree."""
+    """Otherwise the tests above would test the source tree."""
     where = installed.run("python", "-c", "import anchord; print(anchord.__file__)").stdout.strip()
     assert where.startswith(str(installed.folder))
 

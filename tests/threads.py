@@ -1,4 +1,4 @@
-"""What tests do beside their own thread."""
+"""Calls in other threads, and waiting for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def in_thread(call: Callable[[], T]) -> Future[T]:
-    """Call beside this thread; a thread that never ends does not hold up the end of the tests."""
+    """Call a function in a daemon thread, which does not block the end of the tests."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -26,6 +26,6 @@ def in_thread(call: Callable[[], T]) -> Future[T]:
 
 
 def spin(condition: Callable[[], object]) -> None:
-    """Let other threads run until something holds; the test's own timeout ends a wait in vain."""
+    """Wait until a condition is true; the test's timeout ends a wait that fails."""
     while not condition():
         os.sched_yield()

@@ -1,4 +1,4 @@
-"""Fixtures of the chunker's tests: token counters, the chunker with its defaults, and endless reproducible prose."""
+"""Fixtures of the chunker's tests: token counters, the default chunker and seeded prose."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def markdown(count: CountTokens) -> Callable[[str], list[Chunk]]:
 
 @pytest.fixture(scope="session")
 def prose() -> Callable[[int, int], str]:
-    """Give `number` words, other ones for each seed, all of one token each."""
+    """Return `number` words of one token each; each seed gives different words."""
 
     def write(number: int, seed: int) -> str:
         return " ".join(

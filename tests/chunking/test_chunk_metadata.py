@@ -1,4 +1,4 @@
-"""What is told of a chunk among its siblings, and what comparing two versions of a file tells."""
+"""Metadata of a chunk and its siblings, and the comparison of two versions of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def piece(number: int, content: str = "words", path: tuple[str, ...] = (), **cha
     return Chunk(**(fields | changes))
 
 
-def told(
+def chunk_dicts(
     *pieces: Chunk, document: Document | None = None, keywords: bool = False
 ) -> list[dict[str, Any]]:
     return chunks_to_dicts(
@@ -33,7 +33,7 @@ def told(
 
 
 def test_neighbours_index_and_position() -> None:
-    first, second = told(piece(1), piece(2))
+    first, second = chunk_dicts(piece(1), piece(2))
     assert (first["prev_chunk_id"], first["next_chunk_id"], first["chunk_index"], first["chunk_position_ratio"]) == (
         None, "id2", 0, 0.5,
     )  # fmt: skip
@@ -45,21 +45,21 @@ def test_neighbours_index_and_position() -> None:
 
 
 def test_the_title_is_the_first_heading_or_else_the_name_of_the_file() -> None:
-    assert {chunk["parent_title"] for chunk in told(piece(1), piece(2, path=("Guide", "Use")))} == {
-        "Guide"
-    }
-    assert told(piece(1))[0]["parent_title"] == "a.md"
+    assert {
+        chunk["parent_title"] for chunk in chunk_dicts(piece(1), piece(2, path=("Guide", "Use")))
+    } == {"Guide"}
+    assert chunk_dicts(piece(1))[0]["parent_title"] == "a.md"
 
 
 def test_the_parent_is_the_document_of_the_rows() -> None:
     from anchord.core.ids import make_doc_id  # noqa: PLC0415 - beside its only use
 
-    assert told(piece(1))[0]["parent_id"] == make_doc_id(ORIGIN)
+    assert chunk_dicts(piece(1))[0]["parent_id"] == make_doc_id(ORIGIN)
     assert make_doc_id(ORIGIN) != make_doc_id(RootedPath("other", ORIGIN.path))
 
 
 def test_granularity_changes_at_400_and_1200_tokens_and_small_is_under_150() -> None:
-    sizes = {n: told(piece(1, token_count=n))[0] for n in (149, 150, 399, 400, 1200, 1201)}
+    sizes = {n: chunk_dicts(piece(1, token_count=n))[0] for n in (149, 150, 399, 400, 1200, 1201)}
     assert [sizes[n]["granularity_level"] for n in (399, 400, 1200, 1201)] == [
         "fine",
         "medium",
@@ -69,8 +69,8 @@ def test_granularity_changes_at_400_and_1200_tokens_and_small_is_under_150() -> 
     assert [sizes[n]["below_typical_size"] for n in (149, 150)] == [True, False]
 
 
-def test_keywords_tell_a_chunk_from_its_siblings_and_need_no_list_of_stop_words() -> None:
-    chunks = told(
+def test_keywords_separate_a_chunk_from_its_siblings_without_a_stop_word_list() -> None:
+    chunks = chunk_dicts(
         piece(1, "the cat and the cat sleep"), piece(2, "the dog and the dog bark"), keywords=True
     )
     assert [chunk["keywords"][0] for chunk in chunks] == ["cat", "dog"]

@@ -137,7 +137,7 @@ def test_a_changed_line_ofprose_changes_five_chunks_at_most(
 def test_a_changed_line_of_any_document_changes_five_chunks_at_most(
     cut: Cutter, data: st.DataObject, parts: list[str]
 ) -> None:
-    """But for the marks of fences and tables: what those open or close is more than a line."""
+    """Fence and table markers are excepted: they open or close more than one line."""
     lines = "\n\n".join(parts).split("\n")
     able = [
         number for number, line in enumerate(lines) if not line.startswith(("```", "|---"))

@@ -1,6 +1,6 @@
-"""H4 of FAULTS.md: four times as much of the same hostile text takes about four times as long, and not sixteen times.
+"""H4 of FAULTS.md: four times as much of a hostile text takes about four times as long, not sixteen.
 
-What is measured is a share, of this process's own CPU; the bound lies far from both.
+The ratio of two CPU times of this process is measured; the bound is far from both values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anchord.core.types import Document
 _SIZE, _SIZE_OF_CODE = 24_000, 1_500
 _MOST = 9.0
 _LEAST_S = 0.02
-"""Of less nothing can be said."""
+"""A shorter time is too small to compare."""
 HOSTILE = {
     "quotes": ">", "quotes and blanks": "> ", "brackets": "[", "images": "![", "links": "[a](", "angles": "<", "stars": "*",
     "lone stars": "a **b ", "underscores": "_a ", "ticks": "`", "lone ticks": "a ` b `` ", "items": "- ", "nested items": "1. ",
@@ -65,7 +65,7 @@ def cases() -> Iterator[object]:
 
 
 def spent_s(text: str, kind: str, count: CountTokens) -> float:
-    """Return the CPU that cutting a text takes, the better of two."""
+    """Return the CPU seconds that cutting a text takes: the lower of two runs."""
     kind, _, language = kind.partition(":")
     best = float("inf")
     for _ in range(2):
@@ -77,7 +77,7 @@ def spent_s(text: str, kind: str, count: CountTokens) -> float:
 
 
 def share_of_four(name: str, kind: str, size: int, count: CountTokens) -> float:
-    """Return how many times longer four times as much takes."""
+    """Return the ratio of the CPU times of a text of four times the length and the text."""
     unit = HOSTILE[name]
     short = unit * (size // len(unit))
     one, four = spent_s(short, kind, count), spent_s(short * 4, kind, count)

@@ -1,6 +1,6 @@
-"""What the five seed designs describe of chunking, row by row (the number in a name is the row), through the public function.
+"""The chunking rules of the five seed designs, through the public function; names have the row's number.
 
-Where a seed loses text or breaks its own goal, the test says what happens here instead.
+Where a seed loses text or breaks its own goal, the test states what anchord does instead.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def prose(number: int, word: str = "river") -> str:
 
 
 def joined(text: str, chunks: Chunks) -> str:
-    """Put the chunks together again by their offsets; what overlaps is taken once."""
+    """Join the chunks by their offsets; overlapping text is taken once."""
     out, reached = "", 0
     for chunk in chunks:
         out += text[max(reached, chunk["start_char"]) : chunk["end_char"]]

@@ -1,4 +1,4 @@
-"""Real output kept on file, to be looked at when the chunker changes: `pytest --snapshot-update` writes it anew."""
+"""Snapshots of real output, for review when the chunker changes: `pytest --snapshot-update` writes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Pages(SingleFileSnapshotExtension):
 
 
 def page(chunks: list[dict[str, Any]]) -> str:
-    """Write chunks for people: where each stands, what it is, its text, and the heading that the model sees before it."""
+    """Format chunks for review: location, kind, text, and the heading that the model sees."""
     lines = []
     for chunk in chunks:
         title = chunk["embed_text"].split("\n", 1)[0] if chunk["is_contextually_enriched"] else ""

@@ -1,4 +1,4 @@
-"""Laws that hold for every strategy, with any sizes, and for any document; and hostile texts in bounded time."""
+"""Laws of every strategy, for any sizes and any document; hostile texts take bounded time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIZES: dict[str, st.SearchStrategy[OptionValue]] = {
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Give a plan of any strategy, "whole" among them, with any of the sizes that it heeds."""
+    """Draw a plan of any strategy, "whole" among them, with any of the sizes that it uses."""
     name = draw(st.sampled_from([*STRATEGIES, "whole"]))
     given: dict[str, OptionValue] = {"enabled": False} if name == "whole" else {"strategy": name}
     for key, sizes in _SIZES.items():
@@ -119,7 +119,7 @@ def test_the_same_text_gives_the_same_chunks_with_the_models_count(
 def test_an_id_is_that_of_the_chunk_wherever_it_stands(
     count: CountTokens, text: str, plan: Plan
 ) -> None:
-    """Their lines count from the chunk's own first one: what stands above moves cuts, but never an id where it does not."""
+    """Lines count from the chunk's first line: text above can move a cut, but changes no id elsewhere."""
     for piece in split_into_chunks(document(text, "text"), plan, count):
         assert piece.anchor_line == piece.start_line
 
@@ -175,7 +175,7 @@ def test_hostile_text_is_cut_like_any_other(
 # The table of the keys
 
 
-def test_every_strategy_heeds_its_own_keys_and_names_the_others() -> None:
+def test_every_strategy_uses_its_own_keys_and_names_the_others() -> None:
     for name, keys in STRATEGIES.items():
         assert ignored_keys({"strategy": name, **dict.fromkeys(keys, 100)}) == []
     assert ignored_keys({"strategy": "sentences", "max_chars": 100, "overlap_tokens": None}) == [

@@ -1,4 +1,4 @@
-"""`chunk --check` finds each law that is broken, and is content with what the chunker makes."""
+"""`chunk --check` finds each broken law, and accepts the chunker's own output."""
 
 from __future__ import annotations
 

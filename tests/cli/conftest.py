@@ -1,4 +1,4 @@
-"""The command as a shell has it: mostly called in this process, and as a process of its own where streams or signals matter."""
+"""The command as in a shell: called in this process, or as a process where streams or signals matter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True)
 class Printed:
-    """What a command left behind."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -52,12 +52,12 @@ class Printed:
         return json.loads(self.out)
 
     def has_no_traceback(self) -> None:
-        """Check that no exception came through to the person in front of the program."""
+        """Check that the user saw no traceback."""
         came_through = "Traceback" in self.err
         assert not came_through, self.err.splitlines()[-1]
 
     def is_refused(self, code: int, *said: str) -> None:
-        """Check that there is nothing but one line on standard error that says what is wrong and what to do."""
+        """Check that the only output is one line on standard error with the problem and the remedy."""
         self.has_no_traceback()
         assert (self.code, self.out) == (code, ""), self
         assert self.err.startswith("anchord: ")
@@ -67,7 +67,7 @@ class Printed:
             assert part in self.err
 
     def is_calm(self, *codes: int) -> None:
-        """Check that it ended in one of these ways, with one line of complaint where the call was wrong."""
+        """Check the exit code, and that a wrong call gives one line of error."""
         self.has_no_traceback()
         assert self.code in codes, self
         assert sum(line.startswith("anchord: ") for line in self.err.splitlines()) == (
@@ -83,7 +83,7 @@ def call_here(
     *,
     gone: bool = False,
 ) -> Printed:
-    """Call the command in this process, as its entry point does: a start costs over a second of a processor.
+    """Call the command in this process, as its entry point does: a process costs over 1 s of CPU.
 
     Not for two threads at once. `gone` removes the working folder first.
     """
@@ -121,7 +121,7 @@ def call_here(
 
 
 class Shell:
-    """A place to call anchord in: a home, a folder `notes` to index, and no daemon."""
+    """A home, a folder `notes` to index, and no daemon."""
 
     def __init__(self, base: Path) -> None:
         """Write the configuration."""
@@ -157,7 +157,7 @@ class Shell:
         gone: bool = False,
         **environment: str,
     ) -> Printed:
-        """Call the command in this process; `gone` takes the folder it stands in away."""
+        """Call the command in this process; `gone` deletes its working folder first."""
         here = cwd or self.base
         return call_here(arguments, self.environment | environment, here, stdin, gone=gone)
 
@@ -166,7 +166,7 @@ class Shell:
         return self._run([sys.executable, "-m", "anchord", *arguments], environment)
 
     def script(self, text: str, **environment: str) -> Printed:
-        """Run a line of shell in which `$anchord` stands for the command."""
+        """Run a shell line in which `$anchord` is the command."""
         command = {"anchord": f"{sys.executable} -m anchord"}
         return self._run(["bash", "-o", "pipefail", "-c", text], command | environment)
 
@@ -179,7 +179,7 @@ class Shell:
 
     @contextlib.contextmanager
     def daemon(self) -> Iterator[None]:
-        """Keep `anchord run` going meanwhile."""
+        """Run `anchord run` for the duration of the block."""
         with (self.base / "run.log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "anchord", "run"],
@@ -202,13 +202,13 @@ class Shell:
 
 
 def _forget_what_could_not_be_printed() -> None:
-    """Empty what a failed print leaves in rich's buffers: a process of its own would have ended."""
+    """Empty rich's buffers after a failed print: a separate process would have ended."""
     for console in (stdout_console(), stderr_console()):
         console._buffer.clear()
 
 
 def until(condition: Any) -> None:  # noqa: ANN401 - a function without arguments
-    """Wait for something another process does."""
+    """Wait until another process has done something."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -1,4 +1,4 @@
-"""What the commands print, the same whether a daemon answers or the index itself is read. `shell` is both in turn."""
+"""What the commands print, with a daemon and without one: `shell` is both in turn."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _FILES: dict[str | bytes, str | bytes] = {
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """Give a shell over an index of the files above, and a daemon."""
+    """Return a shell with an index of the files above, and a daemon."""
     made = _indexed(Shell(tmp_path_factory.mktemp("c")))
     with made.daemon():
         assert made("sync").code == 0
@@ -70,7 +70,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 @pytest.fixture(scope="module", params=["index", "daemon"])
 def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give a shell over the same files, without and with a daemon."""
+    """Return a shell with the same files, without and with a daemon."""
     if request.param == "index":
         return _indexed(Shell(tmp_path_factory.mktemp("c")))
     running: Shell = request.getfixturevalue("running")
@@ -212,8 +212,8 @@ def test_the_live_status_is_no_json(shell: Shell) -> None:
 
 
 def test_explain_takes_no_folder(shell: Shell) -> None:
-    told = shell("explain", str(shell.notes / "deep"), "--json").json
-    assert (told["indexed"], told["rule"]) == (False, "is a folder of the root `notes`")
+    answer = shell("explain", str(shell.notes / "deep"), "--json").json
+    assert (answer["indexed"], answer["rule"]) == (False, "is a folder of the root `notes`")
 
 
 def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
@@ -340,16 +340,16 @@ def test_text_of_a_file_is_printed_as_it_is_without_what_steers_a_terminal(shell
 
 
 def test_explain_tells_why_for_an_absolute_a_relative_and_a_home_path(shell: Shell) -> None:
-    told = shell("explain", str(shell.notes / "cats.md"), "--json").json
-    assert told["indexed"] is True
-    assert (told["root"], told["chunks"], told["problem"]) == ("notes", 1, None)
-    assert {"path", "rule", "decision", "reason", "last_reason"} <= set(told)
-    assert shell("explain", "cats.md", "--json", cwd=shell.notes).json == told
-    assert shell("explain", "~/notes/../notes/cats.md", "--json").json == told
+    answer = shell("explain", str(shell.notes / "cats.md"), "--json").json
+    assert answer["indexed"] is True
+    assert (answer["root"], answer["chunks"], answer["problem"]) == ("notes", 1, None)
+    assert {"path", "rule", "decision", "reason", "last_reason"} <= set(answer)
+    assert shell("explain", "cats.md", "--json", cwd=shell.notes).json == answer
+    assert shell("explain", "~/notes/../notes/cats.md", "--json").json == answer
     human = shell("explain", "notes/cats.md")
     assert human.out.startswith(f"indexed  {shell.notes / 'cats.md'}\n")
     assert "  root  notes: 1 chunks by the strategy anchored" in human.out
-    assert f"  rule  {told['rule']}\n" in human.out
+    assert f"  rule  {answer['rule']}\n" in human.out
     assert "\n  now   " in human.out
     away = shell("explain", "/")
     assert away.out.splitlines() == [
@@ -374,8 +374,8 @@ def test_explain_knows_files_of_every_name(shell: Shell, name: str) -> None:
 def test_a_file_that_could_not_be_indexed_is_explained_and_listed_with_its_reason(
     shell: Shell,
 ) -> None:
-    told = shell("explain", "notes/noise\x1b[31m\n.md", "--json").json
-    assert (told["indexed"], told["problem"]) == (False, "binary content: not indexed")
+    answer = shell("explain", "notes/noise\x1b[31m\n.md", "--json").json
+    assert (answer["indexed"], answer["problem"]) == (False, "binary content: not indexed")
     (problem,) = shell("index", "--json").json["problems"]
     assert problem["reason"] == "binary content: not indexed"
 
@@ -413,9 +413,13 @@ def test_roots_are_listed_with_what_they_hold(shell: Shell) -> None:
 
 
 def test_an_index_that_is_true_verifies(shell: Shell) -> None:
-    told = shell("verify", "--vectors", "all", "--json").json
-    assert set(told) >= {"ok", "files", "chunks", "differences"}
-    assert (told["ok"], told["differences"], told["chunks"]) == (True, [], len(_dumped(shell)))
+    answer = shell("verify", "--vectors", "all", "--json").json
+    assert set(answer) >= {"ok", "files", "chunks", "differences"}
+    assert (answer["ok"], answer["differences"], answer["chunks"]) == (
+        True,
+        [],
+        len(_dumped(shell)),
+    )
     printed = shell("verify")
     assert printed.code == 0
     assert printed.out.startswith("the index equals a clean rebuild")
@@ -424,14 +428,14 @@ def test_an_index_that_is_true_verifies(shell: Shell) -> None:
 def test_index_again_embeds_nothing_and_has_the_same_names_with_and_without_a_daemon(
     shell: Shell,
 ) -> None:
-    told = shell("index", "--json").json
-    assert (told["files"], told["chunks"], told["embedded"], told["reused"]) == (
+    answer = shell("index", "--json").json
+    assert (answer["files"], answer["chunks"], answer["embedded"], answer["reused"]) == (
         len(_FILES),
         len(_dumped(shell)),
         0,
         0,
     )
-    assert set(told) == {
+    assert set(answer) == {
         "files", "chunks", "embedded", "reused", "upserted", "deleted", "actions", "away", "problems",
     }  # fmt: skip
 
@@ -460,14 +464,14 @@ def test_what_search_finds_without_a_daemon_is_said_to_be_of_the_last_index(shel
 def test_status_has_the_names_of_the_interface(running: Shell) -> None:
     printed = running("status", "--json")
     assert (printed.code, printed.err) == (0, "")
-    told = printed.json
-    assert set(told) >= _STATUS
-    assert told["state"] == "idle"
-    assert set(told["roots"][0]) >= _ROOT
-    assert {"path", "reason"} < set(told["failed"][0])
-    assert {"p50", "p95"} == set(told["latency_ms"])
-    assert {"state", "model", "rate"} <= set(told["embedder"])
-    assert {"rows", "fragments", "versions", "bytes"} == set(told["store"])
+    answer = printed.json
+    assert set(answer) >= _STATUS
+    assert answer["state"] == "idle"
+    assert set(answer["roots"][0]) >= _ROOT
+    assert {"path", "reason"} < set(answer["failed"][0])
+    assert {"p50", "p95"} == set(answer["latency_ms"])
+    assert {"state", "model", "rate"} <= set(answer["embedder"])
+    assert {"rows", "fragments", "versions", "bytes"} == set(answer["store"])
 
 
 def test_failed_files_carry_since_when_as_the_interface_names_it(running: Shell) -> None:
@@ -591,11 +595,11 @@ def _detected(name: str) -> tuple[str, str]:
 def test_export_gives_every_row_with_its_lines_and_vector(shell: Shell, tmp_path: Path) -> None:
     rows = {row["id"]: row for row in _dumped(shell)}
     printed = shell("export", "-", "--no-vectors")
-    told = [json.loads(line) for line in printed.out.splitlines()]
-    assert {row["id"]: (row["text"], row["start_line"], row["end_line"]) for row in told} == {
+    answer = [json.loads(line) for line in printed.out.splitlines()]
+    assert {row["id"]: (row["text"], row["start_line"], row["end_line"]) for row in answer} == {
         chunk: (row["text"], row["start_line"], row["end_line"]) for chunk, row in rows.items()
     }
-    assert not any("vector" in row for row in told)
+    assert not any("vector" in row for row in answer)
     file = tmp_path / "all.parquet"
     assert shell("export", str(file)).code == 0
     table = parquet.read_table(file)

@@ -1,4 +1,4 @@
-"""Conversations from the shell: added, found by session and time, shown with their neighbours, discovered, checked."""
+"""Conversation commands: add, search by session and time, show with neighbours, discover, check."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def talking(shell: Shell) -> Shell:
     return shell
 
 
-def test_an_exchange_is_one_group_with_what_is_told_of_it(talking: Shell) -> None:
+def test_an_exchange_is_one_group_with_what_is_reported_of_it(talking: Shell) -> None:
     groups = talking("search", "kittens", "--json").json["groups"]
     assert [group[0]["session"] for group in groups[:2]] == ["s1", "s2"] or [
         g[0]["session"] for g in groups[:2]
@@ -105,13 +105,13 @@ def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: She
 
 
 def test_explain_counts_the_exchanges_of_a_file_and_their_chunks(talking: Shell) -> None:
-    told = talking("explain", str(talking.notes / "s1.jsonl"), "--json").json
+    result = talking("explain", str(talking.notes / "s1.jsonl"), "--json").json
     rows = [
         row
         for line in talking("dump").out.splitlines()
         if (row := json.loads(line))["session"] == "s1"
     ]
-    assert (told["indexed"], told["exchanges"], told["chunks"]) == (True, 3, len(rows))
+    assert (result["indexed"], result["exchanges"], result["chunks"]) == (True, 3, len(rows))
     assert (
         f"{len(rows)} chunks of 3 exchanges"
         in talking("explain", str(talking.notes / "s1.jsonl")).out
@@ -123,10 +123,13 @@ def test_explain_knows_no_limit_for_a_file_of_conversations(talking: Shell) -> N
     talking.write("s3.jsonl", big)
     assert len(big) > MAX_FILE_BYTES
     assert talking("index").code == 0
-    told = talking("explain", str(talking.notes / "s3.jsonl"), "--json").json
-    assert (told["indexed"], told["exchanges"]) == (True, 1)
-    assert told["chunks"] > 100
-    assert told["decision"] in {"skip", "read"}  # It is read again while its time is a moment ago.
+    result = talking("explain", str(talking.notes / "s3.jsonl"), "--json").json
+    assert (result["indexed"], result["exchanges"]) == (True, 1)
+    assert result["chunks"] > 100
+    assert result["decision"] in {
+        "skip",
+        "read",
+    }  # It is read again: it changed within 2 s of the last read.
 
 
 def test_status_of_the_roots_and_errors_name_what_cannot_be_read(talking: Shell) -> None:
@@ -150,8 +153,8 @@ def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) 
         assert talking("sync").code == 0
         assert talking("search", "penguins", "--mode", "text", "--json").json["groups"]
         (root,) = talking("status", "--json").json["roots"]
-        told = root["conversations"]
-        assert (told["sessions"], told["exchanges"], told["redacted"]) == (2, 5, {})
+        result = root["conversations"]
+        assert (result["sessions"], result["exchanges"], result["redacted"]) == (2, 5, {})
         assert talking("verify").code == 0
 
 
@@ -258,7 +261,7 @@ def test_run_takes_a_folder_of_conversations(shell: Shell) -> None:
 
 
 def damage_contents(shell: Shell) -> None:
-    """Overwrite all pages of the archive but the first ones: it opens, and no exchange can be read."""
+    """Overwrite all pages of the archive but the first: it opens, and no exchange can be read."""
     file = shell.home / "data" / "conversations.sqlite"
     data = bytearray(file.read_bytes())
     data[4 * 4096 :] = b"\xff" * (len(data) - 4 * 4096)
@@ -273,16 +276,16 @@ def test_a_command_that_meets_a_damaged_archive_says_so_in_one_line(
 ) -> None:
     damage_contents(talking)
     words = [str(talking.notes / word) if word.endswith("jsonl") else word for word in command]
-    told = talking(*words)
-    assert told.code == 1
-    assert told.err.count("\n") == 1
-    assert "conversations.sqlite is damaged" in told.err
-    assert "anchord restart" in told.err
+    result = talking(*words)
+    assert result.code == 1
+    assert result.err.count("\n") == 1
+    assert "conversations.sqlite is damaged" in result.err
+    assert "anchord restart" in result.err
 
 
 def test_doctor_finds_a_damaged_archive(talking: Shell) -> None:
     assert "4 exchanges, its pages are sound" in talking("doctor").out
     damage_contents(talking)
-    told = talking("doctor")
-    assert told.code == 1
-    assert "conversations.sqlite is damaged" in told.out
+    result = talking("doctor")
+    assert result.code == 1
+    assert "conversations.sqlite is damaged" in result.out

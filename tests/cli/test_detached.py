@@ -1,4 +1,4 @@
-"""The archive is a record: whatever takes conversations out of the index, they are kept and come back."""
+"""The archive keeps conversations that leave the index, and they can come back."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def configure(shell: Shell, folder: Path, name: str = "talks", *more: str) -> No
 
 @pytest.fixture
 def talks(shell: Shell) -> Shell:
-    """Two sessions are indexed; the transcript of one was deleted by its assistant."""
+    """Return an index of two sessions, one of which lost its transcript file."""
     configure(shell, shell.notes)
     shell.write("s1.jsonl", claude(*TURNS))
     gone = Path(shell.write("s2.jsonl", claude(*GONE, session="s2")))
@@ -193,7 +193,7 @@ def test_reading_everything_again_loses_nothing(talks: Shell, command: list[str]
     assert found(talks) == ALL
 
 
-def test_what_on_delete_lets_go_is_in_the_trash_for_thirty_days(shell: Shell) -> None:
+def test_what_on_delete_drops_is_in_the_trash_for_thirty_days(shell: Shell) -> None:
     configure(shell, shell.notes, "talks", 'on_delete = "delete"')
     file = Path(shell.write("s1.jsonl", claude(*GONE)))
     shell.write("s2.jsonl", claude(*TURNS, session="s2"))

@@ -1,4 +1,4 @@
-"""`doctor`: each thing that can stand in the way is found, told in a line, and comes with what to do."""
+"""`doctor` finds each problem, and prints one line with the remedy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def findings(shell: Shell) -> dict[str, list[Finding]]:
         found.setdefault(each.name, []).append(each)
         assert (each.health is Health.GOOD) or each.remedy, (
             each
-        )  # Whatever is not good comes with what to do.
+        )  # Each problem comes with a remedy.
     return found
 
 
@@ -150,7 +150,7 @@ def test_too_few_instances_and_open_files_are_named(
 @pytest.mark.parametrize(
     ("free", "health"), [(10**12, Health.GOOD), (5 * 10**8, Health.DOUBTFUL), (10**8, Health.BAD)]
 )
-def test_a_full_disk_is_told_before_it_is_full(
+def test_a_full_disk_is_reported_before_it_is_full(
     indexed: Shell, monkeypatch: pytest.MonkeyPatch, free: int, health: Health
 ) -> None:
     monkeypatch.setattr(disk_usage, "free_bytes", lambda _: free)
@@ -166,7 +166,7 @@ def test_a_damaged_catalogue_is_found(indexed: Shell) -> None:
     assert finding.remedy
 
 
-def test_rows_that_are_not_there_are_told(indexed: Shell) -> None:
+def test_rows_that_are_not_there_are_reported(indexed: Shell) -> None:
     with closing(sqlite3.connect(indexed.home / "data" / "state.sqlite")) as db:
         db.execute(
             "INSERT INTO chunks SELECT file, generation, 99, 'x', vector_key, row_hash, start_line, end_line FROM chunks"
@@ -177,20 +177,20 @@ def test_rows_that_are_not_there_are_told(indexed: Shell) -> None:
     assert "verify --repair" in finding.remedy
 
 
-def test_a_state_of_a_newer_version_is_told(indexed: Shell) -> None:
+def test_a_state_of_a_newer_version_is_reported(indexed: Shell) -> None:
     with closing(sqlite3.connect(indexed.home / "data" / "state.sqlite")) as db:
         db.execute("PRAGMA user_version=999")
     found = [each for of_name in findings(indexed).values() for each in of_name]
     assert any(each.health is Health.BAD and each.remedy == "update anchord" for each in found)
 
 
-def test_a_model_that_is_not_there_is_told_with_what_to_do(indexed: Shell) -> None:
+def test_a_model_that_is_not_there_is_reported_with_what_to_do(indexed: Shell) -> None:
     (indexed.home / "config.toml").write_text('[embedding]\nmodel = "nobody/nothing"\n')
     finding = the(findings(indexed), "model")
     assert finding.health is Health.BAD
 
 
-def test_a_server_that_does_not_answer_is_told(indexed: Shell) -> None:
+def test_a_server_that_does_not_answer_is_reported(indexed: Shell) -> None:
     (indexed.home / "config.toml").write_text(
         '[embedding]\nprovider = "openai"\nurl = "http://127.0.0.1:9/v1"\nmodel = "m"\ndimension = 8\n'
     )
@@ -200,14 +200,14 @@ def test_a_server_that_does_not_answer_is_told(indexed: Shell) -> None:
 @pytest.mark.parametrize(
     ("gap", "health"), [(0.5, Health.GOOD), (90.0, Health.DOUBTFUL), (-90.0, Health.DOUBTFUL)]
 )
-def test_a_disk_with_another_clock_is_told(
+def test_a_disk_with_another_clock_is_reported(
     indexed: Shell, monkeypatch: pytest.MonkeyPatch, gap: float, health: Health
 ) -> None:
     monkeypatch.setattr(limits, "measure_clock_skew_s", lambda _: gap)
     assert the(findings(indexed), "clock").health is health
 
 
-def test_a_clock_that_stands_in_the_past_is_told(
+def test_a_clock_that_stands_in_the_past_is_reported(
     indexed: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "time", lambda: 0.0)
@@ -241,7 +241,7 @@ def test_a_check_that_fails_itself_is_a_finding(
     assert (finding.health, finding.observation) == (Health.BAD, "/somewhere: permission denied")
 
 
-# What the system tells
+# What the system reports
 
 
 def test_free_room_is_that_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:

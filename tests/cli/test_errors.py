@@ -1,4 +1,4 @@
-"""Wrong calls, wrong configurations and strange surroundings: one line, the right exit code, never a traceback."""
+"""Wrong calls, configurations and environments give one line and an exit code, never a traceback."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _PRINTING = [
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give one shell without daemon, over an index of one file, to tests that leave nothing behind."""
+    """Return one shell for the module, without a daemon, over one file; its tests change nothing."""
     made = Shell(tmp_path_factory.mktemp("c"))
     made.write("cats.md", CATS)
     made.configure("[[root]]", f'path = "{made.notes}"')
@@ -360,7 +360,7 @@ def _on_terminal(shell: Shell, *arguments: str, **environment: str) -> str:
     try:
         while piece := os.read(ours, 65536):
             written += piece
-    except OSError:  # Linux says that the other side is closed so.
+    except OSError:  # On Linux this means that the other side is closed.
         pass
     os.close(ours)
     assert process.wait(PATIENCE_S) == 0

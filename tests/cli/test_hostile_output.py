@@ -1,4 +1,4 @@
-"""What strangers write, on the terminal, as JSON, in the log and in what systemd is told: it steers nothing, begins no line."""
+"""Hostile text on the terminal, in JSON, in the log and in systemd's status starts no line or escape."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from anchord.daemon.service.sd_notify import notify_status
 EACH_HOSTILE = pytest.mark.parametrize(
     "texts", [HOSTILE[first::8] for first in range(8)], ids=range(8)
 )
-"""All of them, in eight parts."""
+"""All hostile strings, in eight parts."""
 _OWN_CODES = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x07\x1b]*\x1b\\")
 """Colours and links, as rich writes them: a link has no character that could end it."""
 
@@ -189,7 +189,7 @@ def test_an_event_in_the_log_is_one_line_whatever_it_quotes(
     assert printed.count("\n") == len(HOSTILE)
 
 
-def test_systemd_is_told_one_status_whatever_it_quotes(
+def test_systemd_gets_one_status_whatever_it_quotes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -198,9 +198,9 @@ def test_systemd_is_told_one_status_whatever_it_quotes(
         systemd.bind("notify")
         for text in HOSTILE:
             notify_status(f"waiting: {text}", "WATCHDOG=1")
-            told = systemd.recv(1 << 20).decode()
-            assert [line.split("=")[0] for line in told.split("\n")] == ["WATCHDOG", "STATUS"]
-            assert unsafe_in(told, allowed="\n") == []
+            answer = systemd.recv(1 << 20).decode()
+            assert [line.split("=")[0] for line in answer.split("\n")] == ["WATCHDOG", "STATUS"]
+            assert unsafe_in(answer, allowed="\n") == []
 
 
 @pytest.mark.parametrize("file", ["-c", "--cmd=x", "+!id", "+:q", "scp://host/x", "http://host/x"])

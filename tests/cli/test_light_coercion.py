@@ -1,4 +1,4 @@
-"""Arguments are converted as typer converts them, and without pydantic where they are plain."""
+"""Arguments are converted as typer converts them; plain types need no pydantic."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_so_does_a_list(annotation: type[object], values: tuple[str, ...]) -> No
 
 
 def test_typer_has_the_place_where_it_is_installed() -> None:
-    """Where it has not, commands are slower and nothing else: look at the new typer then."""
+    """If it is missing, commands are only slower: check the new version of typer."""
     light_coercion.install()
     assert vars(core)["build_runtime_param"] is light_coercion._build_runtime_param
 

@@ -1,4 +1,4 @@
-"""A home whose name has characters that mean something in URIs, SQL or a shell; and one that is refused."""
+"""Homes whose names have characters that are special in URIs, SQL or a shell; one is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs no daemon: indexing once, the configuration and its roots, `chunk` and `diff`, and what is said when none runs."""
+"""Commands that need no daemon: index, config, roots, chunk, diff; and the errors when none runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DOGS = "# Dogs\n\nA dog barks at the postman.\n"
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give one shell without index or daemon to tests that leave nothing behind."""
+    """Return one shell for the module, without an index or a daemon; its tests change nothing."""
     made = Shell(tmp_path_factory.mktemp("c"))
     made.write("cats.md", CATS)
     return made
@@ -282,7 +282,7 @@ def test_index_builds_a_search_index_again_whose_file_is_damaged(indexed: Shell)
 
 
 @pytest.mark.parametrize("damaged", ["meta", "recipes"])
-def test_a_page_of_the_catalog_that_opening_does_not_read_is_mended_by_the_same_command(
+def test_a_page_of_the_catalog_that_opening_does_not_read_is_repaired_by_the_same_command(
     indexed: Shell, damaged: str
 ) -> None:
     catalog = indexed.home / "data" / "state.sqlite"
@@ -302,14 +302,14 @@ def test_a_page_of_the_catalog_that_opening_does_not_read_is_mended_by_the_same_
 def test_verify_lists_what_differs_and_repair_mends_it(indexed: Shell) -> None:
     (indexed.notes / "cats.md").unlink()
     indexed.write("new.md", "# New\n\nA newt.\n")
-    told = indexed("verify", "--json")
-    assert told.code == 1
-    assert told.json["ok"] is False
-    assert {(d["kind"], d["path"]) for d in told.json["differences"]} == {
+    result = indexed("verify", "--json")
+    assert result.code == 1
+    assert result.json["ok"] is False
+    assert {(d["kind"], d["path"]) for d in result.json["differences"]} == {
         ("extra", "cats.md"),
         ("missing", "new.md"),
     }
-    assert told.json["differences_total"] == 2
+    assert result.json["differences_total"] == 2
     printed = indexed("verify")
     assert printed.code == 1
     assert [line.split()[:2] for line in printed.out.splitlines()[:2]] == [
@@ -338,7 +338,7 @@ def test_ctrl_c_ends_an_index_with_130_and_one_line_and_the_next_run_goes_on(she
         shell.write(f"{n}.md", f"# Note {n}\n\nMatter {n * 31}.\n")
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # A shell has it ignored in what it runs behind.
+    )  # A shell ignores SIGINT in its background jobs.
     process = subprocess.Popen(
         [sys.executable, "-m", "anchord", "index", "notes"],
         env=shell.environment, cwd=shell.base, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -409,9 +409,9 @@ def test_two_roots_cannot_share_a_name(shell: Shell) -> None:
 
 def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> None:
     shell.configure("watch.settle_ms = 300", "[[root]]", f'path = "{shell.notes}"')
-    told = shell("config", "show", "--json").json
-    keys = {entry["key"]: entry for entry in told["keys"]}
-    assert told["file"] == str(shell.config)
+    result = shell("config", "show", "--json").json
+    keys = {entry["key"]: entry for entry in result["keys"]}
+    assert result["file"] == str(shell.config)
     assert (keys["watch.settle_ms"]["value"], keys["watch.settle_ms"]["origin"]) == (
         300,
         str(shell.config),
@@ -425,7 +425,7 @@ def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> 
         "watch.reconcile_s",
         "privacy.redact",
     } < set(keys)
-    assert told["roots"][0]["path"] == str(shell.notes)
+    assert result["roots"][0]["path"] == str(shell.notes)
     printed = shell("config", "show")
     assert f"watch.settle_ms = 300  # {shell.config}\n" in printed.out
     assert "watch.mode = 'auto'  # default\n" in printed.out
@@ -452,21 +452,21 @@ def test_config_path_and_check_say_where_it_is_and_that_it_is_right(shell: Shell
 
 
 def test_chunk_gives_what_the_python_function_gives(bare: Shell) -> None:
-    told = bare("chunk", "-", "--json", stdin=CATS.encode()).json
-    assert all(piece.pop("keywords") for piece in told)
-    assert told == chunk_text(CATS)
-    assert set(told[0]) == _CHUNK
+    result = bare("chunk", "-", "--json", stdin=CATS.encode()).json
+    assert all(piece.pop("keywords") for piece in result)
+    assert result == chunk_text(CATS)
+    assert set(result[0]) == _CHUNK
     code = bare("chunk", "-", "--path", "a.py", "--json", stdin=b"def f():\n    return 1\n").json
     assert [piece["kind"] for piece in code] == ["code"]
 
 
 def test_chunk_has_the_ids_of_the_index(indexed: Shell) -> None:
     rows = [json.loads(line)["id"] for line in indexed("dump").out.splitlines()]
-    told = [
+    result = [
         indexed("chunk", f"notes/{name}.md", "--json").json[0]["chunk_id"]
         for name in ("cats", "dogs")
     ]
-    assert told == rows
+    assert result == rows
     assert indexed("chunk", "dogs.md", "--json", cwd=indexed.notes).json[0]["chunk_id"] == rows[1]
 
 
@@ -572,23 +572,23 @@ def test_diff_counts_what_an_edit_costs_as_the_index_then_finds_it(repository: S
         "A line above everything.\n\n"
         + file.read_text().replace("Words of part 5", "Other words of part 5")
     )
-    told = repository("diff", "notes/cats.md", "--json").json
-    assert told["new"] >= 1
-    assert told["moved"] >= 1
-    changes = [row["change"] for row in told["chunks"]]
+    result = repository("diff", "notes/cats.md", "--json").json
+    assert result["new"] >= 1
+    assert result["moved"] >= 1
+    changes = [row["change"] for row in result["chunks"]]
     assert {what: changes.count(what) for what in ("kept", "moved", "new", "vanished")} == {
-        what: told[what] for what in ("kept", "moved", "new", "vanished")
+        what: result[what] for what in ("kept", "moved", "new", "vanished")
     }
     indexed = repository("index", "--json").json
-    assert told["embedded"] == indexed["embedded"]
+    assert result["embedded"] == indexed["embedded"]
     after = {json.loads(line)["id"] for line in repository("dump").out.splitlines()}
-    assert {row["chunk_id"] for row in told["chunks"] if row["change"] == "new"} == after - before
+    assert {row["chunk_id"] for row in result["chunks"] if row["change"] == "new"} == after - before
     assert {
-        row["chunk_id"] for row in told["chunks"] if row["change"] == "vanished"
+        row["chunk_id"] for row in result["chunks"] if row["change"] == "vanished"
     } == before - after
     printed = repository("diff", "cats.md", cwd=repository.notes)
     assert printed.out.endswith(
-        f"{told['embedded']} text{'s' * (told['embedded'] != 1)} would be embedded ({told['tokens']} tokens)\n"
+        f"{result['embedded']} text{'s' * (result['embedded'] != 1)} would be embedded ({result['tokens']} tokens)\n"
     )
 
 
@@ -648,20 +648,20 @@ def test_diff_for_people_has_both_sides_in_columns_and_the_cost_below(repository
 
 def test_diff_cuts_long_runs_of_what_stays_short(repository: Shell) -> None:
     printed = repository("diff", "notes/cats.md")
-    told = repository("diff", "notes/cats.md", "--json").json
-    assert told["kept"] == len(told["chunks"])
+    result = repository("diff", "notes/cats.md", "--json").json
+    assert result["kept"] == len(result["chunks"])
     assert len(printed.out.splitlines()) <= 6
-    if told["kept"] > 4:
-        assert f"... {told['kept'] - 3} more kept" in printed.out
+    if result["kept"] > 4:
+        assert f"... {result['kept'] - 3} more kept" in printed.out
 
 
 @pytest.mark.parametrize("strategy", ["window", "sentences", "headers"])
 def test_chunk_cuts_by_the_strategy_given_or_configured(shell: Shell, strategy: str) -> None:
     text = ("# A\n\nOne sentence. And another.\n\n## B\n\n" + "Words of a section. " * 80).encode()
-    told = shell("chunk", "-", "--strategy", strategy, "--json", stdin=text).json
-    assert {piece["strategy"] for piece in told} == {strategy}
+    result = shell("chunk", "-", "--strategy", strategy, "--json", stdin=text).json
+    assert {piece["strategy"] for piece in result} == {strategy}
     shell.configure(f'chunking.strategy = "{strategy}"')
-    assert shell("chunk", "-", "--json", stdin=text).json == told
+    assert shell("chunk", "-", "--json", stdin=text).json == result
     assert shell("chunk", "-", "--check", stdin=text).code == 0
 
 
@@ -677,13 +677,13 @@ def test_a_root_has_its_own_strategy_in_the_index_and_in_chunk(shell: Shell) -> 
     assert shell("index").code == 0
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
     assert [row["header_path"] for row in rows] == ["one", "two", "three"]
-    told = shell("chunk", "notes/talk.md", "--json").json
-    assert [piece["chunk_id"] for piece in told] == [row["id"] for row in rows]
+    result = shell("chunk", "notes/talk.md", "--json").json
+    assert [piece["chunk_id"] for piece in result] == [row["id"] for row in rows]
     assert shell("explain", "notes/talk.md", "--json").json["strategy"] == "exchange"
     assert shell("verify").code == 0
 
 
-def test_002_20_a_changed_strategy_cuts_the_files_anew_by_itself(shell: Shell) -> None:
+def test_002_20_a_changed_strategy_cuts_the_files_again_by_itself(shell: Shell) -> None:
     shell.write("a.md", "First.\n\nSecond.\n")
     shell.configure("[[root]]", f'path = "{shell.notes}"')
     assert shell("index", "--json").json["chunks"] == 1
@@ -726,14 +726,14 @@ def test_config_show_tells_what_was_written_for_kinds_aliases_and_roots(shell: S
     )
     with shell.config.open("a") as file:
         file.write(f"[[root]]\npath = '{shell.notes}'\nname = 'n'\nstrategy = 'headers'\n")
-    told = {
+    result = {
         row["key"]: (row["value"], row["origin"])
         for row in shell("config", "show", "--json").json["keys"]
     }
     where = str(shell.config)
-    assert told["kind.code.strategy"] == ("window", where)
-    assert told["chunking.max_chars"] == (300, where)
-    assert told["root.n.strategy"] == ("headers", where)
+    assert result["kind.code.strategy"] == ("window", where)
+    assert result["chunking.max_chars"] == (300, where)
+    assert result["root.n.strategy"] == ("headers", where)
 
 
 def test_a_strategy_that_is_asked_for_goes_before_enabled_false(shell: Shell) -> None:
@@ -752,9 +752,9 @@ def test_chunk_check_ends_with_1_where_a_law_is_broken(bare: Shell) -> None:
     chunk_document = api.chunk_document
     with mock.patch.object(api, "chunk_document", spoiled):
         printed = bare("chunk", "notes/cats.md", "--check")
-        told = bare("chunk", "notes/cats.md", "--check", "--json")
-    assert (printed.code, told.code, told.json["ok"]) == (1, 1, False)
-    assert told.json["lines_not_covered"] == 1
+        result = bare("chunk", "notes/cats.md", "--check", "--json")
+    assert (printed.code, result.code, result.json["ok"]) == (1, 1, False)
+    assert result.json["lines_not_covered"] == 1
 
 
 def test_explain_tells_the_strategy_that_a_notebook_is_cut_by(shell: Shell) -> None:

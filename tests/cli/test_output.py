@@ -1,4 +1,4 @@
-"""What a person sees: search results, the live status, the manual. Lines fit 80 columns and steer no terminal."""
+"""Printed results, live status and manual: lines fit 80 columns and contain no escape sequences."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def hit(text: str = "the text", **more: Any) -> dict[str, Any]:  # noqa: ANN401 
 
 
 def shown(*groups: list[dict[str, Any]], explain: bool = False) -> list[str]:
-    """Return the lines as a terminal has them."""
+    """Return the lines as a terminal shows them."""
     return [
         Text.from_markup(line).plain
         for line in search_lines(groups, "/home/me", with_explanations=explain)

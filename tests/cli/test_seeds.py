@@ -1,4 +1,4 @@
-"""What the seeds ask of search and of the store, row by row (the number in a name is the row), as a person calls it."""
+"""The rules of the seeds for search and store, through the commands; names have the row's number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BREAD = "# Bread\n\nA word on bread.\n\n## Onions\n\nOnions can go into bread.\n
 
 @pytest.fixture
 def kitchen(shell: Shell) -> Shell:
-    """Give an index of two documents that share words; sections of one chunk each."""
+    """Return an index of two documents that share words; each section is one chunk."""
     shell.configure("[[root]]", f'path = "{shell.notes}"', 'strategy = "headers"')
     shell.write("soup.md", SOUP)
     shell.write("deep/bread.md", BREAD)
@@ -113,7 +113,7 @@ def test_002_19_json_has_every_field_of_a_chunk(kitchen: Shell) -> None:
     assert hit["locator"] == f"soup.md#Onions#{hit['chunk_index']}"
 
 
-def test_002_20_22_a_mismatch_of_the_strategy_is_shown_and_reindex_chunks_anew(
+def test_002_20_22_a_mismatch_of_the_strategy_is_shown_and_reindex_chunks_again(
     kitchen: Shell,
 ) -> None:
     before = rows(kitchen)
@@ -137,7 +137,7 @@ def test_002_23_the_words_are_found_as_the_files_are_now(kitchen: Shell) -> None
 
 
 def test_002_24_strategies_are_judged_by_how_well_sections_are_found(kitchen: Shell) -> None:
-    told = kitchen(
+    answer = kitchen(
         "eval",
         "notes",
         "--strategies",
@@ -148,13 +148,13 @@ def test_002_24_strategies_are_judged_by_how_well_sections_are_found(kitchen: Sh
         "",
         "--json",
     ).json
-    assert told["questions"] == {"heading": 1}
+    assert answer["questions"] == {"heading": 1}
     assert [
         variant["by_kind"]["heading"]["recall"][0]
-        for variant in told["variants"]
+        for variant in answer["variants"]
         if variant["variant"]["mode"] == "text"
     ] == [1.0]
-    assert {variant["variant"]["strategy"] for variant in told["variants"]} == {
+    assert {variant["variant"]["strategy"] for variant in answer["variants"]} == {
         "anchored",
         "headers",
     }

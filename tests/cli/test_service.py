@@ -1,4 +1,4 @@
-"""`anchord service` with a `systemctl` that only writes down what it was asked, and with systemd's own user manager."""
+"""`anchord service` with a fake `systemctl` that records its calls, and with systemd's user manager."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SYSTEMD = Path("/lib/systemd/systemd")
 
 
 class Person:
-    """Somebody with a home, and what their systemctl was asked."""
+    """A user's home, and the calls of their `systemctl`."""
 
     def __init__(self, base: Path) -> None:
         """Make the home."""
@@ -37,7 +37,7 @@ class Person:
         (base / "a" / "config.toml").write_text('[embedding]\nprovider = "hash"\n')
 
     def systemctl(self, script: str) -> None:
-        """Have a `systemctl` on the path that writes down its arguments, then does as told."""
+        """Put a `systemctl` on the path that records its arguments, then runs a script."""
         program = self.bin / "systemctl"
         program.write_text(f'#!/bin/sh\necho "$@" >> "{self.asked}"\n{script}\n')
         program.chmod(0o755)
@@ -51,7 +51,7 @@ class Person:
 
     @property
     def units(self) -> Path:
-        """Where units lie."""
+        """The folder of the units."""
         return self.home / ".config" / "systemd" / "user"
 
 
@@ -102,14 +102,14 @@ def test_a_sandbox_and_a_socket_that_are_not_asked_for_again_go(person: Person) 
     assert "--user --no-pager disable --now anchord.socket" in person.asked.read_text().splitlines()
 
 
-def test_files_of_another_version_are_told(person: Person) -> None:
+def test_files_of_another_version_are_reported(person: Person) -> None:
     person.systemctl("exit 0")
     person.run("service", "install")
     with (person.units / "anchord.service").open("a") as unit:
         unit.write("# older\n")
-    told = person.run("service", "status")
-    assert told.returncode == 1
-    assert "`anchord service install` rewrites them" in told.stderr
+    answer = person.run("service", "status")
+    assert answer.returncode == 1
+    assert "`anchord service install` rewrites them" in answer.stderr
     assert json.loads(person.run("service", "status", "--json").stdout)["current"] is False
 
 
@@ -139,7 +139,7 @@ def test_a_sandbox_that_this_machine_cannot_make_is_named(person: Person) -> Non
     assert "without --sandbox" in done.stderr
 
 
-def test_a_key_that_a_service_does_not_see_is_told(person: Person) -> None:
+def test_a_key_that_a_service_does_not_see_is_reported(person: Person) -> None:
     person.systemctl("exit 0")
     (person.home / "a" / "config.toml").write_text(
         '[embedding]\nprovider = "openai"\nurl = "http://localhost:1/v1"\nmodel = "m"\napi_key_env = "MY_KEY"\n'
@@ -160,7 +160,7 @@ for _ in $(seq 100); do systemctl --user is-system-running > /dev/null 2>&1 && b
 
 
 def _session(person: Person, script: str) -> str:
-    """Run a script in a session of systemd's real user manager, which believes that the system was booted with systemd."""
+    """Run a script in a session of systemd's real user manager."""
     runtime = person.home / "rt"
     runtime.mkdir(mode=0o700)
     environment = {key: value for key, value in person.environment.items() if key != "ANCHORD_HOME"}
@@ -196,7 +196,7 @@ _needs_session = pytest.mark.skipif(
 
 @pytest.fixture
 def short(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    """Give a home whose socket's path is not too long."""
+    """Return a home with a short path, because a socket's path has a limit."""
     return Person(tmp_path_factory.mktemp("s"))
 
 
@@ -262,7 +262,7 @@ def test_with_a_socket_the_first_command_starts_it_and_so_does_one_after_a_stop(
 
 @_needs_session
 def test_in_the_sandbox_it_indexes_and_writes_nothing_elsewhere(short: Person) -> None:
-    """Two of its lines need a kernel that shows all of /proc, and this test itself lies in /tmp: a drop-in takes three back."""
+    """A drop-in resets three settings: two need a full /proc, and this test runs in /tmp."""
     said = _session(
         short,
         """

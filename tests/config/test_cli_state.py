@@ -1,4 +1,4 @@
-"""What was asked for by commands: it comes back as it was, whatever the paths, and damage is told."""
+"""The state written by commands: every path survives a round trip, and damage is reported."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_path_is_kept_once_and_taken_out() -> None:
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"{", b'{"given": 3}', b"\xff"])
-def test_a_damaged_file_is_told_and_not_taken_for_an_empty_one(
+def test_a_damaged_file_is_reported_and_not_taken_for_an_empty_one(
     tmp_path: Path, spoiled: bytes
 ) -> None:
     (tmp_path / "asked.json").write_bytes(spoiled)

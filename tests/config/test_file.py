@@ -1,4 +1,4 @@
-"""The configuration's file: what a person wrote there outlives every edit of ours, and a crash leaves it whole."""
+"""The configuration file: edits keep the user's text and comments, and a crash leaves it whole."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_any_row_of_additions_and_removals_does_just_that(
         assert load_config(file) == expected
 
 
-# Crashes and strangers
+# Crashes and other programs
 
 
 @pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace"])

@@ -1,4 +1,4 @@
-"""Where anchord keeps its files, for its owner alone; G5 and G7: a place that cannot be trusted is refused with what to do."""
+"""The files of anchord, for their owner alone; G5 and G7: an unsafe location is refused with a remedy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _usual_umask() -> Iterator[None]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Paths:
-    """Give the places of a home that is not there yet."""
+    """Return the paths of a home that does not exist yet."""
     return find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
 
 

@@ -1,4 +1,4 @@
-"""Which folders are roots: configured, remembered, given now. Roots never overlap, and each has a name of its own."""
+"""Which folders are roots: configured, remembered, given now. They never overlap; names are unique."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def names(roots: list[Root]) -> list[str]:
     return [root.name for root in roots]
 
 
-# Gathering
+# Collecting roots
 
 
 def test_configured_roots_come_first_then_remembered_then_given_ones(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_folder_in_the_users_home_is_not(tmp_path: Path, monkeypatch: pytest.M
     assert gather_roots(Config(), (), ["~/app"])[0].path == str(tmp_path / "app")
 
 
-# A folder given by a person
+# A folder on the command line
 
 
 def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_dot_is_the_folder_one_stands_in(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Name a configuration that is not there yet."""
+    """Return the path of a configuration that does not exist yet."""
     return tmp_path / "config.toml"
 
 

@@ -1,4 +1,4 @@
-"""The configuration's text: the defaults that the interface fixes, refusals by name, and no error of another kind."""
+"""The configuration's text: defaults, and errors that name the key; no other kind of error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def one_root(line: str) -> str:
     return f'[[root]]\npath = "/a"\n{line}\n'
 
 
-# What is taken
+# Accepted values
 
 
 def test_an_empty_text_gives_the_defaults() -> None:
@@ -233,7 +233,7 @@ def test_a_path_that_names_no_folder_is_refused(path: str) -> None:
     assert "path" in refusal(f'[[root]]\npath = "{path}"\n').message
 
 
-# No TOML
+# Text that is not TOML
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_any_text_parses_or_is_refused_with_the_file_named_and_a_hint(text: str)
         assert outcome.hint
 
 
-# Beside the text
+# Other sources than the text
 
 
 def test_a_root_of_the_command_line_is_held_to_the_same_rules() -> None:
@@ -355,14 +355,14 @@ def test_the_defaults_have_no_key_without_effect() -> None:
     assert find_ignored_keys(Config()) == []
 
 
-def test_keys_that_nothing_heeds_are_named_when_they_are_set() -> None:
+def test_keys_that_nothing_uses_are_named_when_they_are_set() -> None:
     set_ones = "overlap_tokens = 0\nextract = 'general'\nmin_chunk_size = 9\n"
     text = f"[chunking]\n{set_ones}max_chunk_tokens = 100\nmax_chars = 900\n[privacy]\nredact = false\n"
     named = find_ignored_keys(parse_config(text, "config.toml"))
     assert sorted(named) == ["chunking.min_chunk_size", "chunking.overlap_tokens"]
 
 
-def test_a_key_that_the_strategy_of_one_root_heeds_has_an_effect() -> None:
+def test_a_key_that_the_strategy_of_one_root_uses_has_an_effect() -> None:
     text = '[chunking]\noverlap_tokens = 9\n[[root]]\npath = "/a"\nstrategy = "semantic"\n'
     assert find_ignored_keys(parse_config(text, "config.toml")) == []
 
@@ -382,7 +382,7 @@ def test_003_12_a_kind_of_document_has_settings_of_its_own() -> None:
     assert chosen["markdown"]["max_chars"] is None
 
 
-def test_003_12_a_key_of_a_kind_that_its_strategy_does_not_heed_is_named() -> None:
+def test_003_12_a_key_of_a_kind_that_its_strategy_does_not_use_is_named() -> None:
     config = parse_config("[kind.code]\noverlap_chars = 9\n", "config.toml")
     assert find_ignored_keys(config) == ["kind.code.overlap_chars"]
     assert ("kind.code.overlap_chars", 9) in list(iter_effective_values(config))

@@ -1,4 +1,4 @@
-"""The line of a key: what a person opens their editor at."""
+"""The line number of a key, for opening an editor there."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_key_is_found_in_its_own_table_and_else_the_table_itself(place: str, l
         ("version = 0\n", "c:1: version: expected int >= 1"),
     ],
 )
-def test_what_is_wrong_with_a_configuration_is_told_with_its_line(text: str, said: str) -> None:
+def test_what_is_wrong_with_a_configuration_is_reported_with_its_line(text: str, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         parse_config(text, "c")
     assert refused.value.message.startswith(said)

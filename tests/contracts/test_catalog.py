@@ -1,4 +1,4 @@
-"""What every catalogue promises, on the fake and on SQLite alike; then what SQLite alone has."""
+"""The contract of every catalog, on the fake and on SQLite; then what only SQLite has."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOTHING = ChunkDiff(added=(), changed=(), removed=(), shifted=0, kept=0)
 
 @pytest.fixture(params=["fake", "sqlite"])
 def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
-    """Give an empty catalogue of either make."""
+    """Return an empty catalog of either kind."""
     if request.param == "fake":
         yield FakeCatalogue()
         return
@@ -51,7 +51,7 @@ def catalogue(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalo
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    """Give an empty catalogue in SQLite."""
+    """Return an empty catalog in SQLite."""
     with SqliteCatalog(tmp_path / "state.sqlite") as made:
         yield made
 
@@ -86,7 +86,7 @@ def update(origin: RootedPath, state: FileRecord | None) -> FileUpdate:
 
 
 def keep(catalogue: Catalog, origin: RootedPath, state: FileRecord | None) -> None:
-    """Take a file all the way, as an undisturbed commit does."""
+    """Save the intent and apply it, as a commit does."""
     catalogue.save_intents([update(origin, state)])
     catalogue.confirm_updates([update(origin, state)])
 
@@ -220,7 +220,7 @@ def test_the_same_path_in_two_roots_is_two_files(catalogue: Catalog) -> None:
     assert catalogue.get_record(other) == known(chunk("y"))
 
 
-# seen and doubt
+# fingerprints and doubt
 
 
 def test_a_new_fingerprint_replaces_the_old_one_and_nothing_else(catalogue: Catalog) -> None:
@@ -384,7 +384,9 @@ def test_another_problem_begins_its_own_time(catalogue: Catalog) -> None:
     assert list(catalogue.list_failures()) == [FileFailure(A, PARTIAL, 2)]
 
 
-def test_a_problem_that_is_over_is_not_listed_and_begins_anew_later(catalogue: Catalog) -> None:
+def test_a_solved_problem_is_not_listed_and_a_later_one_has_its_own_time(
+    catalogue: Catalog,
+) -> None:
     keep(catalogue, A, known(problem=BAD, read_ns=1))
     keep(catalogue, A, known())
     assert list(catalogue.list_failures()) == []
@@ -428,7 +430,7 @@ def test_more_ids_than_fit_a_statement_are_handled(catalogue: Catalog) -> None:
     assert len(catalogue.locate_chunks([f"{n}" for n in range(1_300)])) == 1_300
 
 
-# Both against each other
+# The fake against SQLite
 
 ORIGINS = (A, B, RootedPath("notes", "b.md/c.md"), RootedPath("other", "\udcff.md"))
 STATES = st.none() | st.builds(
@@ -451,7 +453,7 @@ STEPS = st.lists(
 
 
 def step(catalogue: Catalog, name: str, origin: RootedPath, state: FileRecord | None) -> None:
-    # Every file has chunks of its own, as ids are made of paths.
+    # No two files share a chunk: ids are made of paths.
     own = state and state._replace(
         chunks=tuple(
             replace(c, chunk_id=f"{ORIGINS.index(origin)}{c.chunk_id}") for c in state.chunks
@@ -498,7 +500,7 @@ def test_any_order_of_steps_leaves_both_makes_with_the_same_answers(
             assert observed(real) == observed(fake)
 
 
-# SQLite alone
+# Only SQLite
 
 
 def test_an_edit_of_one_chunk_of_a_hundred_writes_one(tmp_path: Path) -> None:
@@ -595,7 +597,7 @@ def test_a_reader_cannot_write(tmp_path: Path) -> None:
         reader.set_meta("key", "value")
 
 
-def test_a_reader_without_a_file_is_told_so_and_makes_none(tmp_path: Path) -> None:
+def test_a_reader_without_a_file_gets_an_error_and_makes_none(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         SqliteCatalog(tmp_path / "state.sqlite", read_only=True)
     assert list(tmp_path.iterdir()) == []
@@ -621,8 +623,8 @@ def test_a_damaged_file_is_a_store_error_and_stays_as_it_is(
     assert file.read_bytes().startswith(b"no database")
 
 
-def test_a_reader_of_an_empty_file_is_told_that_there_is_no_index(tmp_path: Path) -> None:
-    # A writer that was killed between making the file and making its tables leaves this.
+def test_a_reader_of_an_empty_file_gets_an_error(tmp_path: Path) -> None:
+    # A writer that is killed before it creates the tables leaves this file.
     file = tmp_path / "state.sqlite"
     file.touch()
     with pytest.raises(StoreError), SqliteCatalog(file, read_only=True) as reader:

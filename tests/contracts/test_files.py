@@ -1,4 +1,4 @@
-"""What every tree promises, on the fake and on folders alike; what only a real file system has is in `adapters/`."""
+"""The contract of every tree, on the fake and on folders; `sources/files/` tests what only a disk has."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def at(path: str) -> RootedPath:
 
 
 class Tree(Protocol):
-    """A tree that a test can change, and what is under test."""
+    """A tree that a test can change, and the port under test."""
 
     @property
     def files(self) -> FileTree:
-        """The port."""
+        """The port under test."""
 
     def write(self, path: str, text: str) -> None:
         """Write a file, at a later time than any before."""
@@ -48,13 +48,13 @@ class Tree(Protocol):
         """Rename a file."""
 
     def spoil(self, path: str) -> None:
-        """Put something at a path that is no file."""
+        """Create something that is not a file."""
 
     def exclude(self, name: str) -> None:
-        """Have the rules keep a file of the top folder out."""
+        """Exclude a file of the top folder by a rule."""
 
     def vanish(self) -> None:
-        """Take the root away."""
+        """Delete the root."""
 
 
 class FakeTree:
@@ -102,7 +102,7 @@ class FolderTree:
 
     @property
     def files(self) -> FolderFiles:
-        """Serve the folder by the rules as they are."""
+        """Open the folder with its present rules."""
         return FolderFiles(
             {ROOT: Root(name=ROOT, path=str(self.folder), exclude=self.excluded)}, (), 10_000
         )
@@ -124,11 +124,11 @@ class FolderTree:
         (self.folder / path).rename(self.folder / to)
 
     def spoil(self, path: str) -> None:
-        """Make a pipe."""
+        """Create a named pipe."""
         os.mkfifo(self.folder / path)
 
     def exclude(self, name: str) -> None:
-        """Take in a pattern."""
+        """Exclude a file by a pattern."""
         self.excluded = (*self.excluded, name)
 
     def vanish(self) -> None:
@@ -138,7 +138,7 @@ class FolderTree:
 
 @pytest.fixture(params=["fake", "folder"])
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Tree:
-    """Give an empty tree of either make."""
+    """Return an empty tree of either kind."""
     folder = Path(os.path.realpath(tmp_path)) / "tree"
     folder.mkdir()
     return FakeTree() if request.param == "fake" else FolderTree(folder)

@@ -1,4 +1,4 @@
-"""Errors of the operating system at each step of the table: none is damage, and nothing is moved or dropped."""
+"""Operating system errors at each step of the table: none counts as damage, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TEXTS = (
     "lance error: LanceError(IO): {words} (os error {number}), /root/lance/src/commit.rs:1663:50",
     'External error: LanceError(IO): Os {{ code: {number}, kind: Other, message: "{words}" }}',
 )
-"""How Lance puts an error of the system into words."""
+"""The text of Lance for an operating system error."""
 
 
 def lance_error(name: str, text: str = TEXTS[0]) -> RuntimeError:
@@ -49,7 +49,7 @@ def opened(folder: Path) -> LanceStore:
 
 @pytest.fixture(scope="module", autouse=True)
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make the table once that every test begins with: building its indices takes half a second."""
+    """Create the table that every test copies: building its indices takes half a second."""
     folder = tmp_path_factory.getbasetemp() / "template"
     store = opened(folder)
     rows = [row(str(number)) for number in range(3)]
@@ -93,10 +93,10 @@ def test_a_message_does_not_say_where_in_the_rust_code_it_was_made() -> None:
 
 
 class Failing:
-    """Stands for `run_sync`: every call of LanceDB fails."""
+    """Replaces `run_sync`: every call of LanceDB fails."""
 
     def __init__(self, error: Exception) -> None:
-        """Take the error that each call raises."""
+        """Store the error that each call raises."""
         self.error = error
 
     def __call__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
@@ -131,7 +131,7 @@ def test_an_error_of_the_system_is_waited_for_and_not_called_damage(
             STEPS[step](store)
     assert is_named(raised.value, tmp_path)
     assert contents(tmp_path) == before
-    STEPS[step](store)  # The same works once the fault has passed.
+    STEPS[step](store)  # The same call works after the fault.
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -184,7 +184,7 @@ def test_a_failed_step_of_compaction_says_why_and_what_to_do(
 
 
 class PanicException(BaseException):
-    """Stands for the panic of an extension module."""
+    """Represents the panic of an extension module."""
 
 
 def test_a_panic_of_rust_code_becomes_an_ordinary_error() -> None:
@@ -197,7 +197,7 @@ def test_a_panic_of_rust_code_becomes_an_ordinary_error() -> None:
         raise KeyboardInterrupt
 
 
-# Provoked for real, where this machine can.
+# Real errors, where this machine can provoke them
 
 
 def fill_up(store: LanceStore) -> None:

@@ -1,4 +1,4 @@
-"""Every result code of SQLite, at each step of each database: the class of the error, and that nothing is reset."""
+"""Every result code of SQLite, at each step of each database: the error class, and nothing is reset."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ ARCHIVE = Store(
 )
 STORES = [CATALOG, ARCHIVE]
 STEPS = {"open": "PRAGMA journal_mode", "read": "SELECT", "write": "BEGIN", "commit": "COMMIT"}
-"""Step -> how the statement begins that fails in it."""
+"""Step -> the first words of the statement that fails in it."""
 
 
 def error_of(name: str) -> Exception:
@@ -171,11 +171,11 @@ def test_a_result_code_is_damage_waitable_or_refused_and_changes_nothing(
     assert raised.value.hint
     assert "\n" not in raised.value.message + raised.value.hint
     assert file.read_bytes() == before
-    use(store, file, step)  # The same works once the fault has passed.
+    use(store, file, step)  # The same call works after the fault.
 
 
 @pytest.mark.parametrize("name", PRIMARY_CODES)
-def test_the_vector_cache_starts_anew_only_if_its_file_is_of_no_use(
+def test_the_vector_cache_starts_again_only_if_its_file_is_of_no_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     file = tmp_path / "vectors.sqlite"
@@ -195,7 +195,7 @@ def test_the_vector_cache_starts_anew_only_if_its_file_is_of_no_use(
     assert file.exists()
 
 
-# Provoked for real, where this machine can.
+# Real errors, where this machine can provoke them
 
 
 @contextmanager

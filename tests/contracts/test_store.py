@@ -1,4 +1,4 @@
-"""What every store promises, on the fake and on LanceDB alike; then what LanceDB alone has."""
+"""The contract of every store, on the fake and on LanceDB; then what only LanceDB has."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ ODD_NAMES = (
 
 
 def vector(*numbers: float) -> Vector:
-    """Make a vector of four numbers, the missing ones 0."""
+    """Return a vector of four numbers; missing ones are 0."""
     return array("f", (*numbers, *[0.0] * (4 - len(numbers)))).tobytes()
 
 
 def row(row_id: str, path: str = "a.md", text: str = "some words", **others: Any) -> Row:  # noqa: ANN401 - any field
-    """Make a row whose vector's key is that of its text, as two rows of one text share it."""
+    """Return a row; its vector key is made of its text, so rows of one text share it."""
     document = make_doc_id(RootedPath(others.get("root", "notes"), path))
     made = Row(
         id=row_id,
@@ -66,7 +66,7 @@ EAST, NORTH, BETWEEN, WEST = vector(1), vector(0, 1), vector(1, 1), vector(-1)
 
 @pytest.fixture(params=["fake", "lance"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ChunkStore:
-    """Give an empty store of either make."""
+    """Return an empty store of either kind."""
     return FakeStore() if request.param == "fake" else lance(tmp_path)
 
 
@@ -577,7 +577,7 @@ def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return store
 
 
-# Both against each other
+# The fake against LanceDB
 
 
 def test_any_order_of_writes_leaves_both_makes_with_the_same_rows(tmp_path: Path) -> None:
@@ -604,7 +604,7 @@ def test_any_order_of_writes_leaves_both_makes_with_the_same_rows(tmp_path: Path
         )
 
 
-# LanceDB alone
+# Only LanceDB
 
 
 def test_rows_outlive_the_process(tmp_path: Path) -> None:
@@ -644,7 +644,7 @@ def test_what_a_search_found_is_shown_as_it_is_then_whatever_became_of_it(tmp_pa
     assert {each.id: each.text for each in reader.get_display_rows(ids)} == shown
 
 
-def test_a_reader_without_a_table_is_told_so_and_makes_none(tmp_path: Path) -> None:
+def test_a_reader_without_a_table_gets_an_error_and_makes_none(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no index yet"):
         lance(tmp_path, read_only=True)
     with pytest.raises(StoreError, match="there is no index yet"):

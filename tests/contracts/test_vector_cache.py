@@ -1,4 +1,4 @@
-"""What every keeper of vanished vectors promises, on the fake and on SQLite alike; then what SQLite alone has."""
+"""The contract of every vector cache, on the fake and on SQLite; then what only SQLite has."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ EAST, NORTH = b"\0\0\x80\x3f\0\0\0\0", b"\0\0\0\0\0\0\x80\x3f"
 
 @pytest.fixture
 def clock() -> HandClock:
-    """Give a clock that stands."""
+    """Return a clock that does not move."""
     return HandClock()
 
 
 @pytest.fixture(params=["fake", "sqlite"])
 def vanished(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorCache]:
-    """Give an empty keeper of either make."""
+    """Return an empty cache of either kind."""
     if request.param == "fake":
         yield FakeVanished()
         return
@@ -35,7 +35,7 @@ def vanished(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorC
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[SqliteVectorCache]:
-    """Give an empty keeper in SQLite."""
+    """Return an empty cache in SQLite."""
     with closing(SqliteVectorCache(tmp_path / "vectors.sqlite")) as made:
         yield made
 
@@ -81,7 +81,7 @@ def test_more_keys_than_fit_a_statement_are_handled(
     assert len(vanished.get(keys)) == 1_300
 
 
-# SQLite alone
+# Only SQLite
 
 
 def test_vectors_outlive_the_process(tmp_path: Path, clock: HandClock) -> None:
@@ -92,7 +92,7 @@ def test_vectors_outlive_the_process(tmp_path: Path, clock: HandClock) -> None:
         assert again.get(["a"]) == {"a": EAST}
 
 
-def test_vectors_are_let_go_after_a_week(sqlite: SqliteVectorCache, clock: HandClock) -> None:
+def test_vectors_are_dropped_after_a_week(sqlite: SqliteVectorCache, clock: HandClock) -> None:
     sqlite.put({"old": EAST}, clock())
     clock.move(MAX_AGE_NS / SECOND)
     sqlite.put({"new": NORTH}, clock())
@@ -102,7 +102,7 @@ def test_vectors_are_let_go_after_a_week(sqlite: SqliteVectorCache, clock: HandC
     assert sqlite.get(["old", "new"]) == {"new": NORTH}
 
 
-def test_a_vector_that_vanished_again_starts_its_week_anew(
+def test_a_vector_that_vanished_again_restarts_its_week(
     sqlite: SqliteVectorCache, clock: HandClock
 ) -> None:
     sqlite.put({"a": EAST}, clock())
@@ -113,7 +113,7 @@ def test_a_vector_that_vanished_again_starts_its_week_anew(
     assert sqlite.get(["a"]) == {"a": EAST}
 
 
-def test_the_oldest_are_let_go_when_there_are_too_many(
+def test_the_oldest_are_dropped_when_there_are_too_many(
     sqlite: SqliteVectorCache, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vanished_module, "_MAX_VECTORS", 3)
@@ -138,7 +138,7 @@ def test_one_great_batch_does_not_outgrow_the_bound(
 @pytest.mark.parametrize(
     "content", [b"no database at all\n" * 100, b"SQLite format 3\0" + b"\xff" * 4096]
 )
-def test_a_damaged_file_is_started_anew(tmp_path: Path, clock: HandClock, content: bytes) -> None:
+def test_a_damaged_file_is_rebuilt(tmp_path: Path, clock: HandClock, content: bytes) -> None:
     file = tmp_path / "vectors.sqlite"
     file.write_bytes(content)
     with closing(SqliteVectorCache(file)) as made:
@@ -164,7 +164,7 @@ def test_a_file_that_is_damaged_inside_costs_vectors_and_no_error(
             pytest.fail(f"a cache that is damaged must not stop the writer: {error}")
 
 
-def test_a_deleted_file_is_made_anew(tmp_path: Path, clock: HandClock) -> None:
+def test_a_deleted_file_is_rebuilt(tmp_path: Path, clock: HandClock) -> None:
     file = tmp_path / "vectors.sqlite"
     with closing(SqliteVectorCache(file)) as first:
         first.put({"a": EAST}, clock())

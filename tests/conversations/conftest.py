@@ -1,4 +1,4 @@
-"""A whole index over a folder of conversations: the real adapters, the embedder without a model."""
+"""An index over a folder of conversations: real stores, and an embedder without a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROOT = "talks"
 
 @dataclass
 class Talks:
-    """An index over `folder`; `sync` does what the daemon's barrier does."""
+    """An index over `folder`; `sync` indexes as the daemon's sync barrier does."""
 
     base: Path
     on_delete: str = "keep"
@@ -40,7 +40,7 @@ class Talks:
     folder: Path = field(init=False)
     embedded: list[str] = field(default_factory=list)
     ahead_ns: int = 0
-    """So far the clock runs ahead: nothing was written a moment ago then."""
+    """How far the clock runs ahead, in ns. If it does, no file counts as just written."""
 
     def __post_init__(self) -> None:
         """Open everything."""
@@ -58,7 +58,7 @@ class Talks:
         self.folders = FolderFiles(self.roots, (), MAX_FILE_BYTES)
         self.archive = ArchiveWriter(self.base / "conversations.sqlite")
         self.beats: list[float] = []
-        """Seconds that each next step was said to take."""
+        """The announced seconds of each heartbeat."""
         self.files = SourceTree(self.folders, self.roots, self.archive)
         self.catalogue = SqliteCatalog(self.base / "state.sqlite")
         embedder = HashEmbedder()
@@ -105,7 +105,7 @@ class Talks:
         return file
 
     def sync(self) -> list[FileOutcome]:
-        """Walk and index; return what happened, without what was only looked at."""
+        """Walk and index; return the outcomes, without those of unchanged files."""
         found = self.indexer.reconcile(ROOT)
         outcomes = self.indexer.index(found.paths_due, confirmed_gone=set(found.gone_or_emptied))
         return [outcome for outcome in outcomes if outcome.action not in ("unchanged", "skipped")]
@@ -128,7 +128,7 @@ class Talks:
         return set(self.store.all_ids())
 
     def said(self) -> str:
-        """Return all that is found."""
+        """Return the text of all rows."""
         return "\n".join(row.text for row in self.rows())
 
     def problems(self) -> dict[str, str]:
@@ -144,7 +144,7 @@ class Talks:
         return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
 
     def is_right(self) -> bool:
-        """Whether the index is what a clean rebuild gives, and what another index makes of the same files; none may be gone."""
+        """Whether the index equals a clean rebuild and another index of the same files, none of them deleted."""
         found = self.verify()
         assert found.differences == (), found.differences[:5]
         with tempfile.TemporaryDirectory() as base:
@@ -157,14 +157,14 @@ class Talks:
         return True
 
     def contents(self) -> set[tuple[str, ...]]:
-        """Return all that is found, with what is told of it."""
+        """Return all exchanges, with their metadata."""
         return {
             (row.id, row.path, row.header_path, row.text, row.at, row.until, row.tools, row.files)
             for row in self.rows()
         }
 
     def take_in(self, path: str) -> Sequence[str]:
-        """Take a file in; return the paths of the exchanges that changed."""
+        """Ingest a file; return the paths of the exchanges that changed."""
         return [
             origin.path
             for origin in self.conversations.ingest(RootedPath(ROOT, path)).changed_exchanges
@@ -180,7 +180,7 @@ def talks(tmp_path: Path) -> Iterator[Talks]:
 
 
 def claude(*turns: tuple[str, str], session: str = "s1", start: int = 0) -> bytes:
-    """Write a session of Claude Code: (question, answer) each; an empty answer is none."""
+    """Return a Claude Code session of (question, answer) pairs; "" means no answer."""
     lines = []
     for number, (question, answer) in enumerate(turns, start):
         above = f"a{number - 1}-{session}" if number else None
@@ -198,7 +198,7 @@ def claude(*turns: tuple[str, str], session: str = "s1", start: int = 0) -> byte
 
 
 def answer(subject: str, paragraphs: int = 1) -> str:
-    """Return an answer of some length, with words of its own."""
+    """Return a long answer of unique words."""
     return "\n\n".join(
         f"Paragraph {n} of {subject}: "
         + " ".join(f"{subject}{n}word{m} holds" for m in range(40))

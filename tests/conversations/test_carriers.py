@@ -1,4 +1,4 @@
-"""Sessions in several files, exports of many, archives, files that go, secrets: what the index holds of them."""
+"""What the index contains of sessions in several files, exports, archives, deleted files and secrets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 1 + n % 3)) for n
 
 
 def export(*conversations: tuple[str, str, str], late: str = "") -> bytes:
-    """Write an export of Claude.ai: (uuid, question, answer) each; `late`: words added to the last answer."""
+    """Write a Claude.ai export of (uuid, question, answer) triples; `late` is added to the last answer."""
     made = []
     for number, (uuid, question, said) in enumerate(conversations):
         later = late if number == len(conversations) - 1 else ""
@@ -214,7 +214,7 @@ def test_a_title_that_comes_late_renames_the_session_and_embeds_nothing(talks: T
 
 
 def called(title: str) -> bytes:
-    """Write a record that names a session of Claude Code; none for ""."""
+    """Return a record with the title of a Claude Code session; nothing for ""."""
     return (
         json.dumps({"type": "ai-title", "aiTitle": title, "sessionId": "s1"}).encode() + b"\n"
         if title
@@ -235,14 +235,18 @@ def test_of_two_files_of_a_session_the_one_written_last_names_it_whichever_is_re
         talks.sync()
     assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by b"}
     assert talks.is_right()
-    assert talks.cost() == (0, 0, 0)  # Both are read again: they were changed a moment ago.
+    assert talks.cost() == (
+        0,
+        0,
+        0,
+    )  # Both are read again: they changed within 2 s of the last read.
     os.utime(talks.folder / "a.jsonl", (1_700_000_009, 1_700_000_009))
     talks.sync()
     assert {row.header_path.partition(" > ")[0] for row in talks.rows()} == {"Told by a"}
     assert talks.is_right()
 
 
-def test_a_name_goes_with_the_file_that_told_it_as_long_as_another_tells_the_session(
+def test_a_title_goes_with_its_file_while_another_file_has_the_session(
     talks: Talks,
 ) -> None:
     talks.write("a.jsonl", claude(*TURNS[:2]) + called("Told by a"))
@@ -309,7 +313,7 @@ def test_a_broken_line_loses_nothing_but_itself(talks: Talks) -> None:
     with (talks.folder / "s1.jsonl").open("ab") as appending:
         appending.write(claude(TURNS[3], start=3))
     talks.sync()
-    assert talks.problems() == broken  # What was left out before an append is still left out.
+    assert talks.problems() == broken  # What was excluded before an append is still excluded.
 
 
 @pytest.mark.parametrize(
@@ -323,7 +327,7 @@ def test_a_broken_line_loses_nothing_but_itself(talks: Talks) -> None:
     ids=["outside", "absolute", "bomb", "torn"],
 )
 def test_h2_a_hostile_archive_is_named_and_nothing_of_it_is_read(talks: Talks, data: bytes) -> None:
-    """Under an ordinary name and size each member would be read: see the test below."""
+    """With an ordinary name and size each member would be read: see the test below."""
     talks.write("hostile.zip", data)
     talks.write("s1.jsonl", claude(*TURNS[:2]))
     talks.sync()
@@ -460,7 +464,7 @@ def test_no_secret_of_any_kind_stands_in_a_file_of_the_index(talks: Talks) -> No
 
 def test_a_kill_between_the_archive_and_the_index_loses_nothing(talks: Talks) -> None:
     talks.write("s1.jsonl", claude(*TURNS))
-    assert len(talks.take_in("s1.jsonl")) == 6  # Taken in, and then killed.
+    assert len(talks.take_in("s1.jsonl")) == 6  # Ingested, then killed.
     talks.close()
     talks.open()
     talks.sync()
@@ -506,7 +510,7 @@ def test_whichever_export_is_read_first_the_one_with_the_last_word_counts(
     assert talks.verify().differences == ()
 
 
-def test_what_nobody_tells_any_more_gives_way_to_nothing_shorter(talks: Talks) -> None:
+def test_an_exchange_without_a_file_is_not_replaced_by_a_shorter_one(talks: Talks) -> None:
     whole = claude(*TURNS[:2])
     file = talks.write("s1.jsonl", whole)
     talks.sync()

@@ -1,4 +1,4 @@
-"""What an appended, cut, rewritten, renamed or compressed session costs, and that it is always what a whole reading gives."""
+"""What a changed session costs; the index always equals that of a full read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_file_that_is_not_named_after_its_session_grows_as_well(talks: Talks) 
         with file.open("ab") as appending:
             appending.write(claude(TURNS[n], start=n))
         talks.sync()
-        talks.sync()  # It was written a moment ago, and is read on once more.
+        talks.sync()  # It was written a moment ago, so it is read again from the last resume point.
         assert before < talks.ids()
     assert [row.exchange_id for row in talks.rows() if row.part_index == 0] == [
         f"q{n}-s1" for n in range(7)
@@ -345,7 +345,7 @@ def test_two_quoted_questions_are_a_document_three_a_transcript_and_it_stays_one
 
 
 def test_a_transcript_file_may_take_fifteen_minutes_to_read(talks: Talks) -> None:
-    """Until then the service's watchdog does not take the writer for stuck."""
+    """The watchdog regards the writer as stuck only after these 900 s."""
     talks.write("a/1.jsonl", claude(TURNS[0]))
     talks.sync()
     assert 900 in talks.beats

@@ -1,4 +1,4 @@
-"""H2, H3, H6 and H7 of FAULTS.md, what `test_carriers` leaves: archives that lie, swell or nest, long lines, links, names."""
+"""H2, H3, H6, H7 of FAULTS.md: archives with false headers, bombs, nesting, long lines, links, names."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from conversations.conftest import Talks, claude
 from conversations.test_carriers import MANY, TURNS, export, zipped
 
 BOMB = export(*MANY[:2])[:-1] + b" " * 60_000_000 + b"]"
-"""It begins as an export does: nothing but what comes out of it says what it is."""
+"""It begins as an export does, so that only its content decides."""
 _LOCAL, _CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
 
 
 def lying(data: bytes, *, packed: int | None = None, size: int | None = None) -> bytes:
-    """Change what the headers of a zip with one member say of its sizes, in both places."""
+    """Change the sizes in both headers of a zip with one member."""
     made = bytearray(data)
     for mark, at in ((_LOCAL, 18), (_CENTRAL, 20)):
         start = data.index(mark) + at
@@ -32,7 +32,7 @@ def lying(data: bytes, *, packed: int | None = None, size: int | None = None) ->
 
 
 def refused(talks: Talks, name: str, data: bytes) -> str:
-    """Write a hostile file beside a good one, sync, and return what is said of it; nothing of it may be in."""
+    """Write a hostile file and a good one, sync, and return its problem; nothing of it may be indexed."""
     talks.write(name, data)
     talks.write("s1.jsonl", claude(*TURNS[:2]))
     talks.sync()
@@ -137,18 +137,18 @@ def test_h6_a_session_that_is_a_link_out_of_the_root_is_not_read(talks: Talks) -
 @pytest.mark.parametrize(
     "kind", ["the swordfish clause", "AKIAZ7QRDVNN7HOLMWTB"], ids=["prose", "a key"]
 )
-def test_h7_what_a_record_of_an_unknown_kind_calls_itself_is_not_told(
+def test_h7_what_a_record_of_an_unknown_kind_calls_itself_is_not_reported(
     talks: Talks, kind: str
 ) -> None:
     assert kind not in unknown(talks, kind)
 
 
-def test_h7_of_many_and_long_kinds_little_is_told(talks: Talks) -> None:
+def test_h7_of_many_and_long_kinds_little_is_reported(talks: Talks) -> None:
     assert len(unknown(talks, *(f"{n}{'x' * 50_000}" for n in range(50)))) < 1_000
 
 
 def unknown(talks: Talks, *kinds: str) -> str:
-    """Have a session hold records of unknown kinds; return what is said of them."""
+    """Write a session with records of unknown kinds; return its problem."""
     records = [{"type": kind, "uuid": f"odd{n}", "sessionId": "s1"} for n, kind in enumerate(kinds)]
     talks.write(
         "s1.jsonl",
@@ -160,7 +160,7 @@ def unknown(talks: Talks, *kinds: str) -> str:
     return said
 
 
-def test_f1_what_is_wrong_with_a_file_is_told_also_after_a_kill_between_the_archive_and_the_index(
+def test_f1_what_is_wrong_with_a_file_is_reported_also_after_a_kill_between_the_archive_and_the_index(
     talks: Talks,
 ) -> None:
     lines = claude(*TURNS[:2]).splitlines(keepends=True)
@@ -185,16 +185,16 @@ try:
 finally:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)
 """
-"""So much and no more: what goes wrong here must not take the machine with it."""
+"""A memory limit in bytes, to protect the machine from a failing test."""
 _CEILING = 2_000_000_000
-"""[store] max_memory_mb: over it a daemon begins anew."""
+"""`[store] max_memory_mb`: a daemon above it restarts."""
 _SESSION = claude(*TURNS[:1]) + b'{"type": "user", "uuid": "q9", "message": {"content": "'
 _EXPORT = b'[{"uuid": "c", "chat_messages": [{"sender": "human", "text": "'
 _TRANSCRIPT = b"User: What of it?\n\nAssistant: This.\n\n" * 20
 
 
 def peak_of_indexing(base: Path, name: str, head: bytes, tail: bytes, size: int) -> int:
-    """Index conversations with a file of that size, nothing but zeros between its ends; return its peak."""
+    """Index a file of that size, zeros between its ends; return the peak memory in bytes."""
     home, talks = base / "home", base / "talks"
     home.mkdir(mode=0o700)
     talks.mkdir()

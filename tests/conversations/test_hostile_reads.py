@@ -1,4 +1,4 @@
-"""Transcript files that end, hang or exhaust their reader: each costs itself alone."""
+"""Transcript files that crash, hang or exhaust their reader: the other files are still read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ HUNGRY_COLUMN = (
     "ALTER TABLE cursorDiskKV ADD COLUMN key AS "
     "(instr(zeroblob(200000000), zeroblob(100000000) || x'01'))"
 )
-"""One call of a function that does not end: no progress handler is called in it."""
+"""One SQL function call that does not end: SQLite calls no progress handler meanwhile."""
 
 
-def test_a_database_without_end_holds_up_nobody(talks: Talks) -> None:
+def test_a_database_without_end_blocks_no_one(talks: Talks) -> None:
     reader = ReaderProcess()
     talks.conversations.whole_reads = WholeReads(reader)
     database(talks.folder / "Cursor" / "state.vscdb", ENDLESS_VIEW)

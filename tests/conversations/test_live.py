@@ -1,4 +1,4 @@
-"""The running service over folders of conversations: the real watcher finds what assistants write while they write it."""
+"""The running service over conversations: the real watcher finds what assistants write."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_what_a_program_writes_to_its_open_database_is_found(talking: Service) -
                 [(key, json.dumps(row)) for key, row in rows.items()],
             )
         until(lambda: "Where do the herons stand?\n\nIn the pond." in said(talking))
-        assert file.stat().st_size <= 8192  # It stands in the log alone.
+        assert file.stat().st_size <= 8192  # It is in the log only.
         assert talking.is_right()
 
 

@@ -1,4 +1,4 @@
-"""Real files of every format, where they are at hand: all are read, and questions chosen by hand find their exchange."""
+"""Real files of every format, where available: all are read, and chosen questions find their exchange."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOUND = [
     ("rawText user content", "cursor", "User content from rawText"),
     ("analyze the attached fixture", "chatgpt", "Analyze the attached fixture"),
 ]
-"""What is searched for, and which exchange of which format must come first."""
+"""A query, and the exchange that must be the first result."""
 
 
 @pytest.fixture(scope="module")

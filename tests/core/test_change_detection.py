@@ -1,4 +1,4 @@
-"""Decisions as a table: what is seen, what is known, and what follows with which reason."""
+"""Decisions as a table: observed and recorded state -> decision and reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settling: nothing too early, nothing too late, nothing lost."""
+"""The debouncer returns no path too early or too late, and loses none."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_path_that_never_rests_is_due_after_the_longest_wait() -> None:
     assert waiting.pop_due(100 + LONGEST) == [(A, 100)]
 
 
-def test_a_hint_after_a_path_was_due_begins_anew() -> None:
+def test_a_hint_after_a_path_was_due_starts_again() -> None:
     waiting = settling()
     waiting.add_hint(A, 100)
     waiting.pop_due(200)
@@ -125,7 +125,7 @@ def test_a_root_that_is_dropped_is_not_due() -> None:
 
 @dataclass(frozen=True)
 class Hint:
-    """A hint, some time after the one before."""
+    """A hint, and the time since the hint before."""
 
     after: int
     origin: RootedPath

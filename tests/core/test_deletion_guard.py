@@ -1,4 +1,4 @@
-"""What left a tree, what only moved, and when so much is missing that somebody must be asked."""
+"""Missing files, moved files, and when a mass deletion needs a confirmation."""
 
 from __future__ import annotations
 
@@ -130,5 +130,5 @@ def test_fifty_files_and_more_than_half_wait_for_a_confirmation(
     of: int,
     is_held: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    """The documentation promises the numbers, so they stand here as numbers."""
+    """The documentation states these numbers, so the test does not import them."""
     assert should_hold_deletions(lost, of, same_device=True) is is_held

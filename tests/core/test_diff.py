@@ -1,4 +1,4 @@
-"""The diff: applied to what is known it gives what is wanted, and it writes nothing that stands already."""
+"""The diff turns the stored rows into the wanted rows, and writes no row that is stored already."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def placed(of: Row, start: int = 1, end: int = 1) -> ChunkRecord:
 
 @st.composite
 def files(draw: st.DrawFn) -> list[tuple[Row, ChunkRecord]]:
-    """Rows of few ids, texts and lines, so that coincidences are common."""
+    """Rows of few ids, texts and lines, so that equal values are common."""
     ids = draw(st.lists(st.sampled_from("abcdef"), unique=True))
     rows = [row(chunk_id, draw(st.sampled_from(["one", "two"]))) for chunk_id in ids]
     starts = st.integers(1, 3)

@@ -1,4 +1,4 @@
-"""Digests, ids and keys: short, alike for alike, and different for what is different."""
+"""Digests, ids and keys: short, equal for equal input, different for different input."""
 
 from __future__ import annotations
 
@@ -125,6 +125,6 @@ def test_only_the_first_32_characters_decide_the_priority_of_a_cut() -> None:
 def test_any_text_seeds_a_vector_with_64_bits(text: str) -> None:
     try:
         text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # A lone surrogate that stands for no byte never leaves the parser.
+    except UnicodeEncodeError:  # The parser never returns a lone surrogate that represents no byte.
         return
     assert 0 <= identity.hash_vector_seed(text) < 1 << 64

@@ -1,4 +1,4 @@
-"""What a person typed, taken apart; and what of it stands in a text."""
+"""Parsing a query, and finding its words in a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a string may be shown: by the Unicode database, not by the program's own table."""
+"""Which characters may be shown, checked with the Unicode database and not the program's table."""
 
 from __future__ import annotations
 

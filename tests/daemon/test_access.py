@@ -1,4 +1,4 @@
-"""Questions without a daemon: answered by a whole index, the old one or the new, whatever its writer does meanwhile."""
+"""Reads without a daemon get one whole index, the old or the new, whatever the writer does."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def found(of: Paths) -> list[str]:
     return sorted({hit["path"] for group in answer["groups"] for hit in group})
 
 
-def test_a_search_while_an_index_is_made_anew_finds_by_the_one_or_the_other(of: Paths) -> None:
-    """Their chunks have no id in common: a catalogue of one beside the table of the other would find nothing."""
+def test_a_search_while_an_index_is_rebuilt_finds_by_the_one_or_the_other(of: Paths) -> None:
+    """The two indexes share no id: the catalog of one with the table of the other would find nothing."""
     answers: list[object] = []
     ended = threading.Event()
 
@@ -86,7 +86,7 @@ def test_a_search_while_an_index_is_made_anew_finds_by_the_one_or_the_other(of: 
 
 @pytest.fixture
 def changing(of: Paths) -> Iterator[WriterLock]:
-    """Leave the index as it is while a new one takes over, its writer at work."""
+    """Stop while a new index takes over, with its writer running."""
     lock = WriterLock(of.lock_file)
     of.promotion_marker.touch()
     yield lock
@@ -105,7 +105,7 @@ def test_a_question_waits_for_a_change_of_generations(of: Paths, changing: Write
     changing.release()
 
 
-def test_a_change_that_takes_too_long_is_told(
+def test_a_change_that_takes_too_long_is_reported(
     of: Paths, changing: WriterLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "_MAX_WAIT_S", 0.1)
@@ -118,9 +118,9 @@ def test_what_a_killed_writer_left_half_changed_is_not_answered_from(
     of: Paths, changing: WriterLock
 ) -> None:
     changing.release()
-    with pytest.raises(StoreError, match="anchord was killed") as told:
+    with pytest.raises(StoreError, match="anchord was killed") as result:
         found(of)
-    assert "anchord start" in told.value.hint
+    assert "anchord start" in result.value.hint
     index(of, SETTINGS)
     assert found(of) == ["d2.md"]
 

@@ -1,4 +1,4 @@
-"""A command that would wait in vain is told why, and how many changes wait."""
+"""A command that cannot be served now reports why, and how many changes wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anchord.daemon.readiness import require_indexing, why_not_up_to_date
 from anchord.errors import PausedError, StoreError
 
 
-def loop(**given: object) -> Any:  # noqa: ANN401 - stands in for the writer's loop
+def loop(**given: object) -> Any:  # noqa: ANN401 - replaces the writer's loop
     usual = {"folder_problem": "", "paused": False, "pending_count": 0, "blocked_reason": ""}
     return SimpleNamespace(**{**usual, "index_check": SimpleNamespace(is_due=False), **given})
 

@@ -1,4 +1,4 @@
-"""Many at once, or one alone."""
+"""Many readers at a time, or one writer."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_who_wants_to_be_alone_waits_for_those_who_hold_it_and_comes_before_thos
     assert order == ["first", "changed", "later"]
 
 
-def test_who_does_not_let_go_is_not_waited_for_without_end() -> None:
+def test_a_lock_that_is_never_released_is_not_waited_for_without_end() -> None:
     lock, held, let_go = ReadWriteLock(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -84,7 +84,7 @@ def test_who_does_not_let_go_is_not_waited_for_without_end() -> None:
         assert not holder.is_alive()
 
 
-def test_a_failure_lets_go() -> None:
+def test_a_failure_releases_the_lock() -> None:
     lock = ReadWriteLock()
     with pytest.raises(ZeroDivisionError), lock.read_lock():
         1 / 0  # noqa: B018 - it fails

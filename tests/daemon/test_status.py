@@ -1,4 +1,4 @@
-"""What the status tells of latencies."""
+"""Latencies in the status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_of_a_hundred_values_95_are_within_the_95_percent() -> None:
 
 @given(st.lists(st.floats(0, 1e6), min_size=1))
 def test_the_half_is_never_above_the_95_percent(values: list[float]) -> None:
-    told = p50_and_p95(values)
-    assert told["p50"] is not None
-    assert told["p95"] is not None
-    assert min(values) - 0.1 <= told["p50"] <= told["p95"] + 0.1 <= max(values) + 0.2
+    percentiles = p50_and_p95(values)
+    assert percentiles["p50"] is not None
+    assert percentiles["p95"] is not None
+    assert min(values) - 0.1 <= percentiles["p50"] <= percentiles["p95"] + 0.1 <= max(values) + 0.2

@@ -1,4 +1,4 @@
-"""Other programs read the table as it is: LanceDB itself, and the stores of LangChain and LlamaIndex where they are installed.
+"""Other programs read the table: LanceDB, and LangChain and LlamaIndex where installed.
 
 .venv/bin/pip install '.[ecosystem]' && .venv/bin/pytest tests/ecosystem
 """
@@ -68,7 +68,7 @@ def test_lancedb_searches_the_table_by_a_vector(uri: str) -> None:
     assert row["path"] == "soup.md"
 
 
-@pytest.mark.filterwarnings("ignore")  # It calls what others have deprecated.
+@pytest.mark.filterwarnings("ignore")  # It calls deprecated functions of other packages.
 def test_langchain_reads_the_table(uri: str) -> None:
     stores = pytest.importorskip(
         "langchain_community.vectorstores", reason="the extra `ecosystem` is not installed"

@@ -1,4 +1,4 @@
-"""Batches hold every text once, within their limits, and little in them is computed for padding."""
+"""Batches contain every text once, keep their limits and have little padding."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MOST_TEXTS = st.integers(1, 40)
 
 
 def alike(shortest: int, longest: int) -> bool:
-    """At most a tenth longer, or eight tokens: in whole numbers, so that no rounding is repeated."""
+    """At most a tenth or eight tokens longer, in integers to avoid rounding."""
     return 10 * longest <= 11 * shortest or longest <= shortest + 8
 
 
 def computed(batch: Sequence[int], tokens: Sequence[int]) -> int:
-    """Return what a model computes: as many tokens for each text as the longest has."""
+    """Return the tokens that a model computes: the longest text's number for each text."""
     return len(batch) * max(tokens[index] for index in batch)
 
 

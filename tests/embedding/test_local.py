@@ -1,7 +1,7 @@
-"""The model on this machine: made ready once, run in processes of its own, and no text is lost, cut or made twice.
+"""The local model: exported once, run in worker processes; no text is lost, cut or embedded twice.
 
-Most facts are shown on a program of our own that stands for the export and for both workers: it writes down what it is asked,
-and misbehaves when a text says so. One test runs the real model.
+Most tests use a fake program for the export and for both workers: it records its input,
+and fails when a text says so. One test runs the real model.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ UNLIKE = ExportInfo(runtime="torch", why="its vectors differ from the original's
 
 
 class Request(msgspec.Struct):
-    """What a worker wrote down."""
+    """What a worker recorded."""
 
     program: str
     process: int
@@ -126,7 +126,7 @@ class Request(msgspec.Struct):
 
 @dataclass
 class Bench:
-    """An embedder over the fake programs; a word is a token. `now` is its clock, in seconds."""
+    """An embedder with the fake programs; a word is a token. `now` is its clock in seconds."""
 
     folder: Path
     now: float = 1_000.0
@@ -162,16 +162,16 @@ class Bench:
         return LocalEmbedder(self.files, options, lambda: self.now)
 
     def renew(self, precision: str = "fp32", growth: int = 0) -> None:
-        """Go on with another embedder of the same model."""
+        """Continue with another embedder of the same model."""
         self.embedder.close()
         self.embedder = self.another(precision, growth)
 
     def find(self, facts: ExportInfo) -> None:
-        """Tell the export what to find out, with the libraries of today."""
+        """Set what the export finds, with the installed versions of the libraries."""
         (self.folder / "facts").write_bytes(msgspec.json.encode(made_today(facts)))
 
-    def tell(self, name: str, what: str) -> None:
-        """Tell the export, or what starts, what to do."""
+    def instruct(self, name: str, what: str) -> None:
+        """Set how the export, or the next worker, behaves."""
         (self.folder / name).write_text(what)
 
     def counted(self, name: str) -> int:
@@ -180,7 +180,7 @@ class Bench:
         return file.stat().st_size if file.exists() else 0
 
     def requests(self) -> list[Request]:
-        """Return what the workers were asked."""
+        """Return the requests to the workers."""
         file = self.folder / "requests"
         lines = file.read_text().splitlines() if file.exists() else []
         return [msgspec.json.decode(line, type=Request) for line in lines]
@@ -190,17 +190,17 @@ class Bench:
         return [text for request in self.requests() for text in request.texts]
 
     def embed(self, *texts: str, query: bool = False) -> list[list[float]]:
-        """Return the numbers of each vector: length of the text, number of the process, and whether it is torch's."""
+        """Return the numbers of each vector: length of the text, process number, and whether it is torch."""
         return numbers(self.embedder.embed(texts, is_query=query))
 
     def gate(self) -> Path:
-        """Return what a program that waits opens; opening it to write waits for the program."""
+        """Return the pipe that a waiting program reads; opening it to write waits for the program."""
         return self.folder / "gate"
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """Give an embedder whose interpreter is the fake program."""
+    """Return an embedder whose interpreter runs the fake program."""
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(python=sys.executable, path=sys.path, here=str(tmp_path)))
     program.chmod(0o700)
@@ -272,7 +272,7 @@ def test_a_text_that_comes_twice_has_two_vectors(bench: Bench) -> None:
 def test_batches_are_small_and_of_like_numbers_of_tokens(bench: Bench) -> None:
     texts = [
         words(1 + 7 * n % 20, "x" * (40 - n % 40)) for n in range(300)
-    ]  # Characters say nothing here.
+    ]  # Characters do not matter here.
     assert [vector[0] for vector in bench.embed(*texts)] == [len(text) for text in texts]
     batches = [[len(text.split()) for text in request.texts] for request in bench.requests()]
     assert sum(map(len, batches)) == len(texts)
@@ -294,7 +294,7 @@ def test_vectors_are_given_as_batches_are_made_and_nothing_is_made_once_one_stop
     assert bench.seen() == ["a", "b", words(10), "c"]
 
 
-def test_queries_are_told_from_texts_and_their_prefixes_are_the_workers_business(
+def test_queries_are_marked_and_the_worker_adds_their_prefix(
     bench: Bench,
 ) -> None:
     bench.embed("what is it", query=True)
@@ -321,7 +321,7 @@ def test_a_query_goes_between_two_batches_of_a_backfill(bench: Bench) -> None:
     assert bench.seen() == ["wait", "query", words(19)]
 
 
-# What status tells
+# Status
 
 
 def test_the_rate_is_that_of_the_last_minute_and_of_texts_alone(bench: Bench) -> None:
@@ -340,7 +340,7 @@ def test_the_rate_is_that_of_the_last_minute_and_of_texts_alone(bench: Bench) ->
 
 
 def test_the_state_follows_what_is_done(bench: Bench) -> None:
-    bench.tell("export", "wait")
+    bench.instruct("export", "wait")
     asked = in_thread(lambda: bench.embed("wait"))
     with bench.gate().open("w"):
         assert bench.embedder.state == "preparing"
@@ -399,7 +399,7 @@ def test_a_text_that_ends_the_process_gets_zeros_and_its_neighbours_get_theirs(
     assert seen.count(PROBE_TEXT) == 1
 
 
-def test_two_texts_that_end_the_process_are_both_let_go_of(bench: Bench) -> None:
+def test_two_texts_that_end_the_process_are_both_given_up(bench: Bench) -> None:
     vectors = bench.embedder.embed(["poison", "a", "more poison"])
     assert [vector == ZEROS for vector in vectors] == [True, False, True]
     assert bench.embedder.refused == 2
@@ -428,26 +428,26 @@ def test_a_process_that_ends_once_loses_nothing_and_only_its_batch_is_made_again
     ) == (0, 4, 2)
 
 
-def test_where_every_text_ends_the_process_none_is_let_go_of(bench: Bench) -> None:
-    bench.tell("start", "broken")
+def test_where_every_text_ends_the_process_none_is_given_up(bench: Bench) -> None:
+    bench.instruct("start", "broken")
     with pytest.raises(BatchFailedError):
         bench.embed("a", "b")
     assert (bench.embedder.refused, bench.embedder.embedded) == (0, 0)
-    bench.tell("start", "")
+    bench.instruct("start", "")
     assert [vector[0] for vector in bench.embed("a", "b")] == [1, 1]
 
 
 def test_what_was_given_before_a_failure_counts(bench: Bench) -> None:
     going = bench.embedder.embed_batches(["a", words(19)])
     assert list(next(going)) == [0]
-    bench.tell("start", "broken")
+    bench.instruct("start", "broken")
     with pytest.raises(BatchFailedError):
         next(going)
     assert bench.embedder.embedded == 1
 
 
-def test_where_no_process_starts_no_text_is_let_go_of(bench: Bench) -> None:
-    bench.tell("start", "onnx_worker")
+def test_where_no_process_starts_no_text_is_given_up(bench: Bench) -> None:
+    bench.instruct("start", "onnx_worker")
     with pytest.raises(EmbedderError, match="ended before it answered") as raised:
         bench.embed("a", "b")
     assert raised.type is EmbedderError
@@ -530,7 +530,7 @@ def test_the_pieces_of_a_text_are_the_text(text: str, times: int) -> None:
     assert max(count_tokens(pieces)) <= files.window
 
 
-# Two lanes
+# Two worker queues
 
 
 def test_a_large_backlog_goes_to_the_accelerator_and_everything_else_to_the_light_process(
@@ -547,7 +547,7 @@ def test_a_large_backlog_goes_to_the_accelerator_and_everything_else_to_the_ligh
     )
 
 
-def test_each_lane_is_told_its_model_and_device(bench: Bench) -> None:
+def test_each_queue_gets_its_model_and_device(bench: Bench) -> None:
     bench.find(ON_A_GRAPHICS_CARD)
     bench.embed("text")
     bench.embed(*["text"] * 64)
@@ -594,7 +594,7 @@ def test_both_lanes_end_when_idle_and_at_the_close(bench: Bench) -> None:
 
 def test_a_backlog_goes_to_the_light_process_when_the_accelerator_is_gone(bench: Bench) -> None:
     bench.find(ON_A_GRAPHICS_CARD)
-    bench.tell("start", "torch_worker")
+    bench.instruct("start", "torch_worker")
     assert {vector[2] for vector in bench.embed(*["text"] * 64)} == {0}
     assert (
         bench.embedder.fallback_reason
@@ -619,7 +619,7 @@ def test_an_accelerator_is_woken_only_where_it_is_clearly_faster(
     assert prepared.choose_backlog_device(rates) == device
 
 
-# Making a model ready
+# Exporting a model
 
 
 def test_a_model_is_made_ready_once(bench: Bench) -> None:
@@ -650,7 +650,7 @@ def test_facts_that_cannot_be_read_are_found_out_again(bench: Bench, facts: byte
 
 
 def test_a_failed_export_leaves_the_model_as_it_is_and_says_why(bench: Bench) -> None:
-    bench.tell("export", "die")
+    bench.instruct("export", "die")
     assert bench.embed("a", "bc") == [[1, 1, 1], [2, 1, 1]]
     assert bench.embedder.fallback_reason == "the program that exports the model ended with 3"
     assert bench.embedder.status_fields()["runtime"] == "torch"
@@ -661,7 +661,7 @@ def test_an_export_that_does_not_end_is_killed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepared, "_EXPORT_TIMEOUT_S", 0.05)
-    bench.tell("export", "wait")
+    bench.instruct("export", "wait")
     assert bench.embed("a") == [[1, 1, 1]]
     assert "did not end" in bench.embedder.fallback_reason
     assert list(bench.models.glob(".making-*")) == []
@@ -701,7 +701,7 @@ def test_an_export_that_failed_is_tried_again_once_its_libraries_changed(bench: 
 def test_an_export_that_crashed_is_not_tried_at_every_start_one_that_lacked_room_is(
     bench: Bench, how: str, times: int
 ) -> None:
-    bench.tell("export", how)
+    bench.instruct("export", how)
     bench.embed("a")
     bench.renew()
     bench.embed("a")
@@ -710,17 +710,17 @@ def test_an_export_that_crashed_is_not_tried_at_every_start_one_that_lacked_room
 
 def test_an_export_that_failed_is_not_tried_at_every_text(bench: Bench) -> None:
     bench.renew("int8")
-    bench.tell("export", "die")
+    bench.instruct("export", "die")
     for _ in range(3):
         with pytest.raises(EmbedderError, match="no int8 version"):
             bench.embed("a")
     assert bench.counted("exports") == 1
-    bench.tell("export", "")
+    bench.instruct("export", "")
     bench.now += 601
     assert bench.embed("a") == [[1, 1, 0]]
 
 
-def test_another_machine_is_measured_anew(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_machine_is_measured_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.embed("a")
     monkeypatch.setattr(prepared, "_DRIVERS", (str(bench.folder),))
     bench.find(ExportInfo(runtime="onnx"))
@@ -759,7 +759,7 @@ def test_int8_runs_its_own_export(bench: Bench) -> None:
 @pytest.mark.parametrize("how", ["die", ""])
 def test_int8_without_an_export_is_an_error_that_says_what_to_do(bench: Bench, how: str) -> None:
     bench.renew("int8")
-    bench.tell("export", how)
+    bench.instruct("export", how)
     bench.find(UNLIKE)
     for _ in range(2):
         with pytest.raises(EmbedderError, match="this model has no int8 version") as raised:
@@ -772,7 +772,7 @@ def test_int8_without_an_export_is_an_error_that_says_what_to_do(bench: Bench, h
 def test_a_query_while_the_model_is_made_ready_is_refused_at_once_and_texts_wait(
     bench: Bench,
 ) -> None:
-    bench.tell("export", "wait")
+    bench.instruct("export", "wait")
     first = in_thread(lambda: bench.embed("a"))
     with bench.gate().open("w"):
         with pytest.raises(EmbedderError, match="being prepared") as raised:
@@ -785,7 +785,7 @@ def test_a_query_while_the_model_is_made_ready_is_refused_at_once_and_texts_wait
 
 
 class Interrupted(LocalEmbedder):
-    """Lets something happen while a caller looks whether the model is ready."""
+    """Calls a function while a caller checks whether the model is ready."""
 
     meanwhile: Callable[[], object] | None = None
 
@@ -830,7 +830,7 @@ def test_a_place_for_models_that_cannot_be_made_is_an_embedder_error_or_leaves_t
 
 
 def test_closing_while_the_export_runs_ends_it(bench: Bench) -> None:
-    bench.tell("export", "wait")
+    bench.instruct("export", "wait")
     asked = in_thread(lambda: bench.embed("a"))
     with bench.gate().open("w"):
         exporting = bench.embedder._export_process
@@ -844,7 +844,7 @@ def test_closing_while_the_export_runs_ends_it(bench: Bench) -> None:
     assert (bench.counted("processes"), bench.embedder.state) == (0, "off")
 
 
-def test_closing_in_the_middle_of_a_batch_lets_go_of_no_text(bench: Bench) -> None:
+def test_closing_in_the_middle_of_a_batch_gives_up_no_text(bench: Bench) -> None:
     asked = in_thread(lambda: bench.embed("wait", "a"))
     with bench.gate().open("w"):
         bench.embedder.close()
@@ -905,8 +905,8 @@ json.dump({"vectors": vectors}, sys.stdout)
 """
 
 
-class Told(msgspec.Struct):
-    """What a program of a real model says."""
+class ModelAnswer(msgspec.Struct):
+    """The output of a program with the real model."""
 
     vectors: list[list[float]]
     query: list[float] = []
@@ -918,11 +918,11 @@ class Told(msgspec.Struct):
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a folder for exports that cost some seconds each."""
+    """Return a folder for exports, which take some seconds each."""
     return tmp_path_factory.mktemp("models")
 
 
-def answer(program: str, asked: dict[str, object]) -> Told:
+def answer(program: str, asked: dict[str, object]) -> ModelAnswer:
     environment = prepared.offline_environment() | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run(
         [sys.executable, "-c", program],
@@ -932,7 +932,7 @@ def answer(program: str, asked: dict[str, object]) -> Told:
         env=environment,
         check=True,
     )
-    return msgspec.json.decode(ran.stdout, type=Told)
+    return msgspec.json.decode(ran.stdout, type=ModelAnswer)
 
 
 @pytest.mark.slow
@@ -944,21 +944,26 @@ def test_the_real_model_gives_the_originals_vectors_in_a_process_without_torch(
     code = "def add(a: int, b: int) -> int:\n    return a + b\n"
     long = [words(count, "mat") for count in (9, 60, 130, files.window)]
     texts = [cat, kitten, taxes, cat, "", "?", "日本語の文章", "🚀", code, *long]
-    told = answer(DRIVER, {"name": NAME, "models": str(models), "texts": texts, "heavy": HEAVY})
+    outcome = answer(DRIVER, {"name": NAME, "models": str(models), "texts": texts, "heavy": HEAVY})
     original = answer(ORIGINAL, {"folder": str(files.folder), "texts": texts})
 
-    assert (told.runtime, told.why, told.loaded, told.over_window) == ("onnx", "", [], 0)
-    flat = list(chain.from_iterable(told.vectors))
+    assert (outcome.runtime, outcome.why, outcome.loaded, outcome.over_window) == (
+        "onnx",
+        "",
+        [],
+        0,
+    )
+    flat = list(chain.from_iterable(outcome.vectors))
     assert flat == pytest.approx(list(chain.from_iterable(original.vectors)), abs=1e-4)
     assert len(flat) == files.dimension * len(texts)
 
-    vectors = [array("f", vector).tobytes() for vector in told.vectors]
-    assert [math.hypot(*vector) for vector in told.vectors] == pytest.approx(
+    vectors = [array("f", vector).tobytes() for vector in outcome.vectors]
+    assert [math.hypot(*vector) for vector in outcome.vectors] == pytest.approx(
         [1.0] * len(texts), abs=1e-4
     )
     assert cosine(vectors[0], vectors[3]) == pytest.approx(1.0, abs=1e-5)
     assert cosine(vectors[0], vectors[2]) < cosine(vectors[0], vectors[1]) < 0.99
-    assert told.query == pytest.approx(told.vectors[0], abs=1e-4)
+    assert outcome.query == pytest.approx(outcome.vectors[0], abs=1e-4)
 
 
 def test_it_is_an_embedder(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Finding a model: what its files say, what makes its identity, and what is said when something is missing."""
+"""Finding a model: its settings, its identity, and the errors when a file is missing."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def found(folder: Path) -> ModelFiles:
 
 
 def prompted(folder: Path, **prompts: object) -> tuple[str, str]:
-    """Return what stands before a query and before a text, with these prompts."""
+    """Return the prefixes of a query and of a text, with these prompts."""
     put(folder, "config_sentence_transformers.json", {"prompts": prompts})
     model = found(folder)
     return model.query_prefix, model.text_prefix
 
 
-def test_the_bundled_model_is_there_and_tells_its_sizes() -> None:
+def test_the_bundled_model_is_there_and_states_its_sizes() -> None:
     model = find_model("all-MiniLM-L6-v2")
     assert (model.window, model.dimension) == (254, 384)
     assert (model.query_prefix, model.text_prefix) == ("", "")
@@ -404,7 +404,7 @@ def test_the_same_bytes_in_other_files_are_another_model(folder: Path) -> None:
     assert found(folder).compute_digest() != before
 
 
-# What texts are measured with
+# Token counters
 
 
 def test_where_a_server_embeds_the_bundled_model_counts_and_the_configuration_says_the_window() -> (

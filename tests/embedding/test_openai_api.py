@@ -1,4 +1,4 @@
-"""`provider = "openai"` against a real HTTP server on the loopback that answers as a script says, and that can go away."""
+"""`provider = "openai"` against a real, scripted HTTP server on the loopback that can stop."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from anchord.errors import BatchFailedError, ConfigError, EmbedderError
 
 KEY = "sk-hush-1234567890"
 WORDS = "of nobody else's business"
-"""Part of the user's texts; nothing may tell it to anybody but the server."""
+"""Part of the user's texts; only the server may receive it."""
 SIZE = 6
 PATIENCE_S = 20.0
-"""For what should be there at once; the server's and the client's own limits are longer."""
+"""Timeout in seconds for immediate events; the limits of server and client are longer."""
 SOON_S = 4.0
-"""The same where a defect is known: it is waited for in every run."""
+"""The same for a known defect, which every run waits for."""
 SPINS = 2_000
 _DEPRECATED = "ignore:The 'initial' parameter is deprecated:DeprecationWarning"
 pytestmark = pytest.mark.filterwarnings(_DEPRECATED)  # See `test_a_new_try_warns_of_nothing`.
@@ -57,7 +57,7 @@ class Ask(BaseHTTPRequestHandler):
     server: Host
 
     def do_POST(self) -> None:
-        """Answer as the script says, or as ever."""
+        """Answer as the script says, else as usual."""
         host = self.server
         length = int(self.headers["Content-Length"])
         self.given: dict[str, Any] = json.loads(self.rfile.read(length))
@@ -74,7 +74,7 @@ class Ask(BaseHTTPRequestHandler):
                 host.within -= 1
 
     def do_GET(self) -> None:
-        """Note that somebody followed a redirect."""
+        """Record that a redirect was followed."""
         self.server.asked.append(Asked(self.path, self.headers.get("Authorization"), {}))
         self.send(200, b"{}")
 
@@ -109,7 +109,7 @@ Way = Callable[[Ask], None]
 
 
 class Host(ThreadingHTTPServer):
-    """Listens on the loopback; `way` answers, after what stands in `script` was done once each."""
+    """A server on the loopback: each entry of `script` answers once, then `way` answers."""
 
     daemon_threads = True
 
@@ -121,7 +121,7 @@ class Host(ThreadingHTTPServer):
         self.asked: list[Asked] = []
         self.within = 0
         self.most = 0
-        """The most requests at once."""
+        """The largest number of parallel requests."""
         self.lock = threading.Lock()
         self._open: set[socket.socket] = set()
         self._thread = threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True)
@@ -134,7 +134,7 @@ class Host(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return what stands in a configuration."""
+        """Return the configuration of this server."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def texts(self) -> list[list[str]]:
@@ -147,10 +147,10 @@ class Host(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing where the client has hung up."""
+        """Ignore a client that has hung up."""
 
     def stop(self) -> None:
-        """Go away: nobody listens any more, and every connection is cut."""
+        """Stop listening and close every connection."""
         self.shutdown()
         self.server_close()
         for connection in self._open:
@@ -160,7 +160,7 @@ class Host(ThreadingHTTPServer):
 
 
 def numbers_of(text: str) -> list[float]:
-    """Return numbers that tell texts apart; their length is not one."""
+    """Return a vector that differs for each text; it is not normalised."""
     found = [1.0] * SIZE
     for at, each in enumerate(text.encode()):
         found[at % SIZE] += each * (1 + at % 11)
@@ -168,7 +168,7 @@ def numbers_of(text: str) -> list[float]:
 
 
 def unit(text: str) -> list[float]:
-    """Return the same, with length one."""
+    """Return the same vector, normalised."""
     numbers = numbers_of(text)
     return [number / math.hypot(*numbers) for number in numbers]
 
@@ -177,7 +177,7 @@ def unit(text: str) -> list[float]:
 
 
 def answer(ask: Ask) -> None:
-    """Answer as a good server does that cares for no order."""
+    """Answer correctly, in another order."""
     ask.send(200, made(ask.texts))
 
 
@@ -186,13 +186,13 @@ def made(texts: Sequence[str], numbers: Callable[[str], list[float]] = numbers_o
         {"object": "embedding", "index": index, "embedding": numbers(text)}
         for index, text in enumerate(texts)
     ]
-    told = {
+    received = {
         "object": "list",
         "data": [*data[1::2], *reversed(data[::2])],
         "model": "m",
         "usage": {"total_tokens": 1},
     }
-    return json.dumps(told).encode()
+    return json.dumps(received).encode()
 
 
 def saying(status: int, body: bytes = b'{"error": "no"}', **headers: str) -> Way:
@@ -224,7 +224,7 @@ def doing(numbers: Callable[[str], list[float]]) -> Way:
 
 
 def poisoned(bad: Way) -> Way:
-    """Answer badly where a text holds "poison", else well."""
+    """Refuse requests with a text that contains "poison"."""
 
     def way(ask: Ask) -> None:
         (bad if any("poison" in text for text in ask.texts) else answer)(ask)
@@ -233,12 +233,12 @@ def poisoned(bad: Way) -> Way:
 
 
 def hang_up(ask: Ask) -> None:
-    """End the connection without a word."""
+    """Close the connection without an answer."""
     ask.close_connection = True
 
 
 def reset(ask: Ask) -> None:
-    """End the connection rudely."""
+    """Reset the connection."""
     ask.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     ask.connection.close()
     ask.close_connection = True
@@ -261,7 +261,7 @@ def cut_head(ask: Ask) -> None:
 
 
 def no_http(ask: Ask) -> None:
-    """Speak another language."""
+    """Answer with something that is not HTTP."""
     ask.wfile.write(b"220 mail.example.org ESMTP\r\n")
     ask.close_connection = True
 
@@ -277,7 +277,7 @@ SOON: dict[str, Way] = {
     "cuts the head": cut_head,
     "no http": no_http,
 }
-"""What may be better soon."""
+"""Temporary failures."""
 
 NONE: dict[str, Way] = {
     "empty": saying(200, b""),
@@ -299,12 +299,12 @@ NONE: dict[str, Way] = {
     "huge": saying(200, b'{"data": "' + b"x" * 30_000_000 + b'"}'),
     "deep": saying(200, b"[" * 100_000),
 }
-"""Answers that are none."""
+"""Invalid answers."""
 
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    """Give a server that answers well."""
+    """Return a server that answers correctly."""
     made_host = Host()
     yield made_host
     made_host.stop()
@@ -312,7 +312,7 @@ def host() -> Iterator[Host]:
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Give the pauses before new tries; nobody really waits."""
+    """Return the recorded pauses before retries; nothing really waits."""
     taken: list[float] = []
     monkeypatch.setattr(OpenAIEmbedder, "_sleep", lambda _, seconds: taken.append(seconds))
     return taken
@@ -483,7 +483,7 @@ def test_a_query_does_not_wait_for_a_backlog(host: Host, embedder: OpenAIEmbedde
     assert (embedder.state, embedder.status_fields()["in_flight"]) == ("ready", 0)
 
 
-def test_vectors_are_told_as_they_come(host: Host, embedder: OpenAIEmbedder) -> None:
+def test_vectors_are_yielded_as_they_come(host: Host, embedder: OpenAIEmbedder) -> None:
     gate, texts = threading.Event(), [*many(64), *many(64, "long " * 100)]
 
     def held(ask: Ask) -> None:
@@ -493,13 +493,13 @@ def test_vectors_are_told_as_they_come(host: Host, embedder: OpenAIEmbedder) -> 
 
     host.way = held
     stream = embedder.embed_batches(texts)
-    told = dict(next(stream))
-    assert sorted(told) == list(range(64))
+    received = dict(next(stream))
+    assert sorted(received) == list(range(64))
     spin(lambda: host.within == 1)
     gate.set()
     for batch in stream:
-        told.update(batch)
-    assert [list(array("f", told[number])) for number in range(128)] == right(*texts)
+        received.update(batch)
+    assert [list(array("f", received[number])) for number in range(128)] == right(*texts)
 
 
 def test_prefixes_stand_before_queries_and_texts(host: Host, bench: Bench) -> None:
@@ -509,7 +509,7 @@ def test_prefixes_stand_before_queries_and_texts(host: Host, bench: Bench) -> No
     assert host.texts() == [["passage: a", "passage: b"], ["query: a"]]
 
 
-def test_it_tells_what_it_did(embedder: OpenAIEmbedder) -> None:
+def test_its_counters_show_what_it_did(embedder: OpenAIEmbedder) -> None:
     assert (embedder.state, embedder.texts_per_second, embedder.fallback_reason) == (
         "ready",
         0.0,
@@ -529,7 +529,7 @@ def test_it_tells_what_it_did(embedder: OpenAIEmbedder) -> None:
 # The model's name
 
 
-def test_the_name_tells_models_sizes_and_prefixes_apart(bench: Bench) -> None:
+def test_the_name_depends_on_model_size_and_prefixes(bench: Bench) -> None:
     names = {
         bench.open().model_id,
         bench.open("another").model_id,
@@ -542,11 +542,11 @@ def test_the_name_tells_models_sizes_and_prefixes_apart(bench: Bench) -> None:
     assert len(names) == 7
 
 
-def test_the_name_tells_a_prefix_of_queries_from_one_of_texts(bench: Bench) -> None:
+def test_the_name_depends_on_which_prefix_is_set(bench: Bench) -> None:
     assert bench.open(query_prefix="a").model_id != bench.open(text_prefix="a").model_id
 
 
-def test_the_name_tells_where_a_prefix_ends(bench: Bench) -> None:
+def test_the_name_depends_on_where_a_prefix_ends(bench: Bench) -> None:
     assert (
         bench.open(query_prefix="a/b", text_prefix="c").model_id
         != bench.open(query_prefix="a", text_prefix="b/c").model_id
@@ -562,7 +562,7 @@ def test_the_name_is_one_line(bench: Bench) -> None:
     )
 
 
-# What may be better soon
+# Temporary failures
 
 
 def test_a_new_try_warns_of_nothing(host: Host, embedder: OpenAIEmbedder) -> None:
@@ -668,11 +668,11 @@ def test_a_query_does_not_wait_for_a_pause_that_is_longer_than_its_own_timeout(
     assert sum(pauses) <= 20.0
 
 
-# What will not be better
+# Permanent failures
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405])
-def test_what_the_configuration_alone_can_mend_is_told_at_once(
+def test_a_wrong_configuration_is_reported_at_once(
     host: Host, embedder: OpenAIEmbedder, status: int
 ) -> None:
     host.way = echoing(status)
@@ -705,7 +705,7 @@ def test_a_redirect_is_not_followed(host: Host, bench: Bench, status: int, query
 
 
 @pytest.mark.parametrize("way", NONE.values(), ids=NONE)
-def test_an_answer_that_is_none_is_an_embedder_error_and_no_text_is_let_go(
+def test_an_answer_that_is_none_is_an_embedder_error_and_no_text_is_given_up(
     host: Host, embedder: OpenAIEmbedder, way: Way
 ) -> None:
     host.way = way
@@ -747,7 +747,7 @@ def test_a_server_that_gives_no_direction_for_any_text_is_an_embedder_error(
         embedder.embed(many(3))
 
 
-# What the server refuses
+# Refused texts
 
 REFUSING: dict[str, Way] = {
     "400": echoing(400),
@@ -772,7 +772,7 @@ def test_a_text_that_the_server_refuses_has_zeros_and_the_others_have_their_vect
     if way in (
         REFUSING["zeros"],
         REFUSING["overflow"],
-    ):  # The server answers for a batch with nobody's direction.
+    ):  # Threads call the server in any order.
         host.way = lambda ask: ask.send(
             200, made(ask.texts, lambda text: bad if "poison" in text else numbers_of(text))
         )
@@ -787,7 +787,7 @@ def test_a_text_that_the_server_refuses_has_zeros_and_the_others_have_their_vect
     assert embedder.status_fields()["refused"] == 2
 
 
-def test_one_text_that_is_refused_alone_is_let_go_if_a_harmless_one_works(
+def test_one_text_that_is_refused_alone_is_given_up_if_a_harmless_one_works(
     host: Host, embedder: OpenAIEmbedder
 ) -> None:
     host.way = poisoned(saying(400))
@@ -821,10 +821,10 @@ def test_a_query_that_the_server_refuses_is_an_embedder_error(
         embedder.embed(["poison"], is_query=True)
 
 
-# What was yielded counts
+# Yielded vectors count
 
 
-def test_what_was_told_before_a_failure_counts(host: Host, embedder: OpenAIEmbedder) -> None:
+def test_vectors_yielded_before_a_failure_count(host: Host, embedder: OpenAIEmbedder) -> None:
     gate, texts = threading.Event(), [*many(64), *many(64, "long " * 50), *many(64, "long " * 100)]
 
     def held(ask: Ask) -> None:
@@ -834,15 +834,17 @@ def test_what_was_told_before_a_failure_counts(host: Host, embedder: OpenAIEmbed
 
     host.way = held
     stream = embedder.embed_batches(texts)
-    told = next(stream)
+    received = next(stream)
     gate.set()
     with pytest.raises(EmbedderError, match="401"):
         next(stream)
-    assert [list(array("f", told[number])) for number in range(64)] == right(*texts[:64])
-    assert (len(told), embedder.embedded) == (64, 64)
+    assert [list(array("f", received[number])) for number in range(64)] == right(*texts[:64])
+    assert (len(received), embedder.embedded) == (64, 64)
 
 
-def test_what_was_made_beside_a_failure_is_told_before_it(host: Host, bench: Bench) -> None:
+def test_vectors_of_parallel_requests_are_yielded_before_a_failure(
+    host: Host, bench: Bench
+) -> None:
     texts = [text for length in (0, 50, 100, 150) for text in many(64, "long " * length)]
     for _ in range(10):  # Which of them is looked at first is by chance.
         embedder, gate = bench.open(), threading.Event()
@@ -855,12 +857,12 @@ def test_what_was_made_beside_a_failure_is_told_before_it(host: Host, bench: Ben
 
         host.way = held
         stream = embedder.embed_batches(texts)
-        told = set(next(stream))
+        received = set(next(stream))
         gate.set()
         spin(lambda embedder=embedder: embedder.state == "ready")  # type: ignore[misc] # All four are answered now.
         with pytest.raises(EmbedderError, match="401"):
-            told.update(number for batch in stream for number in batch)
-        assert told == {*range(64), *range(128, 192)}
+            received.update(number for batch in stream for number in batch)
+        assert received == {*range(64), *range(128, 192)}
 
 
 def test_a_stream_that_is_left_leaves_nothing_behind(host: Host, embedder: OpenAIEmbedder) -> None:
@@ -898,7 +900,7 @@ def test_streams_that_are_left_do_not_add_up_in_flight(
     assert host.most <= 4
 
 
-# How long a vector is
+# Dimension
 
 
 def test_the_size_is_asked_once_and_remembered(host: Host, bench: Bench) -> None:
@@ -936,7 +938,7 @@ def test_a_size_in_the_configuration_goes_first_and_is_not_asked(host: Host, ben
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"a-model": "6"}', '{"a-model": 0}', "\xff"])
-def test_a_spoiled_memory_of_sizes_is_asked_anew(bench: Bench, content: str) -> None:
+def test_a_spoiled_memory_of_sizes_is_asked_again(bench: Bench, content: str) -> None:
     bench.kept.mkdir()
     (bench.kept / "served.json").write_text(content, encoding="latin-1")
     assert bench.open(dimension=0).dimension == SIZE
@@ -990,7 +992,7 @@ def test_an_answer_of_another_size_is_an_embedder_error(
     assert embedder.refused == 0
 
 
-# The key, and what is not told
+# The key and texts never appear in errors
 
 
 def test_without_a_key_none_is_sent(host: Host, bench: Bench) -> None:
@@ -1080,16 +1082,16 @@ def test_the_key_is_in_no_repr(bench: Bench) -> None:
     [*SOON.values(), *NONE.values(), *map(echoing, (400, 401, 403, 404, 405, 413, 422, 429, 500, 501, 503)),
      doing(lambda _: [1.0])],
 )  # fmt: skip
-def test_an_error_tells_neither_the_key_nor_the_text(
+def test_an_error_shows_neither_the_key_nor_the_text(
     host: Host, embedder: OpenAIEmbedder, way: Way
 ) -> None:
     host.way = way
     for query in (False, True):
         with pytest.raises(EmbedderError) as raised:
             embedder.embed([WORDS], is_query=query)
-        told = f"{raised.value!r} {raised.value} {raised.value.message} {raised.value.hint}"
-        assert KEY not in told
-        assert WORDS not in told
+        received = f"{raised.value!r} {raised.value} {raised.value.message} {raised.value.hint}"
+        assert KEY not in received
+        assert WORDS not in received
         assert raised.value.hint
 
 
@@ -1156,7 +1158,7 @@ poll_s = 0.2
 
 @pytest.fixture
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Keep handled files out of a failing test's report, and let nobody wait long for a new try."""
+    """Keep indexed files out of a failing test's report, and shorten the pauses before retries."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     monkeypatch.setattr("anchord.daemon.writer.backoff._FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr("anchord.daemon.writer.backoff._LONGEST_PAUSE_S", 0.2)
@@ -1166,7 +1168,7 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def service(tmp_path: Path, host: Host, pauses: list[float], _quiet: None) -> Iterator[Service]:
-    """Give a service, not started yet, whose vectors come from the server."""
+    """Return a service that is not started yet and embeds with the server."""
     assert pauses == []
     made_service = Service(tmp_path, SERVED.format(url=host.url, more=""))
     yield made_service
@@ -1189,8 +1191,8 @@ def test_a_daemon_indexes_and_searches_by_a_server(service: Service, host: Host)
     answered = found(service, "Words of note 007.")
     assert (paths_of(answered)[0], answered["note"]) == ("007.md", "")
     assert answered["groups"][0][0]["cosine"] is not None
-    told = service.status()["embedder"]
-    assert (told["provider"], told["model"], told["runtime"], told["refused"]) == (
+    received = service.status()["embedder"]
+    assert (received["provider"], received["model"], received["runtime"], received["refused"]) == (
         "openai",
         "a-model",
         "server",
@@ -1241,7 +1243,7 @@ def test_what_was_embedded_before_the_server_went_is_not_embedded_again(
     left = threading.Semaphore(6)
 
     def some(ask: Ask) -> None:
-        """Answer six requests, the one for the size among them, then be away."""
+        """Answer six requests, including the one for the dimension, then stop."""
         (answer if left.acquire(blocking=False) else saying(503))(ask)
 
     host.way = some
@@ -1364,7 +1366,7 @@ def test_a_start_that_fails_leaves_no_connection_open(
     assert closed
 
 
-def test_another_size_under_the_same_name_is_told_and_nothing_is_spoiled(
+def test_another_size_under_the_same_name_is_reported_and_nothing_is_spoiled(
     service: Service, host: Host
 ) -> None:
     service.notes(3)

@@ -1,4 +1,4 @@
-"""A text that ends the model is found among others, which all get theirs; a failing model condemns no text."""
+"""A text that crashes the model is found, and the others are embedded; a failing model blames no text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OtherError(Exception):
 
 
 class Model:
-    """Makes a text's capitals; fails on texts that hold poison, and at the numbers of tries that it is told."""
+    """Returns a text in capitals; fails on texts with "poison", and at the given calls."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Model:
         fails: Callable[[int], bool] = lambda _: False,
         error: type[Exception] = ModelError,
     ) -> None:
-        """Keep what is tried."""
+        """Record the calls."""
         self.tried: list[list[str]] = []
         self.made: list[str] = []
         self._poison = set(poison)
@@ -44,7 +44,7 @@ class Model:
         return [text.upper() for text in texts]
 
     def run(self, *texts: str) -> list[tuple[int, str | None]]:
-        """Return what comes of texts."""
+        """Return the result for each text."""
         return list(embed_isolating_failures(texts, self.embed, ModelError))
 
 
@@ -72,14 +72,14 @@ def test_a_batch_that_failed_twice_goes_text_by_text() -> None:
     assert model.tried == [["a", "b"], ["a", "b"], ["a"], ["b"]]
 
 
-def test_the_one_text_at_fault_is_let_go_of_and_the_others_are_made_once() -> None:
+def test_the_one_text_at_fault_is_given_up_and_the_others_are_made_once() -> None:
     model = Model("bad")
     assert model.run("a", "bad", "c") == [(0, "A"), (1, None), (2, "C")]
     assert model.tried == [["a", "bad", "c"]] * 2 + [["a"], ["bad"], ["bad"], [PROBE_TEXT], ["c"]]
     assert model.made == ["a", "c"]
 
 
-def test_two_texts_at_fault_are_let_go_of_and_the_others_are_made_once() -> None:
+def test_two_texts_at_fault_are_given_up_and_the_others_are_made_once() -> None:
     model = Model("bad", "worse")
     assert model.run("bad", "b", "worse", "d") == [(0, None), (1, "B"), (2, None), (3, "D")]
     assert model.tried[2:] == [
@@ -96,7 +96,7 @@ def test_two_texts_at_fault_are_let_go_of_and_the_others_are_made_once() -> None
 
 
 @given(st.lists(st.sampled_from("abcxyz"), max_size=12))
-def test_every_text_comes_once_and_none_but_those_at_fault_is_let_go_of(texts: list[str]) -> None:
+def test_every_text_comes_once_and_none_but_those_at_fault_is_given_up(texts: list[str]) -> None:
     model = Model("x", "y")
     assert model.run(*texts) == [
         (number, None if text in "xy" else text.upper()) for number, text in enumerate(texts)
@@ -115,7 +115,7 @@ def test_a_text_at_fault_costs_three_tries_and_any_other_one_beyond_two_of_the_b
 
 
 @pytest.mark.parametrize("texts", [["a"], ["a", "b"], ["a", PROBE_TEXT]], ids=str)
-def test_where_everything_fails_the_failure_is_raised_and_no_text_is_let_go_of(
+def test_where_everything_fails_the_failure_is_raised_and_no_text_is_given_up(
     texts: list[str],
 ) -> None:
     model, came = Model(fails=lambda _: True), list[tuple[int, str | None]]()
@@ -144,7 +144,7 @@ def test_a_single_text_that_failed_once_is_tried_again() -> None:
     assert model.tried == [["a"], ["a"]]
 
 
-def test_a_single_text_that_failed_twice_is_let_go_of_if_a_harmless_one_works() -> None:
+def test_a_single_text_that_failed_twice_is_given_up_if_a_harmless_one_works() -> None:
     model = Model("bad")
     assert model.run("bad") == [(0, None)]
     assert model.tried == [["bad"], ["bad"], [PROBE_TEXT]]

@@ -37,7 +37,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     config = BertConfig.from_dict(
         {**size, "num_labels": 1, "initializer_range": 1.0}
-    )  # So that texts score apart.
+    )  # So that texts get different scores.
     torch.manual_seed(1)
     BertForSequenceClassification(config).save_pretrained(folder)
     return folder
@@ -60,7 +60,7 @@ def test_each_text_gets_the_same_number_every_time(reranker: CrossEncoderReranke
 def test_a_process_that_was_killed_is_an_error_and_the_next_question_is_answered(
     model: Path, reranker: CrossEncoderReranker
 ) -> None:
-    """With the process of the test before: each that starts takes eight seconds of a processor."""
+    """Reuses the process of the test before: each start takes 8 s of CPU."""
     reranker.score_texts("a question", TEXTS)
     running = children(model)
     assert len(running) == 1

@@ -1,4 +1,4 @@
-"""Counting tokens: every one of them, no special ones, and each text once; one counter for all who ask."""
+"""Counting tokens: without special tokens, each text once, one counter per tokenizer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small(tmp_path: Path) -> TokenCounter:
 
 
 class Asked:
-    """Stands before a tokenizer and keeps what it is asked."""
+    """Wraps a tokenizer and records its calls."""
 
     def __init__(self, counter: TokenCounter) -> None:
         """Take its place."""
@@ -123,7 +123,7 @@ def test_many_threads_count_at_once(small: TokenCounter) -> None:
 # Special tokens
 
 
-def test_the_tokens_around_a_text_are_told(tmp_path: Path) -> None:
+def test_the_tokens_around_a_text_are_reported(tmp_path: Path) -> None:
     assert TokenCounter(saved(tmp_path)).special_token_count == 2
     assert TokenCounter(saved(tmp_path, special=False)).special_token_count == 0
 
@@ -132,7 +132,7 @@ def test_the_bundled_tokenizer_needs_two_around_a_text() -> None:
     assert TokenCounter(find_model("all-MiniLM-L6-v2").tokenizer).special_token_count == 2
 
 
-# One for all
+# One counter per tokenizer
 
 
 def test_a_tokenizer_is_loaded_once_for_all_who_ask(tmp_path: Path) -> None:

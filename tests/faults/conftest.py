@@ -13,7 +13,7 @@ from faults.service import Service
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Keep thousands of handled files out of a failing test's report."""
+    """Keep thousands of indexed files out of a failing test's report."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     yield
     structlog.reset_defaults()

@@ -2,9 +2,9 @@
 
     ANCHORD_KILL="upsert after 2" python tests/faults/killed_daemon.py FOLDER
 
-The step is one of `PLACES`; the moment is before the call, after it, or `during`: a while after it began, in milliseconds of
-ANCHORD_KILL_AFTER_MS. The number says which call. Nothing else of the daemon is other than it is, but that the table is folded
-after every second commit, for else no fold would be seen in so short a life.
+The step is one of `PLACES`; the moment is before the call, after it, or `during` it: after the milliseconds of
+ANCHORD_KILL_AFTER_MS. The number selects the call. The rest of the daemon is unchanged, but the table is compacted
+after every second commit, because otherwise no compaction would happen in so short a run.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ PLACES = {
     "apply": "anchord.store.catalog.catalog:SqliteCatalog.confirm_updates",
     "maintain": "anchord.store.table.maintenance:maintain",
 }
-"""Step -> module:name of what does it."""
+"""Step -> `module:name` of its function."""
 _COMMITS = 2
 
 
 def die() -> None:
-    """End as by `kill -9`."""
+    """End this process as `kill -9` does."""
     os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(60)  # The signal comes before this is over.
+    time.sleep(60)  # The signal arrives before the sleep ends.
 
 
 def kill_at(place: str, moment: str, nth: int, after_ms: float) -> None:
-    """Have the n-th call of a step end the process."""
+    """Make the n-th call of a step end the process."""
     module, _, name = PLACES[place].partition(":")
     holder: Any = importlib.import_module(module)
     *outer, name = name.split(".")
@@ -49,7 +49,7 @@ def kill_at(place: str, moment: str, nth: int, after_ms: float) -> None:
     real: Callable[..., Any] = getattr(holder, name)
     calls = 0
 
-    def deadly(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - stands for any call
+    def deadly(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - any call
         nonlocal calls
         calls += 1
         if calls == nth and moment == "before":
@@ -65,7 +65,7 @@ def kill_at(place: str, moment: str, nth: int, after_ms: float) -> None:
 
 
 def main() -> None:
-    """Run the daemon with what the environment says."""
+    """Run the daemon as the environment variables say."""
     place, moment, nth = os.environ["ANCHORD_KILL"].split()
     kill_at(place, moment, int(nth), float(os.environ.get("ANCHORD_KILL_AFTER_MS", "1")))
     upkeep: Any = importlib.import_module("anchord.daemon.writer.maintenance")
@@ -76,5 +76,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.path.pop(0)  # This folder; its modules are nobody's libraries.
+    sys.path.pop(0)  # This folder: its modules are not installed.
     main()

@@ -1,8 +1,8 @@
-"""A real daemon that is killed again and again while its files change; each next one ends where an undisturbed one would.
+"""A real daemon that is killed repeatedly while files change; the next one reaches the correct index.
 
-After each kill the daemon is started as it is, and asked: does `anchord verify --vectors all` find no difference (CONV)? Is no
-id in `anchord dump` twice? Was each text embedded that neither the table nor the vanished vectors held at the moment of the
-kill, and no other (MIN)? What they held is read from a copy of the home, so that looking changes nothing.
+After each kill an unmodified daemon is started and checked: `anchord verify --vectors all` finds no difference (CONV); no
+id is in `anchord dump` twice; exactly those texts were embedded whose vectors were neither in the table nor in the vector cache
+at the kill (MIN). Both are read from a copy of the home, so that the check changes nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Victim:
     """A home with an index, and a tree that changes."""
 
     def __init__(self, base: Path, seed: str) -> None:
-        """Index a few files in peace."""
+        """Index a few files without a fault."""
         self.home = Home(base, "hash")
         (self.home.path / "config.toml").write_text(self.home.settings + _SETTLE)
         self.tree = Tree(self.home.folder, base / "outside")
@@ -57,16 +57,16 @@ class Victim:
         self.home.terminate()
 
     def close(self) -> None:
-        """End what still runs."""
+        """End all processes."""
         process = self.home.process
         if process is not None and process.poll() is None:
             self.home.kill()
 
     def round(self, place: str, moment: str, nth: int) -> None:
-        """Kill a daemon at a step while files change, start the next, and hold both to what they promise.
+        """Kill a daemon at a step while files change, start the next, and check both.
 
         Raises:
-            DivergenceError: the index is not what it should be, or cost more than it should.
+            DivergenceError: The index is wrong, or cost more than it should.
         """
         self.done = [f"(kill {moment} {place} number {nth})"]
         try:
@@ -115,7 +115,7 @@ class Victim:
             self.figures.operations += 1
 
     def _missing(self) -> set[str]:
-        """Return the keys of the vectors that the tree needs and that the kill left nowhere."""
+        """Return the keys of the vectors that the tree needs and that no store has after the kill."""
         with tempfile.TemporaryDirectory(dir=self._base) as folder:
             copy = Path(folder) / "home"
             shutil.copytree(self.home.path, copy, ignore=shutil.ignore_patterns("run"))
@@ -151,7 +151,7 @@ class Victim:
 
 
 def run_kills(seed: int, kills: int) -> Figures:
-    """Kill daemons of one home at random steps; divergences are among the figures."""
+    """Kill daemons of one home at random steps; the figures include divergences."""
     rng = Random(f"kills {seed}")  # noqa: S311 - a test's dice
     with tempfile.TemporaryDirectory(prefix="anchord-") as base:
         victim = Victim(Path(base), f"kills {seed}")

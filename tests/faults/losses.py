@@ -1,6 +1,6 @@
-"""What can happen to an index while nobody runs: files lost, files put back from a backup, rows lost and doubled (F5, F6).
+"""Damage to an index while no daemon runs: lost files, files from a backup, lost and doubled rows (F5, F6).
 
-Each loss is done to the folder of an index that is not open, and says what it did; "" when there was nothing to lose.
+Each function damages the folder of a closed index, and returns what it did; "" if there was nothing to damage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BACKUP = "backup"
 
 
 def back_up(base: Path) -> None:
-    """Keep a copy of everything, in place of the one before."""
+    """Copy all files; the copy replaces the one before."""
     folder = base / _BACKUP
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -27,24 +27,24 @@ def back_up(base: Path) -> None:
 
 
 def lose_catalogue(base: Path, _: Random) -> str:
-    """The catalogue is gone."""
+    """Delete the catalog."""
     _remove(base, "state")
     return "lose the catalogue"
 
 
 def lose_vanished(base: Path, _: Random) -> str:
-    """The vanished vectors are gone."""
+    """Delete the vector cache."""
     _remove(base, "vectors")
     return "lose the vanished vectors"
 
 
 def older_catalogue(base: Path, _: Random) -> str:
-    """The catalogue is what it was some time ago; the table is not."""
+    """Restore an old catalog beside the present table."""
     return _put_back(base, "state")
 
 
 def older_table(base: Path, _: Random) -> str:
-    """The table is what it was some time ago; the catalogue is not."""
+    """Restore an old table beside the present catalog."""
     backup = base / _BACKUP / "lance"
     if not backup.is_dir():
         return ""
@@ -54,7 +54,7 @@ def older_table(base: Path, _: Random) -> str:
 
 
 def lose_rows(base: Path, rng: Random) -> str:
-    """Some rows are gone."""
+    """Delete some rows."""
     table = _table(base)
     ids = sorted(table.to_arrow()["id"].to_pylist())
     lost = rng.sample(ids, min(len(ids), rng.randint(1, 3)))
@@ -65,7 +65,7 @@ def lose_rows(base: Path, rng: Random) -> str:
 
 
 def double_rows(base: Path, rng: Random) -> str:
-    """Some rows are there twice."""
+    """Write some rows a second time."""
     table = _table(base)
     rows = table.to_arrow()
     if not rows.num_rows:

@@ -1,4 +1,4 @@
-"""Operations on names, folders, rules, links and pipes: everything that changes a tree and not just what a file holds."""
+"""Operations on names, folders, rules, links and pipes: changes of the tree, not only of a file's content."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ _RULES = (
 
 
 def delete(tree: Tree, rng: Random) -> str:
-    """A file goes."""
+    """Delete a file."""
     path = tree.any_file(rng)
     tree.unlink(path)
     return f"delete {path!r}"
 
 
 def rename(tree: Tree, rng: Random) -> str:
-    """A file gets another name, in its folder or in another one."""
+    """Rename a file, in its folder or into another."""
     path, to = tree.any_file(rng), tree.new_path(rng)
     tree.rename(path, to)
     return f"rename {path!r} to {to!r}"
 
 
 def rename_over(tree: Tree, rng: Random) -> str:
-    """A file takes the name of another one, which is lost."""
+    """Rename a file over another one."""
     path, to = tree.any_file(rng), tree.any_file(rng)
     tree.keep(to)
     tree.rename(path, to)
@@ -71,7 +71,7 @@ def rename_over(tree: Tree, rng: Random) -> str:
 
 
 def rename_case(tree: Tree, rng: Random) -> str:
-    """A17: a name differs by case alone."""
+    """A17: change only the case of a name."""
     path = tree.any_file(rng)
     to = os.path.join(os.path.dirname(path), os.path.basename(path).swapcase())
     if os.path.lexists(tree.full(to)):
@@ -81,7 +81,7 @@ def rename_case(tree: Tree, rng: Random) -> str:
 
 
 def rename_folder(tree: Tree, rng: Random) -> str:
-    """B6: a folder gets another name, perhaps one that a file could have."""
+    """B6: rename a folder, sometimes to a name that a file could have."""
     path = tree.any_folder(rng)
     to = tree.new_path(rng, rng.choice(("moved", "docs", "y.md", "notes", "node_modules")))
     if f"{to}/".startswith(f"{path}/"):
@@ -103,7 +103,7 @@ def chain(tree: Tree, rng: Random) -> str:
 
 
 def exchange(tree: Tree, rng: Random) -> str:
-    """A16, B8: two files or folders change places at once (RENAME_EXCHANGE)."""
+    """A16, B8: swap two files or folders atomically (RENAME_EXCHANGE)."""
     folders = rng.random() < 0.5
     one, two = (
         (tree.any_folder(rng), tree.any_folder(rng))
@@ -122,7 +122,7 @@ def exchange(tree: Tree, rng: Random) -> str:
 
 
 def file_to_folder(tree: Tree, rng: Random) -> str:
-    """A18: a folder takes a file's name and holds a file; sometimes a file again."""
+    """A18: replace a file by a folder with a file; sometimes by a file again."""
     path = tree.any_file(rng)
     data = tree.read(path)
     tree.unlink(path)
@@ -136,7 +136,7 @@ def file_to_folder(tree: Tree, rng: Random) -> str:
 
 
 def folder_to_file(tree: Tree, rng: Random) -> str:
-    """A18 the other way."""
+    """A18 reversed: replace a folder by a file."""
     path = tree.any_folder(rng)
     tree.remove_folder(path)
     tree.write(path, text_for(path, rng))
@@ -144,7 +144,7 @@ def folder_to_file(tree: Tree, rng: Random) -> str:
 
 
 def make_folders(tree: Tree, rng: Random) -> str:
-    """B1: mkdir -p, and files at once."""
+    """B1: `mkdir -p`, and files immediately afterwards."""
     deep = os.path.join("new", f"n{rng.randrange(3)}", *("d" * rng.randint(1, 3)))
     if len(tree.files()) >= MOST_FILES:
         raise NotNow
@@ -152,14 +152,14 @@ def make_folders(tree: Tree, rng: Random) -> str:
     try:
         os.makedirs(tree.full(deep), exist_ok=True)
     except OSError:
-        raise NotNow from None  # Something on the way is no folder.
+        raise NotNow from None  # A parent of the path is not a folder.
     for name in ("a.md", "b.txt"):
         tree.write(os.path.join(deep, name), text_for(name, rng))
     return f"mkdir -p {deep!r} and two files"
 
 
 def copy_folder(tree: Tree, rng: Random) -> str:
-    """B2, B3: cp -r (new times) or the unpacking of an archive (times as they were)."""
+    """B2, B3: `cp -r` (new times), or unpack an archive (original times)."""
     path = tree.any_folder(rng)
     inside = [file for file in tree.files() if file.startswith(path + "/")]
     to = tree.new_path(rng, rng.choice(("copy", "docs", "twin.md")))
@@ -189,7 +189,7 @@ def _is_plain(path: str) -> bool:
 
 
 def unpack(tree: Tree, rng: Random) -> str:
-    """B3: an archive is unpacked over what is there, with times of long ago."""
+    """B3: unpack an archive with old times over existing files."""
     names = [f"un/packed/{name}" for name in ("a.md", "b.md", "c.txt")]
     taken = [path for path in names if os.path.lexists(tree.full(path)) and not tree.is_file(path)]
     if taken or len(tree.files()) >= MOST_FILES:
@@ -207,7 +207,7 @@ def unpack(tree: Tree, rng: Random) -> str:
         with tarfile.open(fileobj=stream) as archive:
             archive.extractall(tree.folder, filter="data")
     except OSError:
-        raise NotNow from None  # Something on the way is no folder.
+        raise NotNow from None  # A parent of the path is not a folder.
     return "unpack an archive to 'un'"
 
 
@@ -219,7 +219,7 @@ def remove_folder(tree: Tree, rng: Random) -> str:
 
 
 def move_out_and_in(tree: Tree, rng: Random) -> str:
-    """B4, B5: a folder leaves the root; or one that left, and was changed meanwhile, comes back."""
+    """B4, B5: move a folder out of the root, or move one back that was changed meanwhile."""
     away = sorted(entry.name for entry in os.scandir(tree.outside) if entry.name.startswith("away"))
     if away and rng.random() < 0.6:
         to = tree.new_path(rng, "back")
@@ -236,7 +236,7 @@ def move_out_and_in(tree: Tree, rng: Random) -> str:
 
 
 def change_rules(tree: Tree, rng: Random) -> str:
-    """H1: an ignore file comes, changes or goes, in the top or in a folder; or what has its name is no file."""
+    """H1: create, change or delete an ignore file, or put a folder in its place."""
     folder = rng.choice(("", "", *tree.folders()))
     path = os.path.join(
         folder, rng.choice((".gitignore", ".gitignore", ".ignore", ".anchordignore"))
@@ -253,7 +253,7 @@ def change_rules(tree: Tree, rng: Random) -> str:
 
 
 def make_link(tree: Tree, rng: Random) -> str:
-    """E5, E6: a symbolic link inside, outside, to what is above, to itself or to nothing; perhaps in a file's place."""
+    """E5, E6: create a symbolic link to inside, outside, a parent, itself or nothing; sometimes over a file."""
     target = rng.choice(("a.md", "docs", "..", str(tree.outside), "nothing", "itself"))
     if rng.random() < 0.4:
         path = tree.any_file(rng)
@@ -266,7 +266,7 @@ def make_link(tree: Tree, rng: Random) -> str:
 
 
 def make_pipe(tree: Tree, rng: Random) -> str:
-    """E7: a named pipe with the name of a document."""
+    """E7: create a named pipe with the name of a document."""
     path = tree.new_path(rng, rng.choice(("", "pipe.md", ".gitignore")))
     os.mkfifo(tree.full(path))
     tree.touch(path)
@@ -274,7 +274,7 @@ def make_pipe(tree: Tree, rng: Random) -> str:
 
 
 def drop_oddity(tree: Tree, rng: Random) -> str:
-    """What is no file and no folder goes; a file may take its name."""
+    """Delete a link or pipe; sometimes create a file of its name."""
     odd = tree.others()
     if not odd:
         raise NotNow
@@ -287,7 +287,7 @@ def drop_oddity(tree: Tree, rng: Random) -> str:
 
 
 def odd_name(tree: Tree, rng: Random) -> str:
-    """E1 to E4: names with line feeds, bytes that are no UTF-8, twins of NFC and NFD, quotes, 255 bytes."""
+    """E1 to E4: names with line feeds, invalid UTF-8, NFC and NFD twins, quotes, 255 bytes."""
     path = tree.new_path(rng, rng.choice(ODD_NAMES))
     if rng.random() < 0.5:
         tree.rename(source := tree.any_file(rng), path)
@@ -297,7 +297,7 @@ def odd_name(tree: Tree, rng: Random) -> str:
 
 
 def copy(tree: Tree, rng: Random) -> str:
-    """A file is copied, perhaps with a small edit: most of its texts are known."""
+    """Copy a file, sometimes with a small edit: most of its texts are already embedded."""
     path, text = tree.any_text(rng)
     to = tree.new_path(rng)
     new, what = edited(text, rng) if rng.random() < 0.5 else (text, "nothing")
@@ -306,7 +306,7 @@ def copy(tree: Tree, rng: Random) -> str:
 
 
 def link_inside(tree: Tree, rng: Random) -> str:
-    """A15: a file gets a second name inside the root; later writes to one change both, and one is told of."""
+    """A15: hard-link a file inside the root; later writes change both names, with an event for one."""
     path, to = tree.any_file(rng), tree.new_path(rng)
     os.link(tree.full(path), tree.full(to))
     tree.touch(to)
@@ -314,7 +314,7 @@ def link_inside(tree: Tree, rng: Random) -> str:
 
 
 def switch_branch(tree: Tree, rng: Random) -> str:
-    """B10: files become what they were at an earlier moment, by rename as git does; those not there then go."""
+    """B10: restore an earlier state of the tree by renames as git does; delete newer files."""
     now = {path: tree.read(path) for path in tree.files()}
     if not tree.snapshots or rng.random() < 0.4:
         tree.snapshots = [*tree.snapshots[-2:], now]

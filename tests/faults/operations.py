@@ -49,7 +49,7 @@ OPERATIONS: dict[str, tuple[int, Operation]] = {
     "hard link inside": (3, moves.link_inside),
     "switch branch": (4, moves.switch_branch),
 }
-"""By name: how often it is drawn among the others, and what it does."""
+"""Name -> its weight in the draw, and its function."""
 
 _NAMES = list(OPERATIONS)
 _WEIGHTS = [weight for weight, _ in OPERATIONS.values()]
@@ -57,7 +57,7 @@ _TRIES = 20
 
 
 def operate(tree: Tree, rng: Random, name: str = "") -> str:
-    """Do an operation, or draw one that can be done now; return what was done, "" when it was nothing."""
+    """Run an operation, or draw one that is possible now; return what was done, "" if nothing was."""
     for _ in range(1 if name else _TRIES):
         chosen = name or rng.choices(_NAMES, _WEIGHTS)[0]
         try:

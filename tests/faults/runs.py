@@ -1,8 +1,8 @@
-"""A tree, its index, and the account of what may be embedded: the steps that sequences are made of.
+"""A tree, its index, and the record of what may be embedded: the steps of sequences.
 
-CONV: the rows equal those of a clean rebuild, vectors and lines included, and the next sync finds nothing to do.
-MIN: what is embedded is, text by text, what the tree needs and no row or vanished row has; a text that was written once is
-never lost as long as nothing expires. After a kill the same is asked of what the crash left.
+CONV: the rows equal a clean rebuild, with vectors and lines, and the next sync finds nothing to do.
+MIN: exactly the texts are embedded that the tree needs and that neither table nor vector cache has; no vector of a text
+is lost before it expires. After a kill the same is checked against the stores that the crash left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from anchord.index.integrity.verify import ExpectedRows
 
 @dataclass(slots=True)
 class Figures:
-    """What was done, and what it cost."""
+    """Counts of steps and their cost."""
 
     sequences: int = 0
     operations: int = 0
@@ -39,14 +39,14 @@ class Figures:
     divergences: list[str] = field(default_factory=list)
 
     def add(self, other: Figures) -> None:
-        """Add up."""
+        """Add other counts."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a sequence: its kind and its own dice, so that others can be left out and it stays the same."""
+    """One step of a sequence: its kind and its own seed, so that it stays the same without the others."""
 
     kind: str
     seed: str
@@ -59,11 +59,11 @@ class Step:
 
 
 class DivergenceError(AssertionError):
-    """The index is not what it should be, or cost more than it should."""
+    """The index is wrong, or cost more than it should."""
 
 
 class Run:
-    """A tree and its index, and the account of what may be embedded."""
+    """A tree and its index, and the record of what may be embedded."""
 
     def __init__(self, base: Path) -> None:
         """Start with an empty tree."""
@@ -71,11 +71,11 @@ class Run:
         self.tree = Tree(self.stage.folder, base / "outside")
         self.figures = Figures(sequences=1)
         self.done: list[str] = []
-        """What was done, for people."""
+        """The steps so far, in words."""
         self._ever: set[str] = set()
         """Keys of vectors that were in the table."""
         self._late: list[str] = []
-        """Hints that come later than others."""
+        """Hints that are delivered late."""
         self._made: tuple[ExpectedRows, ...] | None = None
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class Run:
         self.stage.close()
 
     def step(self, step: Step) -> None:
-        """Do one step; where it ends the writer, start again."""
+        """Run one step; restart after a step that ends the writer."""
         rng = Random(step.seed)  # noqa: S311 - a test's dice
         steps: dict[str, Callable[[], object]] = {
             "do": lambda: self.change(rng, step.name),
@@ -108,44 +108,44 @@ class Run:
             self.changed(done)
 
     def changed(self, done: str) -> None:
-        """Note that the tree was changed."""
+        """Record a change of the tree."""
         self._made = None
         self.figures.operations += 1
         self.done.append(done)
 
     def sync(self, *, hints: bool, ahead: bool) -> None:
-        """Walk and index, with the hints of all changes or with none; then CONV and MIN."""
+        """Walk and index, with all hints or none; then check CONV and MIN."""
         self.done.append("sync" if hints else "overflow, sync")
         self.figures.overflows += not hints
         self.figures.dropped += 0 if hints else len(self.tree.touched)
         self.stage.ahead_ns = LATER_NS if ahead else 0
-        told = list(self.tree.touched) if hints else []
+        hinted = list(self.tree.touched) if hints else []
         self.tree.touched.clear()
-        self._index(lambda: self.stage.look(told).joined(self.stage.walk()))
+        self._index(lambda: self.stage.look(hinted).joined(self.stage.walk()))
         self._check()
         if ahead and hints:
             self.stage.back_up()
 
     def partial(self, rng: Random) -> None:
-        """Index what some hints lead to, in any order, twice or late; the others are dropped. Perhaps stop in the middle."""
+        """Index some hints in any order, twice or late, and drop the others; sometimes stop midway."""
         self.stage.ahead_ns = 0
         paths = [*self.tree.touched, *self._late]
         rng.shuffle(paths)
-        told, rest = paths[: (cut := rng.randint(0, len(paths)))], paths[cut:]
+        hinted, rest = paths[: (cut := rng.randint(0, len(paths)))], paths[cut:]
         self._late = rest if rng.random() < 0.3 else []
         self.figures.dropped += 0 if self._late else len(rest)
         self.tree.touched.clear()
         left = rng.choice((None, None, 1, 3))
-        self.done.append(f"index {'all' if left is None else left} of what {told} lead to")
-        self._index(lambda: self.stage.look([*told, *told[:1]]), left=left)
+        self.done.append(f"index {'all' if left is None else left} of what {hinted} lead to")
+        self._index(lambda: self.stage.look([*hinted, *hinted[:1]]), left=left)
 
     def maintain(self) -> None:
-        """Fold the table."""
+        """Compact the table."""
         self.done.append("maintain")
         self.stage.maintain()
 
     def restart(self, rng: Random) -> None:
-        """Stop in good order and start again."""
+        """Stop cleanly and start again."""
         if rng.random() < 0.5:
             self.sync(hints=False, ahead=True)
         self.done.append("restart")
@@ -153,7 +153,7 @@ class Run:
         self.stage.open()
 
     def kill(self, rng: Random) -> None:
-        """Have the writer end at a labelled step of whatever comes next."""
+        """Arm a kill at a labelled step of the next work."""
         fault = random_kill(rng)
         self.done.append(f"({fault})")
         self.stage.arm(fault)
@@ -161,7 +161,7 @@ class Run:
             self.maintain()
 
     def fail(self, fault: Fault, rng: Random | None = None) -> bool:
-        """Sync with a step that raises; return whether it was reached. The next sync is the retry, perhaps of other content."""
+        """Sync with a failing step; return whether it was reached. The next sync retries."""
         self.done.append(f"({fault})")
         self.stage.arm(fault)
         try:
@@ -175,7 +175,7 @@ class Run:
         return False
 
     def lose(self, rng: Random) -> None:
-        """Stop, have something happen to what is on the disk, and start as after an unclean stop."""
+        """Stop, damage the files on disk, and start as after an unclean stop."""
         self.stage.close()
         lost = rng.choice(LOSSES)(self.stage.base, rng)
         self.stage.open()
@@ -207,10 +207,10 @@ class Run:
         self._index(self.stage.walk, self.stage.audit)
         self._check()
 
-    # The account
+    # The record of vectors
 
     def _index(self, *looks: Callable[[], Due], left: int | None = None) -> None:
-        """Index what each look gives, at most `left` files, and hold the cost against what the files handled need."""
+        """Index up to `left` files of each look, and compare the cost with what these files need."""
         wanted = self._wanted()
         everything = set().union(*wanted.values())
         had = (everything & self._ever) | self.stage.has(everything - self._ever)
@@ -240,7 +240,7 @@ class Run:
             self._judge_cost(spent, may, ended=ended)
             path_filter = self.stage.files.path_filter()
             if any(not path_filter(origin).is_included for origin in handled):
-                # The vectors of what the rules exclude leave with its rows.
+                # The vectors of excluded files are deleted with the rows.
                 self._ever = self.stage.has(self._ever)
         self._refuse(
             [f"CONV: to be tried again: {o}" for o in outcomes if o.action is Action.RETRY]
@@ -254,7 +254,7 @@ class Run:
         return wanted
 
     def _rebuilt(self) -> tuple[ExpectedRows, ...]:
-        """Return what a rebuild of the tree would hold, made once between two changes."""
+        """Return the rows of a rebuild of the tree; cached until the next change."""
         if self._made is None:
             self._made = self.stage.rebuilt()
         return self._made
@@ -268,7 +268,7 @@ class Run:
         self._refuse([f"MIN: {what}: {keys}" for what, keys in faults.items() if keys])
 
     def _check(self) -> None:
-        """CONV; nothing left to do; no vector lost."""
+        """Check CONV, that nothing is left to do, and that no vector is lost."""
         self.figures.syncs += 1
         stage = self.stage
         found = [

@@ -1,7 +1,7 @@
-"""Operations on one file's content: every way in which an editor, a tool or a person brings new bytes under a name.
+"""Operations on one file's content: the ways in which editors and tools save a file.
 
-An operation takes the tree and a source of randomness, changes something, and says what in a few words; `NotNow` when the
-tree has nothing for it. Paths are printed with `!r`: they may hold line feeds and bytes that are no UTF-8.
+An operation takes the tree and a random generator, changes something, and returns a short description; `NotNow` if the
+tree has nothing for it. Paths are printed with `!r`: they can contain line feeds and invalid UTF-8.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DAY_S = 86_400
 
 
 def create(tree: Tree, rng: Random) -> str:
-    """A new file."""
+    """Create a file."""
     path = tree.new_path(rng)
     tree.write(path, text_for(path, rng))
     return f"create {path!r}"
@@ -36,7 +36,7 @@ def write_in_place(tree: Tree, rng: Random) -> str:
 
 
 def save_by_rename(tree: Tree, rng: Random) -> str:
-    """A2, A3: a temporary file in the same folder, or in one outside, takes the name."""
+    """A2, A3: rename a temporary file, from the same or another folder, over the file."""
     path, text = tree.any_text(rng)
     new, what = edited(text, rng)
     tree.keep(path)
@@ -62,7 +62,7 @@ def save_with_backup(tree: Tree, rng: Random) -> str:
     try:
         os.rename(tree.full(path), tree.full(backup))
     except OSError:
-        raise NotNow from None  # A name of 255 bytes has no room for a backup's.
+        raise NotNow from None  # A name of 255 bytes is too long for a backup suffix.
     with open(tree.full(path), "wb") as stream:
         stream.write(new.encode())
     os.unlink(tree.full(backup))
@@ -103,7 +103,7 @@ def truncate_and_rewrite(tree: Tree, rng: Random) -> str:
 
 
 def append(tree: Tree, rng: Random) -> str:
-    """A12: a log gets a line."""
+    """A12: append a line to a log."""
     path = tree.any_file(rng)
     with open(tree.full(path), "ab") as stream:
         stream.write(f"{sentence(rng)}\n".encode())
@@ -125,7 +125,7 @@ def same_size_same_time(tree: Tree, rng: Random) -> str:
 
 
 def map_and_write(tree: Tree, rng: Random) -> str:
-    """A14: bytes changed through a mapping, of which no watcher is told before the file is closed."""
+    """A14: change bytes through mmap: no watcher gets an event before the file is closed."""
     path, text = tree.any_text(rng)
     size = len(text.encode())
     if not size:
@@ -138,7 +138,7 @@ def map_and_write(tree: Tree, rng: Random) -> str:
 
 
 def touch(tree: Tree, rng: Random) -> str:
-    """A9, E8: other times and nothing else; also times in the future and long ago."""
+    """A9, E8: change only the times; also to the future and the distant past."""
     path = tree.any_file(rng)
     now = os.stat(tree.full(path)).st_mtime
     time = rng.choice((now + rng.random(), now + 400 * _DAY_S, now - _DAY_S, 0.0))
@@ -148,7 +148,7 @@ def touch(tree: Tree, rng: Random) -> str:
 
 
 def change_mode(tree: Tree, rng: Random) -> str:
-    """A9: other permissions and nothing else."""
+    """A9: change only the permissions."""
     path = tree.any_file(rng)
     os.chmod(tree.full(path), rng.choice((0o600, 0o644, 0o755)))
     tree.touch(path)
@@ -166,7 +166,7 @@ def save_unchanged(tree: Tree, rng: Random) -> str:
 
 
 def undo(tree: Tree, rng: Random) -> str:
-    """Bring back what a file held before, under its name or another one."""
+    """Restore former content of a file, under its name or another one."""
     if not tree.earlier:
         raise NotNow
     path, data = rng.choice(tree.earlier)
@@ -178,7 +178,7 @@ def undo(tree: Tree, rng: Random) -> str:
 
 
 def write_bad_bytes(tree: Tree, rng: Random) -> str:
-    """H5: bytes that are no UTF-8, a NUL, another encoding, or what is no text at all."""
+    """H5: write invalid UTF-8, a NUL, another encoding, or binary data."""
     path, text = tree.any_text(rng)
     data = text.encode()
     at = rng.randint(0, len(data))
@@ -198,7 +198,7 @@ def write_bad_bytes(tree: Tree, rng: Random) -> str:
 
 
 def grow(tree: Tree, rng: Random) -> str:
-    """A13: a file grows past the limit (with a hole), and comes back later."""
+    """A13: grow a file past the size limit (with a hole), and shrink it later."""
     grown = [path for path in tree.files() if os.lstat(tree.full(path)).st_size > _LIMIT]
     if grown:
         path = rng.choice(grown)
@@ -213,7 +213,7 @@ def grow(tree: Tree, rng: Random) -> str:
 
 
 def write_through_link(tree: Tree, rng: Random) -> str:
-    """A15: a file gets a second name outside of the root, and is written by that; no watcher is told."""
+    """A15: hard-link a file outside the root and write through that name: no watcher gets an event."""
     path, text = tree.any_text(rng)
     tree.keep(path)
     with tempfile.TemporaryDirectory(dir=tree.outside) as folder:

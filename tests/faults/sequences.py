@@ -1,6 +1,6 @@
-"""Sequences of operations, syncs, kills, failures, dropped hints and overflows, drawn from a seed; and the shortest that fails.
+"""Seeded sequences of operations, syncs, kills, failures, dropped hints and overflows, and their shrinking.
 
-What is printed of a divergence can be pasted into a test: `replay([Step(...), ...])` does the same again.
+A printed divergence can be pasted into a test: `replay([Step(...), ...])` repeats it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PLAN = {
     "restart": 1,
     "maintain": 0.3,
 }
-"""How often each kind of step is drawn."""
+"""The weight of each kind of step."""
 _PLANTED = 5
 _KIND = 12
-"""So many letters of a failure say of which kind it is."""
+"""The first characters of a failure that identify its kind."""
 
 
 def plan(seed: int, steps: int) -> list[Step]:
@@ -40,22 +40,22 @@ def plan(seed: int, steps: int) -> list[Step]:
 
 
 def run_sequence(seed: int, steps: int) -> Figures:
-    """Run a drawn sequence; a divergence is among the figures, with what is needed to see it again."""
+    """Run a drawn sequence; the figures include a divergence with the steps that repeat it."""
     drawn = plan(seed, steps)
     try:
         return replay(drawn)
     except DivergenceError as error:
         short = shrink(drawn)
         listed = ",\n    ".join(map(str, short))
-        told = f"seed {seed}, {steps} steps\n{error}\nshortest: replay([\n    {listed}\n])\n{_failure(short)}"
-        return Figures(sequences=1, divergences=[told])
+        report = f"seed {seed}, {steps} steps\n{error}\nshortest: replay([\n    {listed}\n])\n{_failure(short)}"
+        return Figures(sequences=1, divergences=[report])
 
 
 def replay(steps: Sequence[Step]) -> Figures:
-    """Do these steps in a new folder.
+    """Run these steps in a new folder.
 
     Raises:
-        DivergenceError: CONV or MIN did not hold, or something else was raised.
+        DivergenceError: CONV or MIN was violated, or something else was raised.
     """
     base = Path(tempfile.mkdtemp(prefix="anchord-"))
     run = Run(base)
@@ -76,7 +76,7 @@ def replay(steps: Sequence[Step]) -> Figures:
 
 
 def shrink(steps: Sequence[Step]) -> list[Step]:
-    """Leave out steps, many at once and then one by one, as long as the sequence fails in the same way."""
+    """Shrink a sequence: drop steps, many at first, then single ones, while it fails in the same way."""
     short, size = list(steps), len(steps) // 2
     kind = _failure(steps)[:_KIND]
     while size and kind:

@@ -1,4 +1,4 @@
-"""The daemon's inside in this process: the real writer, watcher, table and catalogue over a temporary home; no socket."""
+"""The daemon's parts in this process: real writer, watcher, table and catalog over a temporary home; no socket."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Service:
         return self
 
     def stop(self) -> None:
-        """End in good order."""
+        """Stop cleanly."""
         if self.running:
             self.running = False
             self.pipeline.stop()
@@ -87,8 +87,8 @@ class Service:
     def sync(self) -> dict[str, Any]:
         """Wait until everything written is searchable."""
         assert self.pipeline.wait_for_sync(PATIENCE_S), self.pipeline.blocked_reason
-        told: dict[str, Any] = self.ask("sync")
-        return told
+        answer: dict[str, Any] = self.ask("sync")
+        return answer
 
     def rescan(self, name: str = "docs") -> None:
         """Walk a root."""
@@ -136,13 +136,13 @@ class Service:
         return file
 
     def notes(self, count: int, folder: str = "") -> None:
-        """Write so many small files."""
+        """Write this many small files."""
         for n in range(count):
             self.write(f"{folder}{n:03}.md", f"# Note {folder}{n}\n\nWords of note {folder}{n}.\n")
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Wait for something that another thread does; give up after a minute."""
+    """Wait until another thread has done something; fail after a minute."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

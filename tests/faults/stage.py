@@ -1,4 +1,4 @@
-"""An index on the stage: the wiring of `scenarios` with a clock that can be moved on, faults at labelled steps, and a crash."""
+"""The index of `scenarios` with a movable clock, faults at labelled steps, and crashes."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from anchord.sources.files.ignore_rules import is_ignore_file
 from anchord.store.table import maintenance as lance_upkeep
 
 LATER_NS = 10_000_000_000
-"""So much later a file is read that its times are trusted."""
+"""Nanoseconds after which a file's times are trusted."""
 
 STEPS = (
     "files.read", "embedder.embed", "catalogue.save_intents", "store.upsert", "vanished.put", "store.delete_rows", "catalogue.confirm_updates",
     "catalogue.update_fingerprints", "store.refresh",
 )  # fmt: skip
-"""Port and method at which the writer can end or fail, before or after it; `store.refresh` is the last step of upkeep."""
+"""Port and method at which the writer can end or fail, before or after it; `store.refresh` ends maintenance."""
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing may catch it."""
+    """Simulates the end of the process: nothing may catch it."""
 
 
 def failures(label: str) -> tuple[Exception, ...]:
-    """Return what a step can raise besides the end of everything."""
+    """Return the errors that a step can raise, without the end of the process."""
     broken = OSError(5, "Input/output error")
     return {
         "files": (broken,),
@@ -50,7 +50,7 @@ def failures(label: str) -> tuple[Exception, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is raised, at which call of a step, before or after it was done."""
+    """An error, the call of a step that raises it, and whether before or after the call."""
 
     label: str
     nth: int
@@ -68,7 +68,7 @@ class Fault:
 
 
 class Recorder(HashEmbedder):
-    """Remembers the keys of the texts that it was given."""
+    """An embedder that records the keys of its texts."""
 
     def __init__(self) -> None:
         """Start with none."""
@@ -79,29 +79,31 @@ class Recorder(HashEmbedder):
         """Return the vectors of texts."""
         self.keys += [make_vector_key(self.model_id, text) for text in texts]
         vectors = super().embed(texts, is_query=is_query)
-        self.rate = 0.0  # Batches grow with the speed; these stay as they are, so that a sequence is the same each time.
+        self.rate = (
+            0.0  # Batches normally grow with the speed; a fixed size makes sequences repeatable.
+        )
         return vectors
 
 
 @dataclass(slots=True)
 class Due:
-    """Files to look at, and those among them of which a look at their folder says that they are gone."""
+    """Files to index, and those among them that a walk found missing."""
 
     origins: dict[RootedPath, None] = field(default_factory=dict)
     gone: set[RootedPath] = field(default_factory=set)
 
     def joined(self, other: Due) -> Due:
-        """Return both; the other's files come later."""
+        """Return the union; the other's files come later."""
         return Due(self.origins | other.origins, self.gone | other.gone)
 
     def add(self, found: ReconcileResult) -> None:
-        """Take in what a walk found."""
+        """Add the result of a walk."""
         self.origins.update(dict.fromkeys(found.paths_due))
         self.gone.update(found.gone_or_emptied)
 
 
 class Stage(Index):
-    """An index whose clock runs ahead when told so, and whose end can be a crash."""
+    """An index with a movable clock, which can end by a crash."""
 
     embedder: Recorder
     ahead_ns = 0
@@ -117,7 +119,7 @@ class Stage(Index):
         self._patch()
 
     def crash(self) -> None:
-        """Open the stores again as a process that was killed leaves them: nothing written back, nothing closed.
+        """Open the stores again as a killed process leaves them: nothing flushed, nothing closed.
 
         The files of SQLite are copied while they are open and put back after they are closed, which undoes what closing did.
         """
@@ -134,10 +136,10 @@ class Stage(Index):
     def _databases(self) -> list[Any]:
         return [*self.base.glob("state.sqlite*"), *self.base.glob("vectors.sqlite*")]
 
-    # What is, and what should be
+    # Actual and expected rows
 
     def rebuilt(self) -> tuple[ExpectedRows, ...]:
-        """Read and chunk the whole tree anew."""
+        """Read and chunk the whole tree again."""
         return tuple(
             expected_rows_of_roots(["tree"], (self.judge, self.catalogue), self.recipe, COUNT)
         )
@@ -147,14 +149,14 @@ class Stage(Index):
         return verify(parts, self.catalogue, self.store, (HashEmbedder(), None)).differences
 
     def has(self, keys: Iterable[str]) -> set[str]:
-        """Return which vectors exist: in the table, or among the vanished."""
+        """Return the keys of all vectors in the table and in the vector cache."""
         asked = sorted(keys)
         return {*self.store.vectors_by_key(asked), *self.vanished.get(asked)} if asked else set()
 
     # The daemon's steps
 
     def look(self, paths: Iterable[str]) -> Due:
-        """Return what hints lead to, as the daemon's writer does."""
+        """Return the files of hints, as the daemon's writer does."""
         due = Due()
         for path in paths:
             origin = RootedPath("tree", path)
@@ -162,7 +164,7 @@ class Stage(Index):
                 due.add(self.indexer.reconcile("tree"))
             elif isinstance(seen := self.files.fingerprint(origin), Fingerprint):
                 due.origins[origin] = None
-                if not seen.size:  # It has waited its moment.
+                if not seen.size:  # The debounce time is over.
                     due.gone.add(origin)
             else:
                 due.add(self.indexer.reconcile("tree", path))
@@ -179,11 +181,11 @@ class Stage(Index):
         return Due(dict.fromkeys(self.indexer.delete_stray_rows()))
 
     def maintain(self) -> None:
-        """Fold the table."""
+        """Compact the table."""
         lance_upkeep.maintain(self.store)
 
     def back_up(self) -> None:
-        """Keep a copy of the databases and the table, as they are on the disk after a good stop."""
+        """Copy the databases and the table as they are on disk after a clean stop."""
         self.close()
         back_up(self.base)
         self.open()
@@ -191,14 +193,14 @@ class Stage(Index):
     # Faults
 
     def arm(self, fault: Fault) -> None:
-        """Have a step raise at its n-th call from now on, once, also when that comes after a restart."""
+        """Make the n-th call of a step from now on raise once, even after a restart."""
         self.disarm()
         self.armed = fault
         self._calls = 0
         self._patch()
 
     def disarm(self) -> None:
-        """Take a fault back that was not reached."""
+        """Disarm a fault that was not reached."""
         if self.armed:
             port, method = self.armed.label.split(".")
             vars(getattr(self, port)).pop(method, None)
@@ -211,7 +213,7 @@ class Stage(Index):
         thing, fault = getattr(self, port), self.armed
         real: Callable[..., Any] = getattr(type(thing), method)
 
-        def faulty(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - stands for any method
+        def faulty(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - any method
             self._calls += 1
             if self._calls < fault.nth:
                 return real(thing, *args, **named)

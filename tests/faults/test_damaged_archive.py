@@ -1,4 +1,4 @@
-"""Bad pages in the archive of conversations under a whole service: found, told, mended; and nothing else stops for it."""
+"""Bad pages in the archive under a running service are found, reported and repaired; all else goes on."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from anchord.sources.conversations.archive.reader import Archive
 
 SESSIONS = 40
 GONE = SESSIONS // 2
-"""So many transcripts were deleted by their assistant: only the archive has them."""
+"""Number of deleted transcripts, which only the archive has."""
 
 
 @pytest.fixture
 def talking(tmp_path: Path) -> Iterator[Service]:
-    """Give a stopped service whose archive is the only copy of half of its conversations."""
+    """Return a stopped service whose archive has the only copy of half of its conversations."""
     talks = tmp_path / "talks"
     talks.mkdir()
     made = Service(tmp_path)
@@ -74,7 +74,7 @@ def restarted(service: Service) -> Service:
     return service
 
 
-def test_a_bad_page_is_found_at_rest_and_mended_by_one_restart(talking: Service) -> None:
+def test_a_bad_page_is_found_at_rest_and_repaired_by_one_restart(talking: Service) -> None:
     damage_a_page(talking.places.archive_file)
     talking.start()
     restarted(talking)
@@ -90,7 +90,7 @@ def test_a_bad_page_is_found_at_rest_and_mended_by_one_restart(talking: Service)
     assert talking.restarts == []
 
 
-def test_a_bad_page_that_the_writer_meets_is_mended_by_one_restart(
+def test_a_bad_page_that_the_writer_meets_is_repaired_by_one_restart(
     talking: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("anchord.daemon.writer.page_check.PageCheck.run_if_due", lambda *_: None)
@@ -107,7 +107,7 @@ def test_a_bad_page_that_the_writer_meets_is_mended_by_one_restart(
     assert talking.restarts == []
 
 
-def test_status_tells_of_an_archive_that_cannot_be_read_and_does_not_fail(
+def test_status_names_an_archive_that_cannot_be_read_and_does_not_fail(
     talking: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("anchord.daemon.writer.page_check.PageCheck.run_if_due", lambda *_: None)

@@ -1,4 +1,4 @@
-"""Groups A, B and E of FAULTS.md with the real watcher: however a file is saved, what is found is what it says."""
+"""Groups A, B and E of FAULTS.md with the real watcher: however a file is saved, search finds its content."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a7_a_file_that_is_emptied_and_written_a_moment_later_is_never_missing_f
     file = service.write("a.md", FIRST)
     service.start().sync()
     with file.open("w") as writing:
-        deadline = time.monotonic() + 0.5  # Many times the settling.
+        deadline = time.monotonic() + 0.5  # Many times the debounce time.
         while time.monotonic() < deadline:
             assert service.paths() == {"a.md"}
         writing.write(SECOND)

@@ -1,4 +1,4 @@
-"""F9 of FAULTS.md: a changed recipe builds a new index beside the old one, which serves and follows edits until then."""
+"""F9 of FAULTS.md: a changed recipe builds a new index; the old one serves and follows edits meanwhile."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def found(service: Service, words: str) -> set[str]:
 
 
 class Stepwise:
-    """Lets a building go on only so many steps."""
+    """Limits the steps of a build."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Hold every building before its first step."""
+        """Stop every build before its first step."""
         self.left = 0
         real = GenerationBuild.index_next_files
 
@@ -209,7 +209,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
     assert service.is_right()
 
 
-def test_rebuild_embeds_everything_anew_and_reindex_rechunks_without(service: Service) -> None:
+def test_rebuild_embeds_everything_again_and_reindex_rechunks_without(service: Service) -> None:
     documents(service)
     service.start().sync()
     texts = service.embedded()
@@ -218,8 +218,8 @@ def test_rebuild_embeds_everything_anew_and_reindex_rechunks_without(service: Se
     assert service.is_right()
     service.ask("reindex", force_rechunk=True)
     assert service.embedded() == 2 * texts
-    told = service.ask("reindex")
-    assert told["actions"]["unchanged"] >= 8
+    answer = service.ask("reindex")
+    assert answer["actions"]["unchanged"] >= 8
     assert service.embedded() == 2 * texts
     assert service.is_right()
 
@@ -261,7 +261,7 @@ def test_a_root_that_is_away_is_waited_for(service: Service) -> None:
 def test_force_rechunk_chunks_every_file_again_though_its_recipe_is_the_same(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A chunker that cuts differently under the same version: the table has what it cuts now."""
+    """A chunker that cuts differently under the same version: the table has its new chunks."""
     documents(service)
     service.start().sync()
     real = split_into_chunks
@@ -414,14 +414,14 @@ _STEPS: dict[str, tuple[str, Callable[..., None]]] = {
     "one renamed": (_TABLE, _one_renamed),
     "both renamed": (_TABLE, _both_renamed),
 }
-"""What is killed -> what it had done until then."""
+"""The step that is killed -> the state at that moment."""
 
 
 def killed_at(service: Service, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """Change the strategy, and leave off where the new generation takes over."""
+    """Change the strategy, and stop where the new generation takes over."""
     killed = threading.Event()
 
-    def kill(*done: Any) -> None:  # noqa: ANN401 - of whatever takes the step
+    def kill(*done: Any) -> None:  # noqa: ANN401 - any object
         _STEPS[step][1](*done)
         killed.set()
         raise RuntimeError("killed")
@@ -451,7 +451,7 @@ def test_a_kill_while_a_generation_takes_over_is_finished_at_the_next_start(
 
 
 @pytest.mark.parametrize("damaged", ["state.sqlite", "next.sqlite"])
-def test_a_catalogue_that_is_damaged_while_a_generation_takes_over_is_mended(
+def test_a_catalogue_that_is_damaged_while_a_generation_takes_over_is_repaired(
     service: Service, monkeypatch: pytest.MonkeyPatch, damaged: str
 ) -> None:
     documents(service)
@@ -527,22 +527,22 @@ def _searched(service: Service) -> None:
     assert service.ask("search", query="words6", mode="vector")["groups"]
 
 
-def _told(service: Service) -> None:
-    told = service.ask("status")
-    assert (told["files"], told["chunks"]) == (8, 8)
+def _counted(service: Service) -> None:
+    answer = service.ask("status")
+    assert (answer["files"], answer["chunks"]) == (8, 8)
 
 
 def _dumped(service: Service) -> None:
     assert {row["path"] for row in service.ask("dump")} == {f"d{n}.md" for n in range(8)}
 
 
-_ANSWERS = {"search": _searched, "status": _told, "dump": _dumped}
+_ANSWERS = {"search": _searched, "status": _counted, "dump": _dumped}
 
 
 def test_a_search_during_the_change_of_strategies_finds_by_the_one_or_the_other(
     service: Service,
 ) -> None:
-    """Their chunks have no id in common: table and catalogue must change at once for those who ask."""
+    """The generations share no chunk id: readers must switch table and catalog together."""
     documents(service)
     service.start().sync()
     failures: list[object] = []
@@ -574,7 +574,7 @@ def test_a_search_during_the_change_of_strategies_finds_by_the_one_or_the_other(
 
 
 def grep(service: Service, word: str) -> list[str]:
-    """Return the files below the home that hold a word, in whatever version of whatever store."""
+    """Return the files below the home that contain a word, in any version of any store."""
     done = subprocess.run(
         ["grep", "-rlaF", word, str(service.home)], capture_output=True, text=True, check=False
     )
@@ -590,9 +590,9 @@ def test_what_is_forgotten_is_on_no_file_of_the_index_any_more(service: Service)
     service.pipeline.submit(service.pipeline.maintenance.compact).result()
     vectors = _vectors(service, "private/diary.md")
     assert grep(service, "swordfish")
-    told = service.ask("forget", path=str(secret))
-    assert (told["files"], told["rows"]) == (1, 1)
-    assert told["disk_files_removed"] > 0
+    answer = service.ask("forget", path=str(secret))
+    assert (answer["files"], answer["rows"]) == (1, 1)
+    assert answer["disk_files_removed"] > 0
     assert grep(service, "swordfish") == []
     assert not any(_holds(service, vector) for vector in vectors)
     assert found(service, "swordfish") == set()

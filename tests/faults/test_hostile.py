@@ -1,4 +1,4 @@
-"""Group H of FAULTS.md on the daemon's inside: what must not get in, what must get out again, names that mean other things."""
+"""Group H of FAULTS.md on the daemon's parts: excluded content, later exclusions, hostile names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DENIED = (
     "credentials.json", "credentials.md", "aws/credentials", ".aws/config", ".ssh/notes.md", ".netrc", ".npmrc", "bash_history",
     "main.tfstate", "x.tfvars", "gcloud/a.json", "logins.json", "secret.asc",
 )  # fmt: skip
-"""Places of keys and credentials."""
+"""Paths of keys and credentials."""
 
 
 def rows(service: Service) -> list[Any]:
@@ -36,7 +36,7 @@ def rows(service: Service) -> list[Any]:
 
 
 def holds(folder: Path, data: bytes) -> list[str]:
-    """Return the files below a folder that hold some bytes."""
+    """Return the files below a folder that contain these bytes."""
     found = (Path(above) / name for above, _, names in os.walk(folder) for name in names)
     return [
         str(file)
@@ -46,7 +46,7 @@ def holds(folder: Path, data: bytes) -> list[str]:
 
 
 def grep(service: Service, word: str) -> list[str]:
-    """Return the files of the index that hold a word, in whatever version of whatever store; compressed words are not seen."""
+    """Return the files of the index that contain a word, in any version of any store, unless compressed."""
     done = subprocess.run(
         ["grep", "-rlaiF", word, str(service.home)], capture_output=True, text=True, check=False
     )
@@ -65,7 +65,7 @@ def vectors_of(service: Service, path: str) -> Sequence[Vector]:
     return service.pipeline.submit(ask).result()
 
 
-# H1: keys, and what is ignored
+# H1: keys and ignored files
 
 
 def with_root(service: Service, *lines: str) -> Service:
@@ -187,12 +187,12 @@ def test_h1_upkeep_rewrites_what_held_deleted_words(
     assert grep(service, "swordfish") == []
 
 
-# H6, E6, E7: what is no file of the root
+# H6, E6, E7: not a file of the root
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """Give a folder beside the root with a file that nobody may read through it."""
+    """Return a folder outside the root with a file that must not be readable through the root."""
     folder = tmp_path / "outside"
     folder.mkdir()
     (folder / "a.md").write_text(f"# Outside\n\n{SECRET}\n")
@@ -209,7 +209,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
 
 
 def swap(path: Path, target: Path) -> None:
-    """Put a symbolic link in the place of what stands there, as fast as can be."""
+    """Replace a path by a symbolic link, as fast as possible."""
     link = path.with_name(f".{path.name}.link")
     link.symlink_to(target)
     if path.is_dir():
@@ -218,11 +218,11 @@ def swap(path: Path, target: Path) -> None:
 
 
 def swaps_before(monkeypatch: pytest.MonkeyPatch, path: Path, target: Path) -> list[str]:
-    """Have a file or folder become a link right before it is opened; return a list that tells when that was done."""
+    """Replace a file or folder by a link right before it is opened; return a list that grows when it is done."""
     real: Callable[..., int] = os.open
     done: list[str] = []
 
-    def late(name: Any, flags: int, *args: Any, **named: Any) -> int:  # noqa: ANN401 - stands for any call
+    def late(name: Any, flags: int, *args: Any, **named: Any) -> int:  # noqa: ANN401 - any call
         if name == path.name and named.get("dir_fd") is not None and not done:
             done.append(name)
             swap(path, target)
@@ -315,7 +315,7 @@ def test_h6_a_file_that_is_a_link_now_and_then_is_never_read_through_it(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a device")
-def test_e7_a_device_with_the_name_of_a_note_is_named_and_holds_nobody_up(service: Service) -> None:
+def test_e7_a_device_with_the_name_of_a_note_is_named_and_blocks_no_one(service: Service) -> None:
     service.write("note.md", "# Note\n\nWords.\n")
     try:
         os.mknod(service.folder / "zero.md", 0o20666, os.makedev(1, 5))
@@ -328,7 +328,7 @@ def test_e7_a_device_with_the_name_of_a_note_is_named_and_holds_nobody_up(servic
     assert service.is_right()
 
 
-# H8: names that mean something else elsewhere
+# H8: names that are special elsewhere
 
 HOSTILE = (
     "' OR 1=1 --.md",
@@ -367,9 +367,9 @@ def found(service: Service, **params: Any) -> list[str]:  # noqa: ANN401 - any p
         service.ask("search", query="axolotl", mode=mode, k=100, **params)
         for mode in ("text", "vector")
     ]
-    told = [sorted(group[0]["path"] for group in answer["groups"]) for answer in answers]
-    assert told[0] == told[1]
-    return told[0]
+    results = [sorted(group[0]["path"] for group in answer["groups"]) for answer in answers]
+    assert results[0] == results[1]
+    return results[0]
 
 
 def test_h8_every_hostile_name_is_found_by_its_own_filter_and_no_other_file_is(
@@ -414,8 +414,8 @@ def test_h8_hostile_names_are_explained_forgotten_and_deleted_alone(named: Servi
     names = list(HOSTILE)
     while names:
         gone = names.pop()
-        told = named.ask("explain", path=str(named.folder / gone))
-        assert told["indexed"], told
+        results = named.ask("explain", path=str(named.folder / gone))
+        assert results["indexed"], results
         if len(names) % 2:
             assert named.ask("forget", path=str(named.folder / gone))["files"] == 1
         else:

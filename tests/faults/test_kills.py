@@ -1,4 +1,4 @@
-"""F1: a real daemon, killed by SIGKILL at labelled steps while files change; `kills` says what holds after each."""
+"""F1: a real daemon, killed by SIGKILL at labelled steps while files change; `kills` has the checks."""
 
 from __future__ import annotations
 

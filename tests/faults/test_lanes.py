@@ -1,4 +1,4 @@
-"""What is fresh goes before what waits: beside a backlog, and without mains."""
+"""New saves go before the backlog, and on battery."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anchord.sources.files.folder_files import FolderFiles
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Give a service that is not started."""
+    """Return a service that is not started."""
     made = Service(tmp_path)
     yield made
     made.stop()
@@ -76,7 +76,7 @@ def test_without_mains_a_backlog_waits_if_asked_and_saves_go_on(
     assert service.is_right()
 
 
-def test_without_mains_whoever_waits_for_it_gets_it(
+def test_on_battery_a_waiting_sync_is_served(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("anchord.daemon.writer.loop.on_battery", lambda: True)

@@ -1,4 +1,4 @@
-"""Group I of FAULTS.md: rest is rest, very many files cost memory by their number alone, and what is fresh goes first."""
+"""Group I of FAULTS.md: idle cost, memory of very many files, and new saves before the backlog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from live.held import Held
 
 from anchord.core.types import RootedPath
 
-__all__ = ["home"]  # A fixture is found by its name here.
+__all__ = ["home"]  # pytest finds the fixture by this name.
 
 _MILLION = 1_000_000
 _A_FOLDER = 1_000
@@ -28,7 +28,7 @@ _IN_FLIGHT = 4 * 64
 
 @contextmanager
 def stuck(service: Service) -> Iterator[None]:
-    """Have the writer wait in a job, as it would for a slow model."""
+    """Block the writer in a job, as a slow model would."""
     began, free = threading.Event(), threading.Event()
 
     def job() -> None:
@@ -140,7 +140,7 @@ def test_i3_a_million_files_behind_a_slow_model_stay_under_the_daemons_own_ceili
 
 
 def _until_long(condition: object) -> None:
-    """Wait for something that takes minutes with so many files."""
+    """Wait for something that takes minutes with this many files."""
     assert callable(condition)
     deadline = time.monotonic() + 600
     while not condition():
@@ -154,7 +154,7 @@ def _peak(process: psutil.Process) -> int:
     return int(line.split()[1]) * 1024
 
 
-# I4: what is fresh goes first
+# I4: new saves first
 
 
 def test_i4_a_save_goes_to_the_model_of_a_running_daemon_before_what_is_left_of_the_backlog(
@@ -169,21 +169,19 @@ def test_i4_a_save_goes_to_the_model_of_a_running_daemon_before_what_is_left_of_
     home.write("d3/mine.md", "# Mine\n\nSaved in the middle of it.\n")
     until(
         lambda: (home.status()["last_event_age_s"] or 0.0) > 1.0
-    )  # It has settled, and the writer still waits for its model.
+    )  # The debounce time is over, and the writer still waits for its model.
     held.release()
     until(lambda: home.found("saved in the middle") == ["d3/mine.md"])
     home.call("sync")
     texts = held.texts()
     at = next(number for number, text in enumerate(texts) if "Saved in the middle" in text)
     assert len(set(texts)) == 601
-    assert (
-        len(texts) - 601 <= _IN_FLIGHT
-    )  # What an interruption costs: the requests that were under way.
+    assert len(texts) - 601 <= _IN_FLIGHT  # The cost of an interruption: the requests in progress.
     assert at < len(texts) - 200, "the rest of the backlog came after it"
     assert home.command("verify").code == 0
 
 
-# I1: at rest
+# I1: an idle daemon
 
 
 @pytest.mark.slow
@@ -194,7 +192,7 @@ def test_i1_a_daemon_at_rest_hardly_wakes_and_commits_nothing(home: Home) -> Non
     home.call("sync")
     assert home.process is not None
     process = psutil.Process(home.process.pid)
-    time.sleep(45)  # Its upkeep waits for thirty seconds of rest.
+    time.sleep(45)  # Maintenance waits for 30 idle seconds.
     before, wakes, commits, began = (
         _cpu_s(process),
         _wakes(process),

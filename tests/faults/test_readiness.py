@@ -1,4 +1,4 @@
-"""Group J of the faults: nothing is called up to date, equal or not found before it was read, and the table heals while the daemon runs."""
+"""Group J: no answer says "up to date", "equal" or "not found" too early; the table is repaired at run time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows(service: Service) -> int:
 
 
 def killed(service: Service) -> None:
-    """End without the note that the end was a good one."""
+    """Stop without recording a clean stop."""
     service.stop()
     with sqlite3.connect(service.places.catalog_file) as catalog:
         catalog.execute("UPDATE meta SET value='0' WHERE key='clean'")
@@ -127,7 +127,7 @@ def test_status_says_checking_while_the_audit_is_due_and_not_idle(
     assert states == ["checking"]
 
 
-# What is held
+# Held deletions
 
 
 def test_verify_counts_what_is_held_and_is_not_equal_while_something_is(
@@ -150,7 +150,7 @@ def test_verify_counts_what_is_held_and_is_not_equal_while_something_is(
     assert "anchord confirm-delete docs" in found["note"]
 
 
-# The table heals while it runs
+# The table is repaired at run time
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -349,9 +349,9 @@ def test_a_search_says_how_much_is_indexed_yet(service: Service) -> None:
     assert (found["complete"], found["groups"]) == (False, [])
     assert found["coverage"]["found"] == 5
     assert "0 of 5 files are up to date" in found["note"]
-    told = search_answer(found)["note"]
-    assert "0 of 5 files" in told
-    assert "Try other words" not in told
+    note = search_answer(found)["note"]
+    assert "0 of 5 files" in note
+    assert "Try other words" not in note
     service.ask("resume")
     service.sync()
     until(lambda: service.ask("search", query="words", mode="text")["complete"])

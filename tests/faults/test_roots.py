@@ -1,4 +1,4 @@
-"""Groups D and A/B of FAULTS.md where the root itself is at stake: deleted, renamed, emptied, unmounted, replaced, linked."""
+"""Groups D, A and B of FAULTS.md: roots that are deleted, renamed, emptied, unmounted, replaced or linked."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_d6_what_left_just_before_counts_beyond_thirty_seconds_and_a_restart(
     assert service.is_right()
 
 
-def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Service) -> None:
+def test_d6_held_deletions_are_cancelled_as_soon_as_the_files_are_back(service: Service) -> None:
     service.notes(MIN_FILES_TO_HOLD + 10)
     service.start().sync()
     service.folder.rename(service.base / "kept")
@@ -239,7 +239,7 @@ def test_d6_what_is_held_is_let_go_of_as_soon_as_the_files_are_back(service: Ser
     assert service.embedded() == MIN_FILES_TO_HOLD + 10
 
 
-def test_fewer_files_than_that_are_let_go_at_once(service: Service) -> None:
+def test_fewer_files_than_that_are_deleted_at_once(service: Service) -> None:
     service.notes(MIN_FILES_TO_HOLD - 10)
     service.start().sync()
     for file in service.folder.iterdir():
@@ -249,7 +249,7 @@ def test_fewer_files_than_that_are_let_go_at_once(service: Service) -> None:
     assert service.is_right()
 
 
-def test_many_that_are_less_than_half_are_let_go_at_once(service: Service) -> None:
+def test_many_that_are_less_than_half_are_deleted_at_once(service: Service) -> None:
     service.notes(MIN_FILES_TO_HOLD + 5, "go/")
     service.notes(MIN_FILES_TO_HOLD + 10, "stay/")
     service.start().sync()

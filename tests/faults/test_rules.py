@@ -1,4 +1,4 @@
-"""Ignore rules in a running daemon: what they exclude leaves at once, and a save of them lets nothing in."""
+"""Ignore rules in a running daemon: excluded files leave at once, and saving the rules lets nothing in."""
 
 from __future__ import annotations
 
@@ -90,15 +90,15 @@ def test_what_becomes_excluded_leaves_at_once_with_its_vectors_and_is_not_held(
     assert service.paths() == {f"{n:03}.md" for n in range(5)}
     assert service.reasons() == ""
     assert service.is_right()
-    # Where the rules are not known, nobody has excluded anything: the vectors wait for the rules.
+    # Unknown rules exclude nothing: the vectors stay until the rules are known.
     assert cached_vectors(service) == (count if how == "unreadable" else 0)
     verified = service.ask("verify")
     assert verified["held"] == {}
     assert verified["unread_rules"] == ({"docs": 1} if how == "unreadable" else {})
     assert verified["ok"] is (how != "unreadable")
     if how == "unreadable":
-        told = failed_paths(service)[str(service.folder / "private" / ".gitignore")]
-        assert "nothing in its folder is indexed until it can be" in told
+        reported = failed_paths(service)[str(service.folder / "private" / ".gitignore")]
+        assert "nothing in its folder is indexed until it can be" in reported
 
 
 def test_files_that_are_excluded_do_not_hide_others_that_are_missing(service: Service) -> None:
@@ -155,9 +155,9 @@ def test_one_run_without_a_daemon_waits_for_rules_to_settle(service: Service) ->
     service.stop()
     service.start()
     service.pipeline.stop()
-    told: list[str] = []
-    index_once(service.writer, (), lambda _done, _known, what: told.append(what))
-    assert "waiting for a changed ignore file to settle" in told
+    reported: list[str] = []
+    index_once(service.writer, (), lambda _done, _known, what: reported.append(what))
+    assert "waiting for a changed ignore file to settle" in reported
     assert {row.path for row in service.writer.store.all_rows()} == {"private/000.md"}
 
 

@@ -1,4 +1,4 @@
-"""Operations, kills, dropped hints and failures in any order: after each sync CONV and MIN hold, as `runs` has them."""
+"""Operations, kills, dropped hints and failures in any order: after each sync CONV and MIN of `runs` are true."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_each_operation_converges(name: str, tmp_path: Path) -> None:
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """The same steps, in the order that hypothesis thinks of; it also finds the shortest that fails."""
+    """The same steps, in an order drawn and shrunk by hypothesis."""
 
     def __init__(self) -> None:
-        """Plant some files in a new folder."""
+        """Create some files in a new folder."""
         super().__init__()
         self.folder = tempfile.TemporaryDirectory(prefix="anchord-")
         self.run = Run(Path(self.folder.name))
@@ -75,7 +75,7 @@ class AnyOrder(RuleBasedStateMachine):
         seed=_dice,
     )
     def go_on(self, kind: str, seed: str) -> None:
-        """Have the index follow."""
+        """Index the changes."""
         self.run.step(Step(kind, seed))
 
     def teardown(self) -> None:
@@ -143,7 +143,7 @@ def test_f4_each_system_call_that_fails_harms_one_file_and_is_made_up_for(
     real: Callable[..., Any] = getattr(os, call)
     calls, nth, fired = 0, 0, True
 
-    def failing(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - stands for any call
+    def failing(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - any call
         nonlocal calls
         calls += 1
         if calls == nth:
@@ -175,7 +175,7 @@ def test_e3_files_whose_names_print_alike_keep_their_own_rows(tmp_path: Path) ->
     run.close()
 
 
-def test_a_divergence_is_told_with_the_steps_that_show_it(tmp_path: Path) -> None:
+def test_a_divergence_is_reported_with_the_steps_that_show_it(tmp_path: Path) -> None:
     run = Run(tmp_path)
     run.step(Step("do", "1", "create"))
     run.step(Step("sync", "1"))

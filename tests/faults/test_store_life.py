@@ -1,4 +1,4 @@
-"""Group F of FAULTS.md: what a crash, a power loss, a failing or full disk does to the stores, and how they come back."""
+"""Group F of FAULTS.md: crashes, power loss, failing and full disks, and the recovery of the stores."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def reopened(service: Service) -> Service:
 
 
 def killed(service: Service) -> None:
-    """End without the note that the end was a good one."""
+    """Stop without recording a clean stop."""
     service.stop()
     with sqlite3.connect(service.places.catalog_file) as catalogue:
         catalogue.execute("UPDATE meta SET value='0' WHERE key='clean'")
     catalogue.close()
 
 
-def test_f5_a_damaged_catalogue_is_set_aside_and_made_anew_with_the_vectors_of_the_table(
+def test_f5_a_damaged_catalogue_is_set_aside_and_rebuilt_with_the_vectors_of_the_table(
     service: Service,
 ) -> None:
     service.notes(20)
@@ -55,8 +55,8 @@ def test_f5_a_damaged_catalogue_is_set_aside_and_made_anew_with_the_vectors_of_t
     reopened(service)
     assert service.embedded() == 0
     assert service.is_right()
-    (told,) = service.status()["repairs"]
-    assert "the file catalog was damaged and is rebuilt" in told
+    (repair,) = service.status()["repairs"]
+    assert "the file catalog was damaged and is rebuilt" in repair
     assert [path.name for path in service.places.damaged_folder.rglob("state.sqlite")] == [
         "state.sqlite"
     ]
@@ -79,7 +79,7 @@ def test_f5_damaged_pages_of_the_catalogue_are_found_after_an_unclean_stop(
 
 
 @pytest.mark.parametrize("end", ["clean", "killed"])
-def test_f6_a_lost_catalogue_is_made_anew_and_its_roots_are_remembered(
+def test_f6_a_lost_catalogue_is_rebuilt_and_its_roots_are_remembered(
     service: Service, end: str
 ) -> None:
     service.notes(10)
@@ -94,7 +94,7 @@ def test_f6_a_lost_catalogue_is_made_anew_and_its_roots_are_remembered(
     assert service.is_right()
 
 
-def test_f6_a_lost_table_is_made_anew_from_the_files(service: Service) -> None:
+def test_f6_a_lost_table_is_rebuilt_from_the_files(service: Service) -> None:
     service.notes(10)
     service.start().sync()
     service.stop()
@@ -104,7 +104,7 @@ def test_f6_a_lost_table_is_made_anew_from_the_files(service: Service) -> None:
     assert service.embedded() == 10
 
 
-def test_f6_a_table_that_is_older_than_the_catalogue_is_mended(service: Service) -> None:
+def test_f6_a_table_that_is_older_than_the_catalogue_is_repaired(service: Service) -> None:
     service.notes(5)
     service.start().sync()
     service.stop()
@@ -119,7 +119,7 @@ def test_f6_a_table_that_is_older_than_the_catalogue_is_mended(service: Service)
     assert service.is_right()
 
 
-def test_f6_a_catalogue_that_is_older_than_the_table_is_mended(service: Service) -> None:
+def test_f6_a_catalogue_that_is_older_than_the_table_is_repaired(service: Service) -> None:
     service.notes(5)
     service.start().sync()
     service.stop()
@@ -158,7 +158,7 @@ def test_a_manifest_that_a_power_loss_left_torn_is_set_aside_and_the_version_bef
     assert service.is_right()
 
 
-def test_a_table_of_which_no_version_opens_is_set_aside_and_made_anew(service: Service) -> None:
+def test_a_table_of_which_no_version_opens_is_set_aside_and_rebuilt(service: Service) -> None:
     service.notes(6)
     service.start().sync()
     service.stop()
@@ -181,7 +181,7 @@ def test_temporary_files_of_a_killed_writer_are_swept(service: Service) -> None:
     assert "1 temporary files" in service.status()["repairs"][0]
 
 
-def test_a_flipped_bit_is_found_by_verify_and_mended_alone(service: Service) -> None:
+def test_a_flipped_bit_is_found_by_verify_and_repaired_alone(service: Service) -> None:
     service.notes(30)
     service.start().sync()
     lance_upkeep.maintain(service.writer.store)
@@ -223,7 +223,7 @@ def _plant(store: LanceStore) -> None:
 
 
 def fill_up(file: Path) -> None:
-    """Take all the room that there is."""
+    """Fill the disk."""
     descriptor = os.open(file, os.O_CREAT | os.O_WRONLY)
     with suppress(OSError):
         while os.write(descriptor, b"x" * 4096):
@@ -231,7 +231,7 @@ def fill_up(file: Path) -> None:
     os.close(descriptor)
 
 
-def test_f3_a_full_disk_is_told_and_when_there_is_room_again_it_goes_on_by_itself(
+def test_f3_a_full_disk_is_reported_and_when_there_is_room_again_it_goes_on_by_itself(
     service: Service,
 ) -> None:
     with mounted("-t", "tmpfs", "-o", "size=3m", "anchord", str(service.home)):
@@ -285,7 +285,7 @@ def test_f11_a_text_that_the_model_cannot_embed_is_named_and_found_by_words_and_
     def refusing(
         embedder: HashEmbedder, texts: Sequence[str], *, query: bool = False
     ) -> Sequence[Vector]:
-        """Give zeros, as the port says, for a text that no process survives."""
+        """Return zeros, as the port requires, for a text that crashes every process."""
         asked.extend(texts)
         vectors = real(embedder, texts, is_query=query)
         return [
@@ -361,7 +361,7 @@ def test_f12_a_restart_without_changes_embeds_reads_and_commits_nothing(service:
     assert service.pipeline.stats.files_done == 0
 
 
-def test_f8_ten_folds_that_fail_are_told_and_nothing_is_dropped(
+def test_f8_ten_folds_that_fail_are_reported_and_nothing_is_dropped(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service.notes(3)
@@ -388,7 +388,7 @@ def test_f8_ten_folds_that_fail_are_told_and_nothing_is_dropped(
 def test_what_the_process_before_left_without_an_index_is_folded_at_the_first_rest(
     service: Service,
 ) -> None:
-    """Else every search of a first index that was interrupted reads it word by word, until twenty more commits."""
+    """Otherwise every search of an interrupted first index scans all rows, until twenty more commits."""
     service.notes(300)
     service.start().sync()
     service.stop()
@@ -418,7 +418,7 @@ def test_a_first_index_is_folded_at_the_first_rest_however_few_commits_it_took(
 def test_at_a_long_rest_a_single_commit_is_folded_and_then_nothing_is_left_to_do(
     service: Service,
 ) -> None:
-    """Also one that an earlier process left: its fragment makes every search slower."""
+    """Also one of an earlier process: its fragment makes every search slower."""
     service.notes(3)
     service.start().sync()
     service.stop()
@@ -445,7 +445,7 @@ def test_at_a_long_rest_a_single_commit_is_folded_and_then_nothing_is_left_to_do
 def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept in memory of an index holds its files: after upkeep has deleted them their room is not free."""
+    """A cached index keeps its files open: deleting them frees no disk space."""
     monkeypatch.setattr(lance_upkeep, "_MIN_VERSION_AGE", lance_upkeep._MIN_VERSION_AGE * 0)
     service.notes(1500)
     service.start()
@@ -462,7 +462,7 @@ def test_files_of_an_index_that_was_merged_are_not_held_open_for_ever(
 
 
 def _parts(service: Service) -> list[int]:
-    """Return of how many parts each index is."""
+    """Return the number of parts of each index."""
     dataset = lance.dataset(f"{service.home}/data/lance/chunks.lance")
     return [
         dataset.stats.index_stats(index.name)["num_indices"] for index in dataset.describe_indices()

@@ -1,4 +1,4 @@
-"""The same operations under a running service with a real watcher; `watched` says what holds after each sync."""
+"""The same operations under a running service with a real watcher; `watched` has the checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group C of FAULTS.md: events are lost, late, or never come, and the index is right all the same. The real watcher."""
+"""Group C of FAULTS.md: the index is right although events are late or lost. The real watcher."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def test_c1_an_overflow_is_counted_and_walked_over(
     limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text("ascii"))
     if limit > 100_000:
         pytest.skip(f"a queue of {limit} events takes too long to overflow")
-    for n in range(
-        limit + 100
-    ):  # The kernel folds equal events into one, so each names another file.
+    for n in range(limit + 100):  # The kernel merges equal events, so each event has its own file.
         os.close(os.open(service.folder / f"e{n}.tmp", os.O_CREAT | os.O_WRONLY))
         os.unlink(service.folder / f"e{n}.tmp")
     service.write("lost.md", "# Lost\n\nIts event was dropped.\n")

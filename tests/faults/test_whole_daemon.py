@@ -1,4 +1,4 @@
-"""The daemon as a process of its own: stopped and continued, restarted by itself, a branch switched under it."""
+"""The daemon as a process: stopped and continued, restarted by itself, a branch switch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from live.conftest import Home, home, until
 
 from anchord.errors import NotRunningError
 
-__all__ = ["home"]  # A fixture is found by its name here.
+__all__ = ["home"]  # pytest finds the fixture by this name.
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -22,7 +22,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *settings, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-def test_a_daemon_over_its_ceiling_begins_anew_once_and_says_so_when_that_does_not_help(
+def test_a_daemon_over_its_ceiling_restarts_once_and_says_so_when_that_does_not_help(
     home: Home,
 ) -> None:
     home.write("a.md", "# A\n\nA wombat.\n")
@@ -45,7 +45,7 @@ def _is_helpless(home: Home) -> bool:
         return False
 
 
-def test_a_data_folder_that_is_deleted_twice_within_minutes_is_made_anew_twice(home: Home) -> None:
+def test_a_data_folder_that_is_deleted_twice_within_minutes_is_rebuilt_twice(home: Home) -> None:
     home.write("a.md", "# A\n\nA wombat.\n")
     home.run()
     for restarts in (1, 2):
@@ -65,7 +65,7 @@ def _has_restarted(home: Home, times: int) -> bool:
     return done > times and home.answers()
 
 
-def test_commands_of_mending_work_with_and_without_a_daemon(home: Home) -> None:
+def test_repair_commands_work_with_and_without_a_daemon(home: Home) -> None:
     for n in range(60):
         home.write(f"{n:02}.md", f"# Note {n}\n\nWords of note {n}.\n")
     home.write("private/x.md", "# X\n\nA swordfish.\n")
@@ -107,7 +107,7 @@ def test_commands_of_mending_work_with_and_without_a_daemon(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_c1_c8_a_daemon_that_was_stopped_while_18000_files_came_converges_and_tells_of_the_overflow(
+def test_c1_c8_a_daemon_that_was_stopped_while_18000_files_came_converges_and_reports_the_overflow(
     home: Home,
 ) -> None:
     for n in range(90):

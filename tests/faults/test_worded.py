@@ -1,4 +1,4 @@
-"""Groups A to F of FAULTS.md as they are worded there, where the tests beside this one look at something near it."""
+"""Groups A to F of FAULTS.md, exactly as worded there."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from live.weak import needs_weakness, run_weak
 
 from anchord.sources.watch.inotify import InotifyWatcher
 
-__all__ = ["home"]  # A fixture is found by its name here.
+__all__ = ["home"]  # pytest finds the fixture by this name.
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="a call of Linux")
 FIRST, SECOND = "# A\n\nThe first words, of aardvarks.\n", "# A\n\nThe second words, of buffalos.\n"
@@ -59,7 +59,7 @@ def test_a4_no_search_misses_a_file_while_vim_has_its_name_away(service: Service
     service.start().sync()
     backup = file.with_name("a.md~")
     file.rename(backup)
-    deadline = time.monotonic() + 0.5  # Many times the settling.
+    deadline = time.monotonic() + 0.5  # Many times the debounce time.
     while time.monotonic() < deadline:
         assert searched(service, "aardvarks") == {"a.md"}
     file.write_text(SECOND)
@@ -415,7 +415,7 @@ def test_f7_somebody_else_who_folds_the_table_meanwhile_loses_no_row_and_holds_n
 
     def fold_on() -> None:
         while not ending.is_set():
-            with suppress(OSError, RuntimeError, ValueError):  # It may be the one who lost.
+            with suppress(OSError, RuntimeError, ValueError):  # It may be the process that lost.
                 folded.append(lance.dataset(uri).optimize.compact_files())
 
     other = threading.Thread(target=fold_on)

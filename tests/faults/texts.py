@@ -1,4 +1,4 @@
-"""Documents of several sections, and the small edits that people make in them. All randomness comes in as an argument."""
+"""Documents of several sections, and small edits of them. Randomness is an argument."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sentence(rng: Random) -> str:
 
 
 def paragraph(rng: Random) -> str:
-    """Return a paragraph: one in four stands in other files too, for it comes from a small pool."""
+    """Return a paragraph; one in four comes from a small pool, so other files contain it too."""
     source = Random(f"pool {rng.randrange(_POOL)}") if rng.random() < 0.25 else rng  # noqa: S311 - a test's dice
     return " ".join(sentence(source) for _ in range(source.randint(2, 12)))
 
@@ -105,18 +105,18 @@ def change_word(text: str, rng: Random) -> str:
 
 
 def change_case(text: str, rng: Random) -> str:
-    """Turn a line into capitals: what differs in nothing else."""
+    """Change a line to capitals."""
     return _with_line(text, rng, str.upper)
 
 
 def add_blanks(text: str, rng: Random) -> str:
-    """Put blanks at the end of a line, or an empty line after it: what no reader sees."""
+    """Add trailing blanks or an empty line: an invisible edit."""
     blank = rng.choice(("  ", "\t", "\n", "\n\n\n"))
     return _with_line(text, rng, lambda line: line + blank)
 
 
 def add_first_line(text: str, rng: Random) -> str:
-    """Put a line before everything."""
+    """Insert a line at the top."""
     return sentence(rng) + "\n" * rng.randint(1, 3) + text
 
 
@@ -128,14 +128,14 @@ def add_paragraph(text: str, rng: Random) -> str:
 
 
 def repeat_paragraph(text: str, rng: Random) -> str:
-    """Insert a paragraph that is there already."""
+    """Repeat a paragraph of the text."""
     return _with_blocks(
         text, lambda blocks: blocks.insert(rng.randint(0, len(blocks)), rng.choice(blocks))
     )
 
 
 def drop_paragraph(text: str, rng: Random) -> str:
-    """Take a paragraph (or a heading) out."""
+    """Delete a paragraph or a heading."""
     return _with_blocks(text, lambda blocks: blocks.pop(rng.randrange(len(blocks))))
 
 
@@ -147,7 +147,7 @@ def add_section(text: str, rng: Random) -> str:
 
 
 def swap_sections(text: str, rng: Random) -> str:
-    """Let two sections change places."""
+    """Swap two sections."""
 
     def swap(sections: list[str]) -> None:
         one, two = rng.randrange(len(sections)), rng.randrange(len(sections))
@@ -169,7 +169,7 @@ def rename_heading(text: str, rng: Random) -> str:
 
 
 def dos_lines(text: str, rng: Random) -> str:  # noqa: ARG001 - an edit like the others
-    """Write all line ends the other way."""
+    """Switch between LF and CRLF line ends."""
     return text.replace("\r\n", "\n") if "\r\n" in text else text.replace("\n", "\r\n")
 
 

@@ -1,4 +1,4 @@
-"""A real temporary tree that operations change. It notes what a watcher would be told of, and what files held before."""
+"""A real temporary tree that operations change. It records the events of a watcher and former contents."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class NotNow(Exception):  # noqa: N818 - no error: the tree has nothing that the
 
 @dataclass
 class Tree:
-    """The folder that is indexed, and one beside it that is not (on the same file system)."""
+    """The indexed folder, and another one on the same file system."""
 
     folder: Path
     outside: Path
     touched: dict[str, None] = field(default_factory=dict)
     """Paths that a watcher would have hinted at since this was last emptied, in order."""
     earlier: list[tuple[str, bytes]] = field(default_factory=list)
-    """(path, content) of some writes, the latest last: for undoing."""
+    """(path, content) of some writes, the latest last, to restore them."""
     snapshots: list[dict[str, bytes]] = field(default_factory=list)
-    """All files at some moments: branches to switch to."""
+    """States of all files, to switch to as to branches."""
 
     def __post_init__(self) -> None:
         """Make the folders."""
@@ -66,10 +66,10 @@ class Tree:
         return os.path.join(self.folder, path)
 
     def touch(self, *paths: str) -> None:
-        """Note what a watcher would be told."""
+        """Record the event of a watcher."""
         self.touched.update(dict.fromkeys(paths))
 
-    # What is there, always in the same order
+    # The present files, always in the same order
 
     def files(self) -> list[str]:
         """Return every regular file."""
@@ -114,7 +114,7 @@ class Tree:
         return rng.choice(found)
 
     def any_text(self, rng: Random) -> tuple[str, str]:
-        """Choose a file that is text; return its path and what it holds.
+        """Choose a text file; return its path and content.
 
         Raises:
             NotNow: there is none.
@@ -140,7 +140,7 @@ class Tree:
         """Choose a path whose folder is there (or is made now) and at which there is nothing.
 
         Raises:
-            NotNow: it is taken, or something that is no folder stands in the way, or there are files enough.
+            NotNow: The path exists, a parent is not a folder, or there are enough files.
         """
         if len(self.files()) >= MOST_FILES:
             raise NotNow
@@ -162,17 +162,17 @@ class Tree:
             self.touch(at)
         return True
 
-    # Plain changes, with their notes
+    # Plain changes, with their events
 
     def read(self, path: str) -> bytes:
-        """Return what a file holds."""
+        """Return the content of a file."""
         return Path(self.full(path)).read_bytes()
 
     def write(self, path: str, data: bytes | str) -> None:
-        """Write in place, keeping what was there for an undo.
+        """Write in place; the former content is kept for an undo.
 
         Raises:
-            NotNow: there is something that is no file. (To open a pipe would be to wait for ever.)
+            NotNow: The path is not a file. (Opening a pipe would block.)
         """
         if os.path.lexists(self.full(path)) and not self.is_file(path):
             raise NotNow
@@ -181,7 +181,7 @@ class Tree:
         self.touch(path)
 
     def keep(self, path: str) -> None:
-        """Remember what a file holds now, if it is one."""
+        """Store the present content of a file, if it is a file."""
         if self.is_file(path) and os.lstat(self.full(path)).st_size <= _LARGE:
             self.earlier.append((path, self.read(path)))
             del self.earlier[:-_KEPT]
@@ -192,7 +192,7 @@ class Tree:
         self.touch(path, to)
 
     def unlink(self, path: str) -> None:
-        """Delete a file, keeping what was there for an undo."""
+        """Delete a file; its content is kept for an undo."""
         self.keep(path)
         os.unlink(self.full(path))
         self.touch(path)

@@ -1,8 +1,8 @@
 """The same operations under a running service: real watcher, real loop, bursts of changes, pauses, restarts, dropped events.
 
-After each `sync`, without any other look at the tree, the index equals a rebuild (CONV). A burst that came while the service
-was paused or stopped costs exactly the texts that the tree then needs and that were nowhere (MIN). While it follows a burst it
-may embed what stood there for a moment too, and no one can say what that was.
+After each `sync`, without another walk, the index equals a rebuild (CONV). A burst that comes while the service
+is paused or stopped embeds exactly the texts that the tree then needs and no store has (MIN). A running service may also
+embed texts of intermediate states, which cannot be predicted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PATIENCE_S = 60.0
 
 
 def missing_from(places: Paths) -> set[str]:
-    """Return the keys of the vectors that the trees of a home need and that neither its table nor its vanished vectors have."""
+    """Return the keys of the vectors that a home's trees need and that neither table nor vector cache has."""
     reader = open_reader(places, load_config(places.config_file))
     vanished = SqliteVectorCache(places.vector_cache_file)
     try:
@@ -61,7 +61,7 @@ class Watched:
     """A tree under a running service."""
 
     def __init__(self, base: Path, seed: str) -> None:
-        """Plant some files and start."""
+        """Create some files and start."""
         self.service = Service(base)
         self.tree = Tree(self.service.folder, base / "outside")
         self.figures = Figures(services=1)
@@ -81,10 +81,10 @@ class Watched:
         self._patch.stop()
 
     def step(self, way: str) -> None:
-        """Change the tree while the service is in one of `WAYS`, sync, and hold it to what it promises.
+        """Change the tree while the service is in one of `WAYS`, sync, and check the index and its cost.
 
         Raises:
-            DivergenceError: the index is not what it should be, or cost more than it should.
+            DivergenceError: The index is wrong, or cost more than it should.
         """
         self.done.append(f"({way}:)")
         times = self._rng.randint(1, _MOST_AT_ONCE)
@@ -159,7 +159,7 @@ class Watched:
 
 
 def run_watched(seed: int, steps: int) -> Figures:
-    """Run some steps under one service; a divergence is among the figures."""
+    """Run some steps under one service; the figures include a divergence."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     rng = Random(f"watched {seed}")  # noqa: S311 - a test's dice
     with tempfile.TemporaryDirectory(prefix="anchord-") as base:

@@ -1,4 +1,4 @@
-"""Every target over its seeds, over what was ever found, and over some hundred changed seeds: the same each time.
+"""Every fuzz target on its seeds, on all earlier findings and on some hundred mutations, reproducibly.
 
 `tests/tools/fuzz/fuzz.py` searches for more, with atheris; nothing here needs it.
 """
@@ -18,10 +18,10 @@ from tools.fuzz.registry import TARGETS, found, known
 from tools.fuzz.shrinking import defect, shrink
 
 _PATIENCE_S = 30
-"""No input takes more than a second or two on a machine at work; one that once took for ever fails by it."""
+"""Timeout per input; no input takes more than 2 s on a busy machine."""
 
 UNTIMED = {name: target for name, target in TARGETS.items() if name != "lengths"}
-"""Without the one whose law is about time: no test asserts a duration. `fuzz.py lengths` runs it."""
+"""All targets but `lengths`, which measures time: `fuzz.py lengths` runs it."""
 SEEDS = [
     pytest.param(name, seed, id=f"{name}-{place}")
     for name, target in UNTIMED.items()
@@ -71,7 +71,7 @@ def test_changed_seeds_keep_the_laws(name: str) -> None:
 
 
 def _keep(name: str, data: bytes) -> None:
-    """Run an input; a defect that is known and not mended is shown by its own test."""
+    """Run an input; a known open defect has its own test."""
     try:
         TARGETS[name].tried(data)
     except Exception as error:
@@ -81,7 +81,7 @@ def _keep(name: str, data: bytes) -> None:
 
 @cache
 def _unmended(name: str) -> frozenset[str]:
-    """Return the names of a target's defects that are known and not mended."""
+    """Return the names of a target's known open defects."""
     files = [file for file in found(name) if f"{name}/{file.name}" in known()]
     return frozenset(defect(TARGETS[name].tried, file.read_bytes()) for file in files)
 

@@ -1,4 +1,4 @@
-"""A real server on a real socket, in a loop of its own; and clients that say any bytes."""
+"""A real server on a real socket, in its own event loop; and clients that send any bytes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from anchord.ipc.protocol import RootNameParams, parse_params
 from anchord.ipc.server import Server
 
 PATIENCE_S = 20.0
-"""When a test that hangs gives up. No test is right or wrong by how long it takes."""
+"""Seconds after which a hanging test fails. No test asserts a duration."""
 
 
 class Running:
-    """A server that runs in a thread, and what a test may do to it."""
+    """A server in a thread, with controls for tests."""
 
     def __init__(self, path: Path) -> None:
         """Start it."""
@@ -56,7 +56,7 @@ class Running:
         self._ready.set()
         await self._ending.wait()
         await server.close()
-        await turns(20)  # Let the loop see the clients that went away just before.
+        await turns(20)  # Let the loop process the clients that have just disconnected.
 
     def release(self) -> None:
         """Let every `hold` return."""
@@ -110,7 +110,7 @@ class Running:
 
 
 class Talk:
-    """A connection on which a test says any bytes."""
+    """A connection that sends any bytes."""
 
     def __init__(self, path: Path) -> None:
         """Connect."""
@@ -151,16 +151,16 @@ class Talk:
         return json.loads(line) if line else None
 
     def end(self) -> None:
-        """Say that nothing more comes."""
+        """Shut down the sending side."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def rest(self) -> list[Any]:
-        """Return all that comes until the server closes."""
+        """Return all bytes until the server closes."""
         return [json.loads(line) for line in self._lines]
 
 
 def until(condition: Callable[[], bool]) -> bool:
-    """Wait a little for a condition; return whether it came."""
+    """Wait for a condition, with a timeout; return whether it became true."""
     for _ in range(50):
         if condition():
             return True
@@ -176,13 +176,13 @@ def wait_for_hang_up(connection: socket.socket) -> None:
 
 
 async def turns(count: int) -> None:
-    """Let the loop turn so often."""
+    """Run this many iterations of the event loop."""
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 def in_loop(story: Callable[[], Coroutine[None, None, None]]) -> None:
-    """Run a story in which server and client share one loop; what it leaves open is held against this test."""
+    """Run a coroutine with server and client in one loop; connections that it leaves open fail the test."""
     asyncio.run(story())
     gc.collect()
 
@@ -196,7 +196,7 @@ def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """Name a socket that nobody has made yet, in a folder of our own whose path is short enough for one."""
+    """Return the path of a socket that does not exist yet, in a folder with a short path."""
     folder = tempfile.mkdtemp(prefix="ipc-", dir="/tmp")
     yield Path(folder) / "s"
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The client against a real server, and against peers that are none: one error with a hint, never a stranger's exception."""
+"""The client against a real server and against other peers: one error with a hint, no other exception."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def client(server: Running) -> Iterator[Client]:
 
 @contextmanager
 def peer(path: Path, *says: bytes, hears: bool = True) -> Iterator[None]:
-    """Have something that is no anchord answer one connection, then close it."""
+    """Answer one connection with foreign bytes, then close it."""
 
     def answer() -> None:
         connection, _ = listener.accept()
@@ -115,12 +115,12 @@ def test_a_parameter_that_json_cannot_hold_is_one_error_and_the_client_goes_on(
     assert client.ping() == "pong"
 
 
-def test_a_call_too_long_is_told_so(client: Client) -> None:
+def test_a_call_too_long_gets_an_error(client: Client) -> None:
     with pytest.raises(UsageError, match=str(MAX_REQUEST_BYTES)):
         client.call("echo", text="x" * (8 * MAX_REQUEST_BYTES))
 
 
-def test_a_client_over_the_limit_is_told_so(server: Running) -> None:
+def test_a_client_over_the_limit_gets_an_error(server: Running) -> None:
     talks = [server.talk() for _ in range(32)]
     try:
         for talk in talks:
@@ -142,7 +142,7 @@ def test_a_call_broken_off_leaves_its_answer_to_no_other(server: Running, client
     thread = threading.Thread(target=interrupt)
     before = signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # Run in the background, a shell has it ignored.
+    )  # A shell ignores SIGINT in its background jobs.
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -155,7 +155,7 @@ def test_a_call_broken_off_leaves_its_answer_to_no_other(server: Running, client
         assert client.call("echo", a="mine") == {"a": "mine"}
 
 
-# Nobody there
+# No server
 
 
 def assert_not_running(path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_daemon_whose_queue_is_full_for_a_moment_is_waited_for(path: Path) -> 
             later.join()
 
 
-# It ends
+# The server ends
 
 
 def test_a_server_that_closes_under_a_call_is_one_error_with_what_to_do(
@@ -269,7 +269,7 @@ def test_an_answer_to_another_question_is_not_taken_for_ours(path: Path) -> None
         assert client.ping() == "mine"
 
 
-def test_a_peer_that_answers_and_hangs_up_unheard_is_still_understood(path: Path) -> None:
+def test_a_peer_that_answers_and_hangs_up_at_once_is_still_understood(path: Path) -> None:
     refusal = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"full","data":{"code":"store","hint":"wait"}}}\n'
     with (
         peer(path, refusal, hears=False),

@@ -1,4 +1,4 @@
-"""Who connects while others are just being lost: at no turn of the loop is a client left neither served nor dropped."""
+"""Connections while others disconnect: each client is either served or dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines and values: what is sent is what arrives, and what is wrong is refused by its name."""
+"""Lines and values: they survive a round trip, and errors name the invalid part."""
 
 from __future__ import annotations
 

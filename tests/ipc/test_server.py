@@ -1,4 +1,4 @@
-"""The server on a real socket: any bytes give an answer or a closed connection, and nobody can take it from the others."""
+"""The server on a real socket: any bytes get an answer or a closed connection; no client blocks others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def serves(running: Running) -> bool:
 
 
 def padded(size: int) -> bytes:
-    """Return a request of just so many bytes, its line end not counted."""
+    """Return a request of exactly this many bytes, without its line end."""
     head, tail = b'{"id":1,"method":"ping","jsonrpc":"2.0","more":"', b'"}'
     return head + b"x" * (size - len(head) - len(tail)) + tail
 
@@ -309,7 +309,7 @@ def test_half_a_line_and_then_silence_is_dropped(
     assert server.unhandled == []
 
 
-def test_half_a_line_holds_up_nobody_else(server: Running) -> None:
+def test_half_a_line_blocks_no_other(server: Running) -> None:
     with server.talk() as slow, server.talk() as other:
         slow.socket.sendall(PING[:20])
         assert other.ask("ping")["result"] == "pong"
@@ -317,14 +317,14 @@ def test_half_a_line_holds_up_nobody_else(server: Running) -> None:
         assert slow.hear() == PONG
 
 
-def test_a_client_that_reads_nothing_holds_up_nobody_else(server: Running) -> None:
+def test_a_client_that_reads_nothing_blocks_no_other(server: Running) -> None:
     with server.talk() as deaf, server.talk() as other:
         deaf.request("big", id=1, params={"size": 8 * MAX_REQUEST_BYTES})
         deaf.say(*[PING] * 1000)
         assert other.ask("ping")["result"] == "pong"
 
 
-def test_a_subscriber_that_reads_nothing_holds_up_nobody_else(
+def test_a_subscriber_that_reads_nothing_blocks_no_other(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(under_test, "_PROGRESS_S", 0.001)
@@ -334,7 +334,7 @@ def test_a_subscriber_that_reads_nothing_holds_up_nobody_else(
         assert all(other.ask("ping")["result"] == "pong" for _ in range(50))
 
 
-def test_a_slow_method_holds_up_nobody_else(server: Running) -> None:
+def test_a_slow_method_blocks_no_other(server: Running) -> None:
     with server.talk() as slow, server.talk() as other:
         slow.request("hold", id=1)
         server.holding.acquire()
@@ -343,7 +343,7 @@ def test_a_slow_method_holds_up_nobody_else(server: Running) -> None:
         assert slow.hear()["result"] == "held"
 
 
-def test_a_client_over_the_limit_is_told_so_and_the_others_go_on(server: Running) -> None:
+def test_a_client_over_the_limit_gets_an_error_and_the_others_go_on(server: Running) -> None:
     talks = [server.talk() for _ in range(CLIENTS)]
     try:
         assert all(talk.ask("ping")["result"] == "pong" for talk in talks)
@@ -433,7 +433,7 @@ def test_progress_that_breaks_is_an_error_as_for_any_method_and_disturbs_nobody(
     assert server.unhandled == []
 
 
-# Who is served
+# Allowed peers
 
 
 def test_the_socket_is_for_its_owner_alone(server: Running) -> None:
@@ -442,7 +442,7 @@ def test_the_socket_is_for_its_owner_alone(server: Running) -> None:
     assert seen.st_mode & 0o777 == 0o600
 
 
-def test_a_peer_of_another_uid_is_dropped_unheard(
+def test_a_peer_of_another_uid_is_dropped_before_it_is_read(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     me = os.geteuid()
@@ -565,7 +565,7 @@ def test_closing_drops_a_client_that_does_not_read(server: Running) -> None:
 
 
 async def closes_at_once(server: Server) -> bool:
-    """Close, and return whether that was a matter of turns of the loop: nothing in it may wait for a client."""
+    """Close, and return whether a few loop iterations were enough: closing must not wait for a client."""
     closing = asyncio.ensure_future(server.close())
     await turns(100)
     closed = closing.done()

@@ -84,7 +84,7 @@ class Home:
         return [json.loads(line) for line in printed.out.splitlines()]
 
     def kill(self) -> None:
-        """End the daemon without warning."""
+        """Kill the daemon."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -103,7 +103,7 @@ class Home:
 
 
 def until(condition: Any) -> None:  # noqa: ANN401 - a function without arguments
-    """Wait for something another process does; give up after two minutes."""
+    """Wait until another process has done something; fail after two minutes."""
     deadline = time.monotonic() + _PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -112,13 +112,13 @@ def until(condition: Any) -> None:  # noqa: ANN401 - a function without argument
 
 @pytest.fixture
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Give a home whose daemon embeds without a model."""
+    """Return a home whose daemon embeds without a model."""
     yield from _home(tmp_path_factory, "hash")
 
 
 @pytest.fixture
 def real_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Give a home whose daemon embeds with the real model."""
+    """Return a home whose daemon embeds with the real model."""
     yield from _home(tmp_path_factory, "sentence-transformers")
 
 

@@ -1,4 +1,4 @@
-"""A model server of the test's own that can be held up: a daemon's writer is deep in a batch for as long as a test likes."""
+"""A model server that tests can block, so that a daemon's writer stays in a batch as long as needed."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _LONGEST_S = 100.0
 
 
 class Held:
-    """Answers as a good server does, but nothing while it is held."""
+    """Answers correctly, and not at all while it is blocked."""
 
     def __init__(self) -> None:
         """Begin to listen."""
         self.host = Host()
         self.host.way = self._answer
         self.way: Way = answer
-        """How it answers when it is not held."""
+        """How it answers when it is not blocked."""
         self._free = threading.Event()
         self._free.set()
 
@@ -31,19 +31,19 @@ class Held:
         self._free.clear()
 
     def release(self) -> None:
-        """Answer, also what was asked meanwhile."""
+        """Answer again, and also the pending requests."""
         self._free.set()
 
     def is_asked(self) -> bool:
-        """Whether somebody waits for an answer."""
+        """Whether a request is pending."""
         return self.host.within > 0
 
     def texts(self) -> list[str]:
-        """Return all texts that were asked for, in order."""
+        """Return all requested texts, in order."""
         return [text for asked in self.host.texts() for text in asked]
 
     def stop(self) -> None:
-        """Go away."""
+        """Stop the server."""
         self.release()
         self.host.stop()
 

@@ -1,4 +1,4 @@
-"""Clients that leave, or never read, hold up nobody: not the status, not a search, not who resumes."""
+"""Clients that leave or never read block no one: neither status nor search nor resume."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ABANDONED = 60
 
 @pytest.fixture
 def held() -> Iterator[Held]:
-    """Give a model server that can be held up."""
+    """Return a model server that can be blocked."""
     made = Held()
     yield made
     made.stop()

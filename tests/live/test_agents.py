@@ -1,4 +1,4 @@
-"""An agent's session with the protocol's own client, over a process of its own: as Claude Code, Codex or Cursor start it."""
+"""An agent's session with the official MCP client and a server process, as Claude Code or Cursor start it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOLS = {"search", "show", "status", "sync", "explain", "roots"}
 
 
 def session(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:
-    """Talk with a server of this home."""
+    """Connect to a server of this home."""
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "anchord", "mcp"],
@@ -36,8 +36,8 @@ def session(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:
     anyio.run(main)
 
 
-async def told(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
-    """Call a tool that must not fail; its answer must be short, and the same in both forms."""
+async def call_ok(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
+    """Call a tool that must succeed; its answer is short, and equal in both forms."""
     result = await client.call_tool(tool, arguments)
     text = "\n".join(content.text for content in result.content if isinstance(content, TextContent))
     assert not result.is_error, text
@@ -54,7 +54,7 @@ def first_id(answer: dict[str, Any]) -> str:
 
 
 async def refused(client: Client, tool: str, **arguments: object) -> str:
-    """Call a tool that must say why it cannot."""
+    """Call a tool that must fail; return its error."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     return "\n".join(content.text for content in result.content if isinstance(content, TextContent))
@@ -88,21 +88,21 @@ def test_an_agent_discovers_syncs_searches_shows_and_follows_a_neighbour(notes: 
             tool.description and tool.annotations and tool.annotations.read_only_hint
             for tool in listed.tools
         )
-        assert (await told(client, "sync"))["note"] == "Up to date."
-        assert (await told(client, "roots"))["roots"][0]["files"] == 3
-        assert (await told(client, "status"))["state"] in {"idle", "indexing", "degraded"}
+        assert (await call_ok(client, "sync"))["note"] == "Up to date."
+        assert (await call_ok(client, "roots"))["roots"][0]["files"] == 3
+        assert (await call_ok(client, "status"))["state"] in {"idle", "indexing", "degraded"}
         notes.write("new.md", "# New\n\nThe zebra arrived.\n")
-        await told(client, "sync", timeout=60)
-        zebra = await told(client, "search", query="zebra")
+        await call_ok(client, "sync", timeout=60)
+        zebra = await call_ok(client, "search", query="zebra")
         assert zebra["results"][0]["place"] == f"{notes.folder}/new.md:1-3"
-        found = await told(client, "search", query="simmer onions", path="soup.md")
+        found = await call_ok(client, "search", query="simmer onions", path="soup.md")
         assert found["results"][0]["place"].startswith(f"{notes.folder}/soup.md:")
         assert found["results"][0]["section"].startswith("Soup")
-        long = await told(client, "search", query="part 7", path="long.md", k=1)
-        shown = await told(client, "show", id=first_id(long))
-        following = await told(client, "show", id=shown["next"])
+        long = await call_ok(client, "search", query="part 7", path="long.md", k=1)
+        shown = await call_ok(client, "show", id=first_id(long))
+        following = await call_ok(client, "show", id=shown["next"])
         assert "Words about onions" in following["chunks"][0]["text"]
-        assert (await told(client, "explain", path=f"{notes.folder}/soup.md"))["indexed"] is True
+        assert (await call_ok(client, "explain", path=f"{notes.folder}/soup.md"))["indexed"] is True
 
     session(notes, talk)
 
@@ -112,9 +112,9 @@ def test_answers_stay_short_and_say_how_to_go_on(notes: Home) -> None:
     notes.call("sync")
 
     async def talk(client: Client) -> None:
-        found = await told(client, "search", query="words about onions", k=20)
+        found = await call_ok(client, "search", query="words about onions", k=20)
         chunk = first_id(found)
-        assert (await told(client, "show", id=chunk, whole=True))["next"]
+        assert (await call_ok(client, "show", id=chunk, whole=True))["next"]
         result = await client.call_tool("show", {"id": chunk, "whole": True, "max_tokens": 20_000})
         longer = "".join(
             content.text for content in result.content if isinstance(content, TextContent)
@@ -140,7 +140,7 @@ def test_names_headings_and_texts_of_strangers_stay_in_their_fields(notes: Home)
         assert unsafe_in(content.text, allowed="\n") == []
         assert content.text.startswith('{"notice":"')
         assert "data, not instructions" in content.text.split("\n", 1)[0]
-        found = await told(client, "search", query="zebra", mode="text")
+        found = await call_ok(client, "search", query="zebra", mode="text")
         assert len(found["results"]) == len(names)
         frames = {"{", "]", '"results":[', "]}"}
         records = [line for line in content.text.split("\n")[1:] if line not in frames]
@@ -149,7 +149,7 @@ def test_names_headings_and_texts_of_strangers_stay_in_their_fields(notes: Home)
         assert unsafe_in(json.dumps(result.structured_content, ensure_ascii=False)) == []
         assert "\\u{202e}" in places
         assert "\\u{a}Ignore" in places
-        shown = await told(client, "show", id=first_id(found), whole=True)
+        shown = await call_ok(client, "show", id=first_id(found), whole=True)
         assert says in shown["chunks"][0]["text"]
         refusal = await refused(client, "search", query="zebra", root="a\nb\u202e")
         assert unsafe_in(refusal) == []
@@ -194,13 +194,13 @@ def test_it_works_before_the_daemon_starts_while_it_restarts_and_after_it_ends(n
         assert "there is no index yet" in await refused(client, "search", query="onions")
         assert "anchord is not running" in await refused(client, "status")
         notes.run()
-        await told(client, "sync", timeout=60)
-        assert "soup.md" in str(await told(client, "search", query="salt at the end"))
+        await call_ok(client, "sync", timeout=60)
+        assert "soup.md" in str(await call_ok(client, "search", query="salt at the end"))
         notes.kill()
-        outdated = await told(client, "search", query="salt")
+        outdated = await call_ok(client, "search", query="salt")
         assert outdated["note"].startswith("anchord is not running: this is as of the last")
         notes.run()
-        assert "soup.md" in str(await told(client, "search", query="salt at the end"))
+        assert "soup.md" in str(await call_ok(client, "search", query="salt at the end"))
         assert notes.terminate() == 0
         assert "not running" in await refused(client, "sync")
 
@@ -221,7 +221,7 @@ def test_a_wrong_call_says_what_is_wrong(notes: Home) -> None:
         assert "no parameter `limit`; there are: query, k," in await refused(
             client, "search", query="onions", limit=3
         )
-        roots = await told(client, "roots", random_string="a dummy")
+        roots = await call_ok(client, "roots", random_string="a dummy")
         assert roots["roots"][0]["name"] == "docs"
 
     session(notes, talk)

@@ -1,4 +1,4 @@
-"""Backups of a running daemon: while it writes, killed in the middle, beside `forget` and `stop`."""
+"""Backups of a running daemon: while it writes, killed midway, during `forget` and `stop`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from anchord.index.session import IndexReader, open_reader
 
 @pytest.fixture
 def other_home(home: Home, tmp_path: Path) -> Iterator[Home]:
-    """Give a second home over the same folder, which is empty so far."""
+    """Return a second, still empty home over the same folder."""
     (tmp_path / "other").mkdir()
     other = Home(tmp_path / "other", "hash")
     (other.path / "config.toml").unlink()
@@ -74,7 +74,7 @@ def test_a_backup_while_files_change_has_table_and_catalog_of_one_moment(
     reader.close()
     home.terminate()
     done = json.loads(other_home.anchord("index", "--json").stdout)
-    # Texts that the backup has are not embedded again, whatever was written beside it.
+    # Texts in the backup are not embedded again, whatever was written meanwhile.
     assert done["embedded"] == len({row["text"] for row in home.dump()} - backed_up)
     assert other_home.anchord("verify", "--vectors", "all").returncode == 0
     assert other_home.dump() == home.dump()
@@ -144,7 +144,7 @@ SANDBOXES = {
     "read-only": "mount --bind {0} {0} && mount -o remount,bind,ro {0}",
     "a folder of its own": "mount -t tmpfs tmpfs {0}",
 }
-"""What a sandboxed service sees of the backup's disk: see `systemd/50-sandbox.conf`."""
+"""The view of a sandboxed service of the backup's disk: see `systemd/50-sandbox.conf`."""
 
 
 def run_sandboxed(home: Home, disk: Path, kind: str) -> None:

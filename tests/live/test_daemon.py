@@ -1,4 +1,4 @@
-"""The daemon as a user has it: a process, a socket, a real watcher. One test with the real model, the others without."""
+"""The daemon as a process with a socket and a real watcher. One test uses the real model."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_main_job_with_the_real_model(real_home: Home) -> None:
 
 
 def _cost(home: Home) -> Callable[[], int]:
-    """Return a function that syncs and tells how many texts were embedded since its last call."""
+    """Return a function that syncs and returns the number of texts embedded since its last call."""
     before = home.status()["embedded_total"]
 
     def spent() -> int:
@@ -128,9 +128,7 @@ def test_sync_holds_while_other_files_are_written_all_the_time(home: Home) -> No
             with (home.folder / "log.md").open("a") as log:
                 log.write(f"\nEntry {n} with some words.\n")
             home.write(f"noise/{n % 50}.md", f"# Noise {n}\n\nWords {n}.\n")
-            ending.wait(
-                0.002
-            )  # Hundreds of writes a second, and the daemon gets the processor too.
+            ending.wait(0.002)  # Hundreds of writes a second, and CPU time remains for the daemon.
 
     writer = threading.Thread(target=write_on)
     writer.start()
@@ -161,8 +159,8 @@ def test_g2_a_socket_left_by_a_killed_daemon_is_taken_over(home: Home) -> None:
     home.run()
     home.kill()
     assert (home.path / "run" / "anchord.sock").exists()
-    told = home.anchord("sync")
-    assert (told.returncode, told.stderr.count("\n")) == (3, 1)
+    answer = home.anchord("sync")
+    assert (answer.returncode, answer.stderr.count("\n")) == (3, 1)
     home.run()
     assert home.call("ping") == "pong"
 

@@ -1,4 +1,4 @@
-"""What systemd is told: the unit's own command line, with a socket in the place of systemd's."""
+"""Notifications to systemd: the unit's own command line, with the test's socket as systemd's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Systemd:
     def __init__(self, path: Path) -> None:
         """Listen."""
         self.path = path
-        self.told: list[tuple[float, str]] = []
+        self.messages: list[tuple[float, str]] = []
         """When, and one assignment."""
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(str(path))
@@ -41,11 +41,11 @@ class Systemd:
                 datagram = self._socket.recv(65_536)
             except OSError:
                 return
-            self.told += [(time.monotonic(), line) for line in datagram.decode().splitlines()]
+            self.messages += [(time.monotonic(), line) for line in datagram.decode().splitlines()]
 
     def heard(self, beginning: str, since: float = 0.0) -> bool:
-        """Whether something that begins so was told since a time."""
-        return any(line.startswith(beginning) and at >= since for at, line in self.told)
+        """Whether a message with this beginning came since a time."""
+        return any(line.startswith(beginning) and at >= since for at, line in self.messages)
 
     def close(self) -> None:
         """Listen no more."""
@@ -60,7 +60,7 @@ def systemd(home: Home) -> Iterator[Systemd]:
 
 
 def command_of_the_unit(home: Home) -> list[str]:
-    """Return the command line that the installed unit has, read as systemd reads it."""
+    """Return the command line of the installed unit, parsed as systemd parses it."""
     made = ServiceSettings(
         command=(sys.executable, "-m", "anchord"),
         environment={},
@@ -98,8 +98,8 @@ def test_ready_comes_with_the_socket_then_states_and_pings_then_stopping(
     add_root(home)
     process = start(home, systemd)
     until(lambda: systemd.heard("READY=1"))
-    assert home.answers()  # At once: whoever waits for READY finds the socket.
-    order = [line for _, line in systemd.told]
+    assert home.answers()  # At once: a program that waits for READY finds the socket.
+    order = [line for _, line in systemd.messages]
     assert order.index("STATUS=opening the index") < order.index("READY=1")
     until(lambda: systemd.heard("STATUS=idle, 0 pending"))
     seen = time.monotonic()
@@ -113,7 +113,7 @@ def test_ready_comes_with_the_socket_then_states_and_pings_then_stopping(
 def test_the_pings_stop_while_the_writer_is_stuck_though_the_socket_answers(
     home: Home, systemd: Systemd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The writer reads a folder whose listing does not come: the socket's loop goes on, systemd hears no ping."""
+    """The writer blocks in a directory listing: the socket still answers, and systemd gets no watchdog ping."""
     stuck = home.path / "stuck.py"
     stuck.write_text(_STUCK, "utf-8")
     monkeypatch.setitem(
@@ -135,10 +135,10 @@ def test_the_pings_stop_while_the_writer_is_stuck_though_the_socket_answers(
     quiet_since = time.monotonic()
     until(
         lambda: systemd.heard("STATUS=degraded", quiet_since + 2 * _WATCHDOG_S)
-    )  # The loop lives and tells ...
+    )  # The event loop runs and reports ...
     assert not systemd.heard(
         "WATCHDOG=1", quiet_since
-    )  # ... and that the writer does not is what systemd hears.
+    )  # ... and systemd sees that the writer is stuck.
     (home.path / "go").touch()
     until(lambda: systemd.heard("WATCHDOG=1", quiet_since))
     until(lambda: not home.status()["degraded"])
@@ -166,17 +166,19 @@ main()
 '''
 
 
-def test_a_daemon_that_begins_anew_by_itself_says_reloading_and_is_ready_again(
+def test_a_daemon_that_restarts_by_itself_says_reloading_and_is_ready_again(
     home: Home, systemd: Systemd
 ) -> None:
     with (home.path / "config.toml").open("a") as config:
         config.write("[store]\nmax_memory_mb = 1\n")
     add_root(home)
     process = start(home, systemd, watchdog_s=60)
-    until(lambda: sum(line == "READY=1" for _, line in systemd.told) == 2)
-    order = [line for _, line in systemd.told]
+    until(lambda: sum(line == "READY=1" for _, line in systemd.messages) == 2)
+    order = [line for _, line in systemd.messages]
     assert order.index("RELOADING=1") < len(order) - 1 - order[::-1].index("READY=1")
-    assert "STOPPING=1" not in order  # It would give the new process no more time than to end.
+    assert (
+        "STOPPING=1" not in order
+    )  # Otherwise the new process would get only the time limit of a stop.
     assert home.answers()
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0

@@ -1,4 +1,4 @@
-"""Group G of FAULTS.md on a real daemon: who may be it and who may ask it, what holds it up, what it follows, how it ends."""
+"""Group G of FAULTS.md on a real daemon: one instance, allowed clients, blocked work, reload and exit."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from anchord.ipc.protocol import MAX_REQUEST_BYTES
 from anchord.store.writer_lock import WriterLock
 
 _ENDS_S = 10.0
-"""FAULTS.md, G10: so soon a daemon that is told to end has ended."""
+"""FAULTS.md, G10: seconds until a daemon has ended after a request to stop."""
 _SOON_S = 8.0
-"""So long is waited where a defect is known: the server drops what is half said after five seconds."""
+"""Seconds to wait for a known defect: the server drops half a request after five seconds."""
 _PLACES = MAX_CONNECTIONS
 _PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 _NOBODY = 65_534
@@ -47,7 +47,7 @@ _needs_proc = pytest.mark.skipif(
 
 @pytest.fixture
 def held() -> Iterator[Held]:
-    """Give a model server that can be held up."""
+    """Return a model server that can be blocked."""
     made = Held()
     yield made
     made.stop()
@@ -55,7 +55,7 @@ def held() -> Iterator[Held]:
 
 @pytest.fixture
 def held_home(home: Home, held: Held) -> Home:
-    """Give a home whose daemon embeds with that server."""
+    """Return a home whose daemon embeds with that server."""
     configure(home, held.settings)
     return home
 
@@ -66,7 +66,7 @@ def configure(home: Home, *lines: str) -> None:
 
 
 def notes(home: Home, count: int, folder: str = "", word: str = "wombat") -> None:
-    """Write so many files of one chunk each, no two alike."""
+    """Write this many different files of one chunk each."""
     for n in range(count):
         home.write(
             f"{folder}{n:03}.md",
@@ -81,7 +81,7 @@ def process_of(home: Home) -> psutil.Process:
 
 
 def ends(home: Home, number: int = signal.SIGTERM) -> int:
-    """Tell the daemon to end; return its exit code."""
+    """Ask the daemon to stop; return its exit code."""
     assert home.process is not None
     home.process.send_signal(number)
     return home.process.wait(_ENDS_S)
@@ -114,7 +114,7 @@ def serves(home: Home) -> bool:
         return False
 
 
-# G1 to G5, G7: who may be it
+# G1 to G5, G7: one daemon per home
 
 
 def test_g1_g2_of_daemons_that_start_at_once_over_a_stale_socket_one_serves_and_the_others_name_it(
@@ -149,7 +149,7 @@ def test_g1_g2_of_daemons_that_start_at_once_over_a_stale_socket_one_serves_and_
                     assert said.count("\n") == 1
                     assert (
                         f"(process {first.pid})" in said or "(process unknown)" in said
-                    )  # It may not have signed yet.
+                    )  # It may not have written its id yet.
             home.call("sync")
             assert home.found("wombat") == ["a.md"]
         finally:
@@ -191,7 +191,7 @@ def test_g3_stop_waits_for_a_daemon_whose_lock_file_was_deleted(
 
 
 class _Stopping:
-    """Stands for a connection to a daemon, this process, that is asked to end."""
+    """Replaces a connection to a daemon in this process that is asked to stop."""
 
     def __enter__(self) -> Self:
         return self
@@ -203,7 +203,7 @@ class _Stopping:
         return {"stopping": True, "pid": os.getpid()}
 
 
-def test_g4_whoever_has_the_id_of_a_dead_daemon_now_is_left_alone_and_in_nobodys_way(
+def test_g4_another_process_with_the_id_of_a_dead_daemon_is_left_alone(
     home: Home,
 ) -> None:
     home.write("a.md", "# A\n\nA wombat.\n")
@@ -307,7 +307,7 @@ def open_home() -> Iterator[Home]:
 
 
 def stranger(home: Home) -> str:
-    """Have another user say ping; return what became of it."""
+    """Send a ping as another user; return the result."""
     where = str(home.path / "run" / "anchord.sock")
     asked = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _STRANGER, where, _PING.decode()],
@@ -331,12 +331,12 @@ def test_g6_another_user_is_kept_out_by_the_folder_and_where_it_was_opened_by_th
     assert serves(home)
 
 
-# G8: whoever connects
+# G8: many clients
 
 
 @contextmanager
 def connected(home: Home, count: int) -> Iterator[list[socket.socket]]:
-    """Open connections that say nothing, and close them."""
+    """Open silent connections, and close them."""
     opened: list[socket.socket] = []
     try:
         for _ in range(count):
@@ -353,14 +353,14 @@ def connected(home: Home, count: int) -> Iterator[list[socket.socket]]:
 
 
 def says(connections: Sequence[socket.socket], what: bytes) -> None:
-    """Say something on each; one that was refused cannot."""
+    """Send a request on each connection that was not refused."""
     for connection in connections:
         with suppress(OSError):
             connection.sendall(what)
 
 
 def ask_at_once(home: Home) -> None:
-    """Have as many questions asked at once as there are places, so that every thread for answers has begun."""
+    """Send as many parallel requests as the limit allows, so that every query thread has started."""
     with concurrent.futures.ThreadPoolExecutor(30) as pool:
         for _ in range(3):
             list(pool.map(lambda _: home.status(), range(30)))
@@ -450,14 +450,14 @@ def test_g8_a_line_of_a_gigabyte_is_cut_off_after_a_few_megabytes_and_costs_no_m
 
 
 def _peak(process: psutil.Process) -> int:
-    """Return the most memory that a process ever had."""
+    """Return the peak memory of a process in bytes."""
     lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
     (line,) = [line for line in lines if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024
 
 
 @_needs_proc
-def test_g8_a_client_that_asks_for_everything_and_reads_nothing_costs_one_answer_and_holds_up_nobody(
+def test_g8_a_client_that_asks_for_everything_and_reads_nothing_costs_one_answer_and_blocks_no_one(
     home: Home,
 ) -> None:
     for n in range(60):
@@ -481,7 +481,7 @@ def test_g8_a_client_that_asks_for_everything_and_reads_nothing_costs_one_answer
     until(lambda: process.num_fds() <= files)
 
 
-# G9: status beside work
+# G9: status during work
 
 
 def test_g9_status_is_answered_while_the_writer_waits_for_its_model(
@@ -509,7 +509,7 @@ def test_g9_status_and_searches_are_answered_while_somebody_else_holds_a_databas
     home.run()
     home.call("sync")
     home.write("000.md", "# Note\n\nNow about a numbat.\n")
-    home.call("sync")  # So that there is something in the vanished vectors, too.
+    home.call("sync")  # So that the vector cache is not empty.
     with closing(
         sqlite3.connect(home.path / "data" / name, isolation_level=None, timeout=60)
     ) as other:
@@ -591,9 +591,7 @@ def test_g10_a_batch_that_is_being_embedded_is_given_up_and_made_up_for_at_the_n
     assert held_home.status()["embedded_total"] == held_home.status()["chunks"] == 100
 
 
-def test_g10_whoever_waits_in_sync_is_let_go_when_the_daemon_ends(
-    held_home: Home, held: Held
-) -> None:
+def test_g10_a_waiting_sync_returns_when_the_daemon_ends(held_home: Home, held: Held) -> None:
     notes(held_home, 10)
     held.hold()
     held_home.run()
@@ -605,7 +603,7 @@ def test_g10_whoever_waits_in_sync_is_let_go_when_the_daemon_ends(
 
 
 def meanwhile(home: Home) -> None:
-    """Let as much happen as the daemon needs for some answers: what it was told before has arrived then."""
+    """Wait for some answers of the daemon, so that it has processed earlier signals."""
     for _ in range(20):
         home.status()
 
@@ -637,9 +635,7 @@ def test_g10_a_daemon_that_is_ended_while_the_real_model_is_at_work_ends_well(
             + "".join(f"Sentence {m} of note {n} tells something new.\n\n" for m in range(200)),
         )
     home.run()
-    until(
-        lambda: home.status()["embedder"]["state"] != "idle"
-    )  # It is made ready, which takes seconds.
+    until(lambda: home.status()["embedder"]["state"] != "idle")  # The export takes seconds.
     assert ends(home) == 0
     home.run()
     until(lambda: home.status()["embedded_total"] > 0)
@@ -661,7 +657,7 @@ def root_of(folder: Path, *lines: str) -> str:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
-    """Give three folders of five files each, no two alike."""
+    """Return three folders of five different files each."""
     made = {name: tmp_path / name for name in ("one", "two", "three")}
     for name, folder in made.items():
         folder.mkdir()
@@ -761,7 +757,7 @@ BROKEN: dict[str, bytes] = {
 }
 
 
-def test_g11_a_broken_configuration_at_sighup_is_told_and_everything_goes_on(
+def test_g11_a_broken_configuration_at_sighup_is_reported_and_everything_goes_on(
     home: Home, folders: dict[str, Path]
 ) -> None:
     good = home.settings + root_of(folders["one"])

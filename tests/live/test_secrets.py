@@ -1,7 +1,7 @@
-"""H7 of FAULTS.md: what a log, a status or a list of errors says is about files, and never what is in them or was asked.
+"""H7 of FAULTS.md: logs, status and errors name files, and never contain their text or a query.
 
-Every word that nobody may read there begins with the same letters, also in what looks like a key. Whatever goes wrong is made
-to go wrong with such words in the middle of it.
+Every secret word begins with the same letters, also inside fake keys. Each error of this test
+is provoked with such words in the data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from anchord.errors import AnchordError
 from anchord.store.table.table import LanceStore
 
 MARK = "zyqrdv"
-"""No word but those that must not be told has these letters."""
+"""The first letters of all secret words, and of no other word."""
 SECRETS = (
     "AKIAZYQRDVNN7HOLMWTB",
     f"sk-ant-api03-{MARK}{'Ab3dEf9hIj' * 5}",
@@ -56,14 +56,14 @@ FILTERS: Sequence[dict[str, Any]] = (
 
 @pytest.fixture
 def held() -> Iterator[Held]:
-    """Give a model server that can be held up."""
+    """Return a model server that can be blocked."""
     made = Held()
     yield made
     made.stop()
 
 
 def plant(home: Home, talks: Path) -> None:
-    """Write files of all kinds that hold what must not be told, many of them broken."""
+    """Write files of all kinds with secret words, many of them broken."""
     book = json.dumps({"cells": [{"cell_type": "markdown", "source": WORDS}], "nbformat": 4})
     for name, data in {
         "good.md": f"# {MARK}title\n\n{WORDS}\n".encode(),
@@ -105,8 +105,8 @@ def plant(home: Home, talks: Path) -> None:
         (talks / name).write_bytes(data)
 
 
-def told(home: Home) -> str:
-    """Return all that is told of the daemon and its files, but what was asked for by its words."""
+def all_output(home: Home) -> str:
+    """Return every log, status and error of the daemon, but no search result."""
     logs = [
         file.read_text("utf-8", "replace")
         for file in (home.path / "run.log", *(home.path / "log").glob("*"))
@@ -119,7 +119,7 @@ def told(home: Home) -> str:
 
 
 def printed(home: Home) -> str:
-    """Return what commands print of the same."""
+    """Return what commands print about the same."""
     ran = [
         home.command(*command)
         for command in (["status"], ["errors"], ["explain", str(home.folder / "latin.md")])
@@ -128,12 +128,12 @@ def printed(home: Home) -> str:
 
 
 def where(text: str) -> list[str]:
-    """Return the lines that tell what they must not."""
+    """Return the lines with a secret word."""
     return [line[:400] for line in text.splitlines() if MARK in line.lower()]
 
 
 def ask_everything(home: Home, queries: Sequence[str] = QUERIES) -> None:
-    """Search for what must not be told, in every way, wrong ones among them."""
+    """Search for secret words in every way, also with wrong parameters."""
     for query in queries:
         with suppress(AnchordError):
             home.call("search", query=query)
@@ -151,12 +151,12 @@ def ask_everything(home: Home, queries: Sequence[str] = QUERIES) -> None:
 
 
 def garbled(ask: Ask) -> None:
-    """Answer with what was asked, and no vectors."""
+    """Answer with the request's texts and no vectors."""
     ask.send(200, json.dumps({"data": [{"embedding": ask.texts, "index": MARK}]}).encode())
 
 
 @needs_weakness
-def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
+def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_reported(
     home: Home, held: Held, tmp_path: Path
 ) -> None:
     talks = tmp_path / "talks"
@@ -169,11 +169,11 @@ def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
     run_weak(home)
     until(lambda: "indexing is blocked" in " ".join(home.status()["degraded"]))
     ask_everything(home, QUERIES[:2])
-    assert where(told(home)) == []
+    assert where(all_output(home)) == []
     held.way = garbled
     home.write("good.md", f"# {MARK}title\n\n{WORDS} And {MARK}more.\n")
     ask_everything(home, QUERIES[:2])
-    assert where(told(home)) == []
+    assert where(all_output(home)) == []
     held.way = lambda ask: (
         echoing(400) if any(f"{MARK}second" in text for text in ask.texts) else answer
     )(ask)
@@ -181,7 +181,7 @@ def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
     for name in (
         "broken.jsonl",
         "export.json",
-    ):  # They were read while the model failed, and must be to be named.
+    ):  # They are named only if they were read, which happened while the model failed.
         (talks / name).touch()
     home.call("sync")
     named = {Path(failure["path"]).name for failure in home.status()["failed"]}
@@ -204,12 +204,12 @@ def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_told(
     assert where(printed(home)) == []
     home.call("forget", path=str(home.folder / "latin.md"))
     home.call("verify")
-    assert where(told(home)) == []
+    assert where(all_output(home)) == []
     assert home.terminate() == 0
     assert where((home.path / "run.log").read_text("utf-8", "replace")) == []
 
 
-# What nobody thought of
+# Unexpected errors
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Give a service that is not started."""
+    """Return a service that is not started."""
     made = Service(tmp_path)
     yield made
     made.stop()
@@ -271,7 +271,7 @@ def test_h7_a_daemon_in_the_background_writes_its_log_for_its_owner_alone_and_wi
         limits = Path(f"/proc/{home.call('status')['pid']}/limits")
         if (
             limits.exists()
-        ):  # A dump of its memory would hold everything; processes below it inherit this.
+        ):  # A core dump would contain everything; child processes inherit this limit.
             assert re.search(r"Max core file size +0 ", limits.read_text())
     finally:
         assert home.anchord("stop").returncode == 0

@@ -1,4 +1,4 @@
-"""A daemon for which the modes of files hold: root reads and lists everything, whatever they say."""
+"""A daemon that obeys file modes: root ignores them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POWERS = "-dac_override,-dac_read_search"
 
 @cache
 def _before() -> tuple[str, ...] | None:
-    """Return what stands before a command that is not to have root's powers; None where they cannot be taken from it."""
+    """Return the prefix that runs a command without root's capabilities; None if there is none."""
     if os.geteuid() != 0:
         return ()
     found = shutil.which("setpriv")
@@ -36,7 +36,7 @@ needs_weakness = pytest.mark.skipif(
 
 
 def weak_command() -> tuple[str, ...]:
-    """Return what stands before a command that is to run without root's power over file modes."""
+    """Return the prefix that runs a command without root's power over file modes."""
     words = _before()
     assert words is not None
     return words

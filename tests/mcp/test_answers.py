@@ -1,4 +1,4 @@
-"""What agents read: short, whole where it matters, and what is quoted cannot pass for anything else."""
+"""Answers for agents: short, complete where needed, and quoted text cannot imitate anchord's."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_result_with_an_endless_path_does_not_keep_the_others_out() -> None:
     assert answer["results"][0]["place"].endswith("…:1-9")
 
 
-def test_reading_on_is_told_by_id() -> None:
+def test_reading_on_is_offered_by_id() -> None:
     answer = show_answer(shown("one", "two", previous="a" * 32, following="b" * 32))
     assert (answer["previous"], answer["next"]) == ("a" * 12, "b" * 12)
     assert "previous" not in show_answer(shown("one"))
@@ -149,7 +149,7 @@ def test_status_says_why_it_is_degraded_and_what_failed() -> None:
     assert answer["last_change_indexed_s_ago"] == 5
 
 
-def test_roots_and_an_explanation_are_told_in_fields() -> None:
+def test_roots_and_an_explanation_are_reported_in_fields() -> None:
     assert "No folders are indexed yet" in roots_answer([])["note"]
     assert roots_answer([ROOT])["roots"] == [ROOT]
     explanation = explain_answer({"path": "/r/a", "indexed": False, "problem": None, "chunks": 0})
@@ -159,6 +159,6 @@ def test_roots_and_an_explanation_are_told_in_fields() -> None:
     assert len(many["roots"]) + many["omitted"] == 99
 
 
-def test_an_error_is_told_with_its_hint() -> None:
+def test_an_error_is_reported_with_its_hint() -> None:
     assert error_answer("no root `a`", "use b") == {"error": "no root `a`", "hint": "use b"}
     assert error_answer("it failed", "") == {"error": "it failed"}

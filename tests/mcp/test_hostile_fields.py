@@ -1,4 +1,4 @@
-"""Text of strangers changes only fields: 241 hostile strings in every place that a string from a file can have."""
+"""Hostile text changes only its own field: 241 strings in every field that comes from a file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def strings_in(value: object) -> Iterator[tuple[str, str]]:
 
 
 def assert_only_fields_differ(text: str) -> None:
-    """Compare every answer with that of a plain text: the frame, the characters, and the structured form."""
+    """Compare every answer with that of a plain text: layout, characters and structured form."""
     for name, answer in answers_quoting(text).items():
         rendered = render_answer(answer)
         assert without_fields(rendered) == without_fields(PLAIN[name])

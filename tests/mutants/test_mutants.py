@@ -1,4 +1,4 @@
-"""The mutation tool finds which tests run a line, kills what they notice and lists what they do not."""
+"""The mutation tool finds the tests of a line, kills detected mutants and lists survivors."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ def test_the_same_seed_draws_the_same_mutants_from_a_text_with_any_letters() -> 
 def test_mutants_are_killed_survive_or_are_not_tested(
     toy: LineTests, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """3 -> 4, 3 -> 2 and > -> >= make no difference to 1 and 5; everything else does."""
+    """3 -> 4, 3 -> 2 and > -> >= do not change the results for 1 and 5; all other mutants do."""
     results = tmp_path / "results.jsonl"
     arguments = ["--module", "toy", "--json", str(results), "--measure", "tests"]
     assert main(arguments, toy) == 1
-    told = [json.loads(line) for line in results.read_text().splitlines()]
+    recorded = [json.loads(line) for line in results.read_text().splitlines()]
     by_result: dict[str, set[str]] = {}
-    for each in told:
+    for each in recorded:
         by_result.setdefault(each["result"], set()).add(each["replacement"])
     assert by_result == {
         "survived": {"4", "(2)", "(number >= LIMIT)"},
         "killed": {"(number <= LIMIT)", "return None", "return not (number > LIMIT)"},
         "untested": {"(number - 1)", "return None", "2", "(0)"},
     }
-    assert {each["by"] for each in told} == {"", "tests/test_toy.py::test_it_is_over"}
+    assert {each["by"] for each in recorded} == {"", "tests/test_toy.py::test_it_is_over"}
     printed = capsys.readouterr().out
     assert "+    return (number >= LIMIT)" in printed
     assert "10 mutants, 3 killed" in printed

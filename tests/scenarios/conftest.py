@@ -1,4 +1,4 @@
-"""A whole index in a temporary folder: the real adapters, the embedder without a model, and a judge."""
+"""An index in a temporary folder: real stores, an embedder without a model, and a check against a rebuild."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNT = TokenCounter(MODEL.tokenizer)
 
 @dataclass
 class Index:
-    """An index over `folder`; `sync` does what the daemon's barrier does."""
+    """An index over `folder`; `sync` indexes as the daemon's sync barrier does."""
 
     base: Path
     folder: Path = field(init=False)
@@ -43,7 +43,7 @@ class Index:
 
     def open(self) -> None:
         """Open the stores, as a start of the daemon does."""
-        # Every change of an ignore file has settled: nothing here waits for that.
+        # No test here waits for the debounce of ignore files.
         self.files = FolderFiles(
             {"tree": Root(name="tree", path=str(self.folder))},
             (),
@@ -82,7 +82,7 @@ class Index:
         file.write_text(text, encoding="utf-8")
 
     def sync(self) -> list[FileOutcome]:
-        """Walk and index; return what happened, without the files that were only read again."""
+        """Walk and index; return the outcomes, without those of unchanged files."""
         due = self.indexer.reconcile("tree").paths_due
         return [
             outcome

@@ -1,4 +1,4 @@
-"""A writer that dies between any two steps: the next start ends where an undisturbed one would, and embeds nothing twice."""
+"""A writer that dies between any two steps: the next start repairs the index and embeds nothing twice."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ STEPS = (
 
 
 class Killed(BaseException):
-    """Stands for the end of the process: nothing may catch it."""
+    """Simulates the end of the process: nothing may catch it."""
 
 
 def kill_at(index: Index, target: str, method: str, moment: str) -> None:
-    """Make one step of the commit end the writer."""
+    """Make one step of the commit kill the writer."""
     thing = getattr(index, target)
     real: Callable[..., Any] = getattr(thing, method)
 
-    def killed(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - stands in for any method
+    def killed(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - any method
         if moment == "after":
             real(*args, **kwargs)
         raise Killed
@@ -80,7 +80,7 @@ def test_f1_what_was_committed_before_a_kill_is_not_embedded_again(tmp_path: Pat
         )
     real, calls = index.store.upsert, 0
 
-    def second_upsert_kills(*args: Any) -> None:  # noqa: ANN401 - stands in for the method
+    def second_upsert_kills(*args: Any) -> None:  # noqa: ANN401 - replaces the method
         nonlocal calls
         calls += 1
         if calls == 2:
@@ -115,7 +115,7 @@ def test_f6_a_catalogue_that_was_lost_is_rebuilt_without_embedding(tmp_path: Pat
     again.close()
 
 
-def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: Path) -> None:
+def test_f6_a_table_that_lost_and_gained_rows_is_repaired_by_the_audit(tmp_path: Path) -> None:
     index = Index(tmp_path)
     index.write("guide.md", guide())
     index.sync()
@@ -130,7 +130,7 @@ def test_f6_a_table_that_lost_and_gained_rows_is_mended_by_the_audit(tmp_path: P
     again.close()
 
 
-def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_mended_by_the_audit(
+def test_f6_a_table_that_went_back_to_an_older_text_under_the_same_id_is_repaired_by_the_audit(
     tmp_path: Path,
 ) -> None:
     index = Index(tmp_path)

@@ -1,4 +1,4 @@
-"""Before, edit, and exactly what it costs: texts embedded, rows written, rows deleted. After each: equal to a rebuild."""
+"""The exact cost of edits: texts embedded, rows written, rows deleted. Each result equals a rebuild."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUBJECTS = (
 
 
 def section(subject: str, paragraphs: int = 6) -> str:
-    """A section of some chunks; each paragraph has words of its own."""
+    """Return a section of some chunks; no two paragraphs share words."""
     lines = [f"## {subject}", ""]
     for n in range(paragraphs):
         words = " ".join(
@@ -137,7 +137,7 @@ def test_a_heading_at_the_top_renamed_embeds_one_text_and_rewrites_the_ids_below
     assert spent.embedded == 1
     assert (
         spent.upserted == spent.deleted == chunks - 1
-    )  # all of the guide's; the note is another file's
+    )  # all rows of the guide; the note is another file
     assert not guided.verify().differences
 
 
@@ -206,7 +206,7 @@ def test_shifted_lines_write_nothing_to_the_table(guided: Index) -> None:
 
 
 def _shift(index: Index) -> list[FileOutcome]:
-    """Blank lines between two sections: every chunk below stands elsewhere, and none differs."""
+    """Blank lines between two sections: every chunk below moves, and none changes."""
     change(index, "guide.md", "\n## Boundaries\n", "\n\n\n\n## Boundaries\n")
     return index.sync()
 

@@ -1,4 +1,4 @@
-"""A backlog makes room for what is fresher, in the middle of being embedded: nothing is lost, and nothing is embedded twice."""
+"""A new save interrupts the embedding of a backlog: nothing is lost or embedded twice."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _FILES = 12
 
 
 class Stepwise(HashEmbedder):
-    """Makes one vector after another, remembers each text, and fails where it is told to."""
+    """Embeds one text after another, records each, and fails where a test says so."""
 
     def __init__(self) -> None:
-        """Fail nowhere."""
+        """Start without a failure."""
         super().__init__()
         self.seen: Counter[str] = Counter()
         self.fails_at = 0
 
     def has_made(self, texts: int) -> bool:
-        """Say whether so many were made."""
+        """Return whether this many texts were embedded."""
         return sum(self.seen.values()) >= texts
 
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
@@ -41,7 +41,7 @@ class Stepwise(HashEmbedder):
 
 @pytest.fixture
 def stepwise(index: Index) -> Stepwise:
-    """Give the index an embedder that can be stopped after each text."""
+    """Return an index whose embedder can be stopped after each text."""
     index.close()
     made = index.embedder = Stepwise()
     index.open()
@@ -103,7 +103,7 @@ def test_a_large_file_is_kept_while_it_is_embedded(
     with pytest.raises(EmbedderError):
         index.sync()
     index.close()
-    index.open()  # As after a crash: what counts is what is on the disk.
+    index.open()  # As after a crash: only the files on disk remain.
     index.sync()
     assert max(stepwise.seen.values()) == 1
     assert not index.verify().differences

@@ -15,7 +15,7 @@ PARAGRAPH = " ".join(f"word{number}" for number in range(150))
 
 
 def with_rules(index: Index, rules: str) -> None:
-    """Go on with other rules, as another version of anchord does."""
+    """Continue with other rules, as another version of anchord does."""
     index.recipe = replace(index.recipe, redaction_identity=rules, _digests={})
     index.indexer = Indexer(index.indexer._dependencies, COUNT, index.recipe)
 

@@ -1,4 +1,4 @@
-"""What people write for a time."""
+"""Parsing the dates that people write."""
 
 from __future__ import annotations
 

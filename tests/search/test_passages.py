@@ -1,4 +1,4 @@
-"""`--expand` adds whole neighbours of the same section, and shows the passage as it was found when its chunks change meanwhile."""
+"""`--expand` adds whole neighbours of the same section; if chunks change meanwhile, the passage stays as found."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def hit(number: int, score: float = 1.0) -> Hit:
 
 
 class Index:
-    """A catalog and a store of six chunks, of which some may have gone from either."""
+    """A catalog and a store of six chunks; tests can delete some from either."""
 
     def __init__(self, sections: str = "SSSSSS") -> None:
         """Give all chunks the section that their letter names."""
@@ -48,7 +48,7 @@ class Index:
         self.asked = 0
 
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> list[str]:
-        """Return all chunks, and record how far was asked."""
+        """Return all chunks, and record the requested distance."""
         self.asked = max_distance
         assert chunk_id in self.rows
         return self.ids
@@ -58,7 +58,7 @@ class Index:
         return {each: self.locations[each] for each in ids if each in self.locations}
 
     def get_display_rows(self, ids: list[str]) -> list[Row]:
-        """Return what the store has of them."""
+        """Return those rows that the store has."""
         return [self.rows[each] for each in ids if each in self.rows]
 
 

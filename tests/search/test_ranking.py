@@ -1,4 +1,4 @@
-"""Scores: how two lists become one; passages: how hits become an answer. Laws, and the few cases that a person would name."""
+"""Fusing two result lists and grouping hits into passages: laws, and some cases by hand."""
 
 from __future__ import annotations
 
@@ -242,13 +242,13 @@ def test_of_a_query_of_many_words_a_name_counts_for_less() -> None:
 def test_what_stands_below_a_heading_that_the_query_has_goes_before_what_only_has_its_words() -> (
     None
 ):
-    found = (), words(told=2.0, below=1.8, beside=1.8)
+    found = (), words(best=2.0, below=1.8, beside=1.8)
     hits = fuse_scores(
         *found, spots_of(*found), lambda _: 0.5, Boosts(heading_match_by_id={"below": 1.0})
     )
     assert [(hit.id, hit.matches_heading) for hit in hits] == [
         ("below", True),
-        ("told", False),
+        ("best", False),
         ("beside", False),
     ]
     doubtful = fuse_scores(
@@ -386,7 +386,7 @@ def test_text_is_joined_with_the_blank_lines_between() -> None:
     )
 
 
-def test_a_passage_told_in_better_ones_is_not_told_again() -> None:
+def test_a_passage_repeated_in_better_ones_is_dropped() -> None:
     def passage(*ids: str) -> Passage:
         made, hit = placed(1, 1.0)
         return Passage(row=made, hit=hit, start_line=1, end_line=1, text="", chunk_ids=ids)
@@ -405,14 +405,14 @@ def test_a_passage_told_in_better_ones_is_not_told_again() -> None:
 
 @dataclass
 class Shelf:
-    """A few texts in fakes, one chunk a file."""
+    """A few texts in fake stores, one chunk per file."""
 
     store: FakeStore = field(default_factory=FakeStore)
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
 
     def put(self, chunk_id: str, *texts: str, line: int = 1, heading: str = "") -> None:
-        """Store a text in a file of its own; several as chunks of one section that follow each other, ten lines apart."""
+        """Store a text as a file; several texts become consecutive chunks of one section, ten lines apart."""
         ids = [chunk_id, *(f"{chunk_id} {number}" for number in range(2, len(texts) + 1))]
         rows = [
             row(each, f"{chunk_id}.md", text, heading)
@@ -572,7 +572,7 @@ def test_a_passage_takes_in_neighbours_of_its_section_up_to_a_size(shelf: Shelf)
     assert taken[10_000].text.startswith("first part\n\n")
 
 
-# What a query asks for besides words
+# Filters in a query
 
 
 @pytest.mark.parametrize("mode", SEARCH_MODES)
@@ -636,7 +636,7 @@ def test_a_name_is_found_whole_and_by_case(shelf: Shelf) -> None:
 
 
 class Unable(HashEmbedder):
-    """Has no vectors just now."""
+    """An embedder that is unavailable."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it refuses all
         """Refuse."""
@@ -677,7 +677,7 @@ def test_of_a_query_full_of_names_the_first_few_are_looked_for(shelf: Shelf) -> 
 
 
 class ByLength:
-    """Likes long texts."""
+    """Scores a text by its length."""
 
     def __init__(self, error: EmbedderError | None = None) -> None:
         """Fail with this error, if there is one."""
@@ -692,7 +692,7 @@ class ByLength:
         return [float(len(text)) for text in texts]
 
     def close(self) -> None:
-        """Hold nothing."""
+        """Release nothing."""
 
 
 def reranked_ids(shelf: Shelf, question: SearchRequest, reranker: ByLength) -> list[str]:
@@ -719,7 +719,7 @@ def test_scores_stay_in_order_when_it_has_spoken(shelf: Shelf) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_only_the_best_are_ordered_anew() -> None:
+def test_only_the_best_are_reordered() -> None:
     shelf = Shelf()
     for n in range(MAX_RERANKED + 5):
         shelf.put(f"{n:03}", "word " * (n + 1))

@@ -1,4 +1,4 @@
-"""The simulator: a few sequences in each run, and that its oracle finds what is broken behind the program's back."""
+"""The simulator: a few sequences per run, and its oracle finds damage made without the program."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tools.simulator.world import World
 FIRST_SEED = 7_000_000
 GROUPS, IN_A_GROUP = 12, 10
 MOST_STEPS = 4
-"""After the eight steps with which each sequence begins; so short, a sequence costs 0.4 s of CPU time."""
+"""Steps after the first eight; a sequence of this length costs 0.4 s of CPU."""
 KNOWN = {
     "row-missing-detached": "a torn transcript is excluded for a while: its lost words stay detached",
     "says-equal/row-missing-detached": "as above",
 }
-"""Kinds of differences that are known and open. Whoever closes one takes its line out."""
+"""Known open kinds of differences. Delete a line when its defect is fixed."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture
 def stage(tmp_path: Path, workers: Workers) -> Stage:
-    """Give a world with a document and two exchanges, indexed."""
+    """Return an indexed world with a document and two exchanges."""
     world = World(tmp_path)
     world.make()
     (tmp_path / "docs" / "note.md").write_text(world.new_text(2))
@@ -59,7 +59,7 @@ def stage(tmp_path: Path, workers: Workers) -> Stage:
 
 
 def index_answer(world: World) -> Answer:
-    """Return what `index` answers when nothing is to be done."""
+    """Return the answer of `index` when nothing is due."""
     rows, _ = read_rows(world.data)
     return Answer("index", 0, {"chunks": len(rows or ()), "away": [], "problems": []})
 
@@ -70,7 +70,7 @@ def _no_fault() -> Random:
 
 
 def kinds(world: World, answer: Answer | None = None) -> set[str]:
-    """Judge an answer; return the kinds of what is found."""
+    """Check an answer; return the kinds of differences."""
     return {finding.kind for finding in judge(world, answer or index_answer(world))}
 
 
@@ -105,7 +105,7 @@ def test_what_a_restore_does_not_give_back_is_found(stage: Stage) -> None:
     }
 
 
-def test_what_the_trash_lets_go_too_early_is_found(stage: Stage) -> None:
+def test_what_the_trash_drops_too_early_is_found(stage: Stage) -> None:
     world = stage.world
     world.note_what_is_said()
     world.roots[1] = replace(world.roots[1], on_delete="delete")
@@ -122,7 +122,7 @@ def test_what_the_trash_lets_go_too_early_is_found(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "lance", "files"])
-def test_each_kind_of_call_fails_where_it_is_told_to(stage: Stage, kind: str) -> None:
+def test_each_kind_of_call_fails_at_the_armed_call(stage: Stage, kind: str) -> None:
     fault = Fault(
         kind, 0, {"sqlite": "FULL"}.get(kind, "ENOSPC"), {"files": "/home/data/"}.get(kind, "")
     )

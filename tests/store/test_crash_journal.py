@@ -1,4 +1,4 @@
-"""Contents that end the process: counted over its ends, left alone after two, and tried again once they are others."""
+"""Contents that crash the process: skipped after two crashes, and tried again when they change."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def dies_in(folder: Path, content: str) -> bool:
-    """Have a process end while it parses a content, if it begins at all."""
+    """Crash a process while it parses a content, if it starts."""
     guard = CrashJournal(folder)
     begun = guard.begin_parse_unless_quarantined(content)
-    os.close(guard._note)  # As when the process is gone: nothing was taken back.
+    os.close(guard._note)  # As after a crash: no entry was removed.
     return begun
 
 
@@ -40,13 +40,11 @@ def test_a_content_that_ended_the_process_twice_is_refused_and_no_other_one(fold
         guard.end_parse()
         assert not guard.begin_parse_unless_quarantined("bad")
     with closing(CrashJournal(folder, read_only=True)) as reader:
-        assert not reader.begin_parse_unless_quarantined(
-            "bad"
-        )  # What verifies beside the daemon leaves it alone too.
+        assert not reader.begin_parse_unless_quarantined("bad")  # `verify` skips it too.
 
 
 def test_one_end_is_forgiven_once_it_was_parsed(folder: Path) -> None:
-    """A machine that was switched off in the wrong moment says nothing about the file."""
+    """A power loss does not count against the file."""
     for _ in range(5):
         assert dies_in(folder, "unlucky")
         with closing(CrashJournal(folder)) as guard:
@@ -73,7 +71,7 @@ def test_another_version_tries_again(folder: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("spoiled", [b"", b"\xff\xfe", b"[]", b'{"counts": 3}'])
-def test_a_spoiled_list_begins_anew(folder: Path, spoiled: bytes) -> None:
+def test_a_spoiled_list_starts_again(folder: Path, spoiled: bytes) -> None:
     (folder / "poison.json").write_bytes(spoiled)
     with closing(CrashJournal(folder)) as guard:
         assert guard.begin_parse_unless_quarantined("x")
@@ -129,7 +127,7 @@ def test_a_file_that_kills_the_process_is_named_after_two_times_and_the_rest_is_
     assert [run("index").returncode for _ in range(3)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
     explained = here("explain", str(notes / "m.md"))
     assert "parsing it crashed anchord twice" in explained
-    assert run("verify").returncode == 0  # The judge leaves it alone as well.
+    assert run("verify").returncode == 0  # The clean rebuild skips it too.
     found = here("dump")
     assert '"a.md"' in found
     assert '"z.md"' in found

@@ -1,4 +1,4 @@
-"""A table's folder that two homes name: one writes it, the other is refused."""
+"""One table folder, two homes: one writes it, the other is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One writer an index: by the system's lock, so that no way of dying leaves it held, and no stranger's look refuses anyone."""
+"""One writer per index, by a lock of the system: any crash releases it, and reading it blocks no writer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ sys.stdin.read()
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """Name a lock that nobody has made yet."""
+    """Return the path of a lock that does not exist yet."""
     return tmp_path / "anchord.lock"
 
 
 @contextmanager
 def held_elsewhere(file: Path) -> Iterator[subprocess.Popen[str]]:
-    """Have another process hold the lock."""
+    """Run a block while another process has the lock."""
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLD, str(file)],
         stdin=subprocess.PIPE,
@@ -132,7 +132,7 @@ def test_g3_deleting_the_file_lets_no_second_writer_in(file: Path) -> None:
     lock.release()
 
 
-def test_a_file_deleted_between_open_and_lock_is_opened_anew(
+def test_a_file_deleted_between_open_and_lock_is_opened_again(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[int] = []

@@ -1,4 +1,4 @@
-"""Many sequences, killed daemons and watched services, in processes, within a time; one table at the end.
+"""Many sequences, killed daemons and watched services, in parallel, within a time limit; one table at the end.
 
     python tests/tools/campaign.py --seed 1 --minutes 60 --sequences 10000 --kills 100 --services 50 --jobs 2
 
@@ -35,7 +35,7 @@ _PROGRESS_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a campaign is asked for."""
+    """The options of a campaign."""
 
     seed: int
     minutes: float
@@ -109,8 +109,8 @@ def _wish() -> Wish:
 
 
 def _run(wish: Wish, began: float) -> tuple[Figures, bool]:
-    """Run what is asked for, as long as there is time; return the figures, and whether time was short."""
-    figures, told = Figures(), began
+    """Run the calls within the time limit; return the figures, and whether the time ran out."""
+    figures, last_report = Figures(), began
     running: set[Future[Figures]] = set()
     tasks = _tasks(wish)
     left = next(tasks, None)
@@ -127,9 +127,9 @@ def _run(wish: Wish, began: float) -> tuple[Figures, bool]:
                 figures.add(found := future.result())
                 sys.stdout.writelines(f"{divergence}\n\n" for divergence in found.divergences)
                 sys.stdout.flush()
-            if time.monotonic() - told >= _PROGRESS_S:
-                told = time.monotonic()
-                sys.stderr.write(_progress(figures, wish, told - began))
+            if time.monotonic() - last_report >= _PROGRESS_S:
+                last_report = time.monotonic()
+                sys.stderr.write(_progress(figures, wish, last_report - began))
     return figures, left is not None
 
 

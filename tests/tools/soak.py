@@ -1,4 +1,4 @@
-"""One daemon for as long as you like, under random work, kills and stops: does it grow, leak or lie?
+"""One daemon for any time, under random work, kills and stops: finds growth, leaks and wrong answers.
 
     python tests/tools/soak.py [--minutes 10] [--files 20000] [--seed 1] [--picture FILE.svg] [--keep FILE.jsonl]
 
@@ -17,16 +17,16 @@ Every five seconds a sample: memory of the daemon and of its children, open file
 versions. There is none while the daemon is stopped or dead; those left out are counted. After the work the daemon rests, and 25
 single edits have its table folded, so that old versions go: eleven minutes, one in a run of less than half an hour.
 
-Exit code 1, with the reasons, unless all of these hold:
+Exit code 1, with the reasons, unless all of these are true:
 
 - `anchord verify` finds no difference, each `sync` came and its word was found, no search failed (but one that met a process
-  that was being killed or ended), the daemon never ended or began anew by itself, and is not degraded in the end;
+  that was being killed or ended), the daemon never ended or restarted by itself, and is not degraded in the end;
 - in the last life, halves within and without its warm-up (five minutes, at most half of it): memory of the last quarter <=
   1.25 times that of the second + 50 MB; open files and threads of the last quarter <= those of the first + 10. In a run of less
-  than half an hour this life is all warm-up: its growth is told and not judged;
+  than half an hour this life is all warm-up: its growth is reported and not judged;
 - after the rest `data/` <= 3 times what a fresh index of the same files takes without its old versions + 20 MB (6 times in a
-  run of less than half an hour: it still holds all versions of its last ten minutes). vectors.sqlite is apart: it keeps the
-  vectors of rows that left, for a week and 200,000 at most, as it should. It is told beside.
+  run of less than half an hour: it still has all versions of its last ten minutes). vectors.sqlite is excluded: it keeps the
+  vectors of deleted rows, for a week and 200,000 at most. It is reported separately.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from anchord.errors import AnchordError
 from anchord.ipc.client import Client
 
 _SAMPLE_S = 5.0
-_TOLD_S = 60.0
+_REPORT_S = 60.0
 _PAUSE_S = 0.25
 """Between two pieces of work, on average."""
 _BUSY, _SLOWER = 0.5, 8
@@ -110,7 +110,7 @@ _COLOURS = {"kill": "red", "restart": "green", "stop": "orange", "rest": "blue"}
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What was asked for."""
+    """The options."""
 
     seconds: float
     files: int
@@ -146,7 +146,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that was done to the process."""
+    """A signal or restart of the process."""
 
     at: float
     what: str
@@ -310,7 +310,7 @@ class Tree:
 
 
 class Watch:
-    """Samples a daemon and counts, while others work on it; knows when nobody can be asked."""
+    """Samples a daemon and counts during the work; knows when the daemon cannot answer."""
 
     def __init__(self, home: Home, keep: TextIO | None) -> None:
         """Begin the time."""
@@ -370,7 +370,7 @@ class Watch:
 
     def look(self, ended: threading.Event) -> None:
         """Sample until the end."""
-        told = 0.0
+        reported_at = 0.0
         while not ended.wait(_SAMPLE_S):
             if not self._away.acquire(blocking=False):
                 self.tally["samples left out"] += 1
@@ -381,8 +381,8 @@ class Watch:
                 self.fail(f"no sample after {self.now() / 60:.1f} min: {error!r}")
             finally:
                 self._away.release()
-            if self.samples and self.now() - told >= _TOLD_S:
-                told = self.now()
+            if self.samples and self.now() - reported_at >= _REPORT_S:
+                reported_at = self.now()
                 _say(self._progress(self.samples[-1]))
 
     def _sample(self) -> None:
@@ -522,7 +522,7 @@ class Soak:
             )
 
     def _plan(self) -> list[tuple[float, str, Callable[[], None]]]:
-        """Return what has its time."""
+        """Return the jobs that are due."""
         seconds, last = self._wish.seconds, _LAST_LIFE * self._wish.seconds
         kills = [(at, "kill", self._kill) for at in self._times(min(_KILL_S, seconds / 8), last)]
         restarts = [
@@ -546,7 +546,7 @@ class Soak:
         job()
 
     def _start(self) -> None:
-        """Start a daemon; the lock of one that was killed may outlive it for a moment, as whoever restarts it has to know."""
+        """Start a daemon; retry while the lock of a killed one still exists."""
         for _ in range(_STARTS):
             with suppress(AssertionError):
                 self.home.run()
@@ -598,12 +598,12 @@ class Soak:
             self.home.call("resume")
 
     def _sync(self) -> None:
-        """A new word is found after it, and the one whose place it took is not."""
+        """After `sync`, a new word is found, and the word that it replaced is not."""
         old, self._word = self._word, f"zebra{self._rng.randrange(10**9)}quagga"
         self.home.write(_MARKER, f"# Marker\n\nThe {self._word} of today.\n")
         began = time.monotonic()
         with self.watch.excused("sync"):
-            told = self.home.call("sync", timeout=_SYNC_LIMIT_S)
+            report = self.home.call("sync", timeout=_SYNC_LIMIT_S)
             self.syncs_s.append(time.monotonic() - began)
             if self.home.found(self._word) != [_MARKER] or (
                 old and _MARKER in self.home.found(old)
@@ -611,8 +611,8 @@ class Soak:
                 self.watch.fail(
                     f"sync {len(self.syncs_s)} came and the file that was written before it is not found as it is"
                 )
-            if told["held"] or told["away"]:
-                self.watch.fail(f"sync {len(self.syncs_s)}: {told}")
+            if report["held"] or report["away"]:
+                self.watch.fail(f"sync {len(self.syncs_s)}: {report}")
 
     def _rest(self) -> None:
         """Let the last versions grow old, then make upkeep drop them."""
@@ -795,7 +795,7 @@ def main() -> int:
 
 
 def _judge(soak: Soak, size: Size, wish: Wish) -> None:
-    """Hold what was sampled against the limits, and print it all."""
+    """Compare the samples with the limits, and print them."""
     watch, until = soak.watch, soak.worked_s or soak.watch.now()
     worked = [sample for sample in watch.samples if sample.life and sample.at <= until]
     last_life = [sample for sample in worked if sample.life == watch.life]

@@ -1,8 +1,8 @@
-"""Freeze a home as this version makes it, for the versions to come.
+"""Freeze a home of this version, for tests of later versions.
 
     python tests/upgrades/freeze.py            writes tests/upgrades/homes/VERSION.tar.xz
 
-To be run once for each version that is given out, and never again for it: what a version made does not change any more. The
+Run it once per released version, and never again: the home of a version does not change. The
 archive holds `home/` (an ANCHORD_HOME with a forgotten path and vectors of rows that left), `docs/` and `talks/`.
 """
 
@@ -41,11 +41,11 @@ _QUESTION = (
     '"message":{{"role":"user","content":"{asked}"}}}}\n'
     '{{"type":"assistant","uuid":"a{n}","parentUuid":"q{n}","sessionId":"s1","cwd":"/home/me/app",'
     '"timestamp":"2026-01-02T10:0{n}:30.000Z","message":{{"role":"assistant","model":"opus",'
-    '"content":[{{"type":"text","text":"{told}"}}]}}}}\n'
+    '"content":[{{"type":"text","text":"{answer}"}}]}}}}\n'
 )
 _TALK = _QUESTION.format(
-    n=0, asked="Where do gulls sleep?", told="On chimneys, most of them."
-) + _QUESTION.format(n=1, asked="And the puffins?", told="In burrows near the sea.")
+    n=0, asked="Where do gulls sleep?", answer="On chimneys, most of them."
+) + _QUESTION.format(n=1, asked="And the puffins?", answer="In burrows near the sea.")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""A home that an older version made is brought forward; one that a newer version made is left alone, in one line."""
+"""A home of an older version is upgraded; one of a newer version is refused in one line."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ HOMES = sorted((Path(__file__).parent / "homes").glob("*.tar.xz"))
 
 
 class Base:
-    """An unpacked home with the folders it indexes."""
+    """An unpacked home with its indexed folders."""
 
     def __init__(self, folder: Path, archive: Path) -> None:
-        """Unpack it, and put the place into its configuration."""
+        """Unpack it, and set its folders in the configuration."""
         self.folder = folder
         with tarfile.open(archive) as packed:
             packed.extractall(folder, filter="data")
@@ -92,7 +92,7 @@ def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding
     paths = {json.loads(line)["path"] for line in base.run("dump").out.splitlines()}
     assert {"a.md", "code.py", "deep/er/b.txt", "edited.md"} <= paths
     assert len([path for path in paths if path.startswith("/claude-code/")]) == 2
-    assert "gone.md" not in paths  # What was to be forgotten still is, though its file is there.
+    assert "gone.md" not in paths  # A forgotten file stays forgotten although it exists.
 
 
 def test_what_was_undone_after_the_update_embeds_nothing(base: Base) -> None:
@@ -139,19 +139,19 @@ def test_what_a_newer_version_made_is_refused_in_one_line_and_left_alone(
     base = Base(tmp_path, HOMES[-1])
     newer(base)
     before = base.on_disk()
-    told = (base.process if command == ("run",) else base.run)(*command)
-    assert told.code in (1, 2), told.out
-    refusals = [line for line in told.err.splitlines() if line.startswith("anchord: ")]
+    outcome = (base.process if command == ("run",) else base.run)(*command)
+    assert outcome.code in (1, 2), outcome.out
+    refusals = [line for line in outcome.err.splitlines() if line.startswith("anchord: ")]
     assert len(refusals) == 1
     assert "newer anchord" in refusals[0]
     assert refusals[0].endswith("update anchord")
     assert base.on_disk() == before
 
 
-def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_made_anew(
+def test_an_older_catalogue_is_taken_step_by_step_and_one_without_a_step_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The way that the first change of the schema will go."""
+    """The procedure of the first schema change."""
     file = tmp_path / "state.sqlite"
     SqliteCatalog(file).close()
     now = catalogue_schema.SCHEMA_VERSION

@@ -95,7 +95,13 @@ class CheckedConnection(sqlite3.Connection):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run a block between BEGIN IMMEDIATE and COMMIT; roll back if it fails."""
+        """Run a block as one write transaction: COMMIT at its end, ROLLBACK if it raises.
+
+        BEGIN IMMEDIATE takes the write lock first. Transactions cannot be nested.
+
+        Raises:
+            StoreError: The lock is not free, or the commit failed.
+        """
         self.execute("BEGIN IMMEDIATE")
         try:
             yield

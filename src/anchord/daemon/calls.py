@@ -25,7 +25,11 @@ class Call:
             callback()
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
-        """Have `cancel` call a function; at once if it was called before."""
+        """Register a function that `cancel` calls, in the thread that cancels.
+
+        Args:
+            callback: Must not block. Called immediately if the call is cancelled already.
+        """
         with self._lock:
             self._callbacks.append(callback)
             is_cancelled = self.is_cancelled

@@ -69,7 +69,7 @@ _LOCK_PAUSE_S = 0.5
 def run_daemon(
     paths: Paths, config: Config, root_paths: list[str], root_kind: str = "project"
 ) -> None:
-    """Run the daemon; block until it is told to stop by a signal or the socket.
+    """Run the daemon; block until a signal or the socket stops it.
 
     When only a new process can help, the index is closed and this process replaces itself by a new
     one with the same command line: the function does not return then.

@@ -200,9 +200,11 @@ def _mark_transcripts_for_reread(catalog: SqliteCatalog) -> int:
     count = 0
     for root in catalog.root_names():
         records = catalog.list_records(root, "")
-        told = [path for path, each in records.items() if each.content_digest == TRANSCRIPT_DIGEST]
-        catalog.mark_for_reread([RootedPath(root, path) for path in told])
-        count += len(told)
+        transcripts = [
+            path for path, each in records.items() if each.content_digest == TRANSCRIPT_DIGEST
+        ]
+        catalog.mark_for_reread([RootedPath(root, path) for path in transcripts])
+        count += len(transcripts)
     return count
 
 

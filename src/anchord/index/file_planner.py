@@ -29,6 +29,7 @@ from anchord.core.types import (
     FileUpdate,
     Fingerprint,
     IngestResult,
+    PathMatch,
     Problem,
     ReadFile,
     RootedPath,
@@ -126,14 +127,13 @@ class FilePlanner:
                 origin=path, action=Action.RETRY, reason="deleted after its folder was listed"
             )
         is_transcript = self._conversations.is_transcript_file(path)
-        has_no_limit = is_transcript or is_exchange_path(path.path)
         match = path_filter(path)
         decision = decide_for_file(
             match,
             observed,
             record,
             self._recipe.digest(path.root),
-            NO_SIZE_LIMIT if has_no_limit else MAX_FILE_BYTES,
+            _size_limit(path, is_transcript=is_transcript),
         )
         if isinstance(decision, SkipFile):
             action = Action.SKIPPED if record is None else Action.UNCHANGED
@@ -151,10 +151,7 @@ class FilePlanner:
             return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)
         fingerprint = observed if isinstance(observed, Fingerprint) else NO_FINGERPRINT
         plan = self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
-        is_excluded = not (match.is_included or match.is_undecided)
-        if isinstance(plan, FileUpdate) and is_excluded:
-            return replace(plan, forgets_vectors=True)
-        return plan
+        return _without_vectors(plan) if _is_excluded_for_certain(match) else plan
 
     def plan_ingested(
         self, path: RootedPath, needed: IngestNeeded, ingested: IngestResult
@@ -305,6 +302,21 @@ def plan_row_removal(
     return FileUpdate(
         origin=path, new_record=new_record, diff=diff, texts_to_embed=(), reason=reason
     )
+
+
+def _size_limit(path: RootedPath, *, is_transcript: bool) -> int:
+    is_streamed = is_transcript or is_exchange_path(path.path)
+    return NO_SIZE_LIMIT if is_streamed else MAX_FILE_BYTES
+
+
+def _is_excluded_for_certain(match: PathMatch) -> bool:
+    """Whether the rules exclude a file; False while its repository's rules are unknown."""
+    return not (match.is_included or match.is_undecided)
+
+
+def _without_vectors(plan: FileOutcome | FileUpdate) -> FileOutcome | FileUpdate:
+    """Return a removal that also deletes the cached vectors of the file's chunks."""
+    return replace(plan, forgets_vectors=True) if isinstance(plan, FileUpdate) else plan
 
 
 def _has_same_rows(record: FileRecord, new_record: FileRecord) -> bool:

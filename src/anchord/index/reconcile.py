@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from anchord.core.change_detection import decide_for_file, is_up_to_date
 from anchord.core.deletion_guard import (
@@ -35,6 +36,7 @@ NO_SIZE_LIMIT = 1 << 62
 large."""
 _FOUND_BY_WALK = PathMatch(is_included=True, reason="found by a walk")
 
+_T = TypeVar("_T")
 _Observed = Fingerprint | Problem
 """What a walk reports of a file: its fingerprint, or why the file cannot be used."""
 
@@ -103,15 +105,10 @@ def _reconcile(
     deletion_policy: DeletionPolicy,
 ) -> ReconcileResult:
     root = folder.root
-    if not folder.path:
-        refusal = dependencies.files.check_root(
-            root,
-            lambda: dependencies.catalog.list_records(root, "").keys(),
-            accept=deletion_policy.all_confirmed,
-        )
-        if refusal:
-            # Invariant: the rows are those of another folder. Nothing of this one is read.
-            return ReconcileResult(walk_error=refusal, is_refused=True)
+    refusal = _why_refused(dependencies, folder, deletion_policy)
+    if refusal:
+        # Invariant: the rows are those of another folder. Nothing of this one is read.
+        return ReconcileResult(walk_error=refusal, is_refused=True)
     walk = _walk(dependencies, folder, on_enter_dir)
     records = dependencies.catalog.list_records(root, folder.path)
     if not isinstance(walk, WalkResult):
@@ -134,17 +131,16 @@ def _reconcile(
     # see it. Files below unreadable folders are not among them: their state is unknown.
     unseen = find_missing_files(walk, records)
     excluded = _excluded_files(dependencies, root, unseen)
-    missing = {path: seen for path, seen in unseen.items() if path not in excluded}
+    missing = _without(unseen, excluded)
     moves = find_moves(missing, _new_files(changed_paths, observed, records))
     guard = _MassDeletionGuard(dependencies, root, deletion_policy)
     at_risk = guard.deletions_to_count(missing, moves)
     held_count = 0
-    remaining = {path: record for path, record in records.items() if path not in excluded}
-    if not folder.path and guard.update_hold(at_risk, remaining, walk):
+    if not folder.path and guard.update_hold(at_risk, _without(records, excluded), walk):
         # Invariant: what stays in `missing` moved, is confirmed, or keeps its exchanges. Its rows
         # can be deleted without a loss; the others wait for a confirmation.
         held_count = len(at_risk)
-        missing = {path: seen for path, seen in missing.items() if path not in at_risk}
+        missing = _without(missing, at_risk)
     emptied = _emptied_files(changed_paths, observed, records)
     return ReconcileResult(
         paths_due=_in_root(root, [*changed_paths, *excluded, *missing]),
@@ -162,6 +158,26 @@ def _reconcile(
         skipped=walk.skipped_count,
         folder_problems=walk.folder_problems,
     )
+
+
+def _why_refused(
+    dependencies: IndexerDependencies, folder: RootedPath, deletion_policy: DeletionPolicy
+) -> str:
+    """Return why a root is not walked: it is another folder than the one indexed; "" if it is.
+
+    Only a whole root is checked.
+    """
+    if folder.path:
+        return ""
+    return dependencies.files.check_root(
+        folder.root,
+        lambda: dependencies.catalog.list_records(folder.root, "").keys(),
+        accept=deletion_policy.all_confirmed,
+    )
+
+
+def _without(values_by_path: Mapping[str, _T], paths: Collection[str]) -> dict[str, _T]:
+    return {path: value for path, value in values_by_path.items() if path not in paths}
 
 
 def _excluded_files(

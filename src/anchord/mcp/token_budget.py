@@ -33,7 +33,7 @@ def token_upper_bound(text: str) -> int:
 
 
 def field_tokens(text: str) -> int:
-    """Estimate the tokens of a text as a JSON string, from above, without its quotes."""
+    """Return an upper bound of the tokens of a text, encoded as a JSON string without quotes."""
     return token_upper_bound(_encode(text))
 
 

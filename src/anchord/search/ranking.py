@@ -362,23 +362,31 @@ def _groups_with_text(
     """Yield the first groups as passages; rows that were just deleted are left out."""
     has_exchanges = any(_is_exchange(group[0]) for group in groups[: request.limit])
     candidates = groups[: request.limit + (_SPARE_GROUPS if has_exchanges else 0)]
-    hit_ids = [hit.id for group in candidates for hit in group]
-    rows = {row.id: row for row in store.get_display_rows(hit_ids)}
-    copies = _find_copies([hit for group in candidates for hit in group], rows)
+    hits = [hit for group in candidates for hit in group]
+    rows = {row.id: row for row in store.get_display_rows([hit.id for hit in hits])}
+    copies = _find_copies(hits, rows)
     originals = [group for group in candidates if group[0].location.origin not in copies]
     for group in originals[: request.limit]:
         rows_and_hits = [(rows[hit.id], hit) for hit in group if hit.id in rows]
-        if request.is_flat:
-            passages = [make_passage([each]) for each in rows_and_hits]
-        else:
-            passages = merge_adjacent_hits(rows_and_hits)
-        if request.expand_chars:
-            passages = [
-                expand_passage(passage, request.expand_chars, store, catalog)
-                for passage in passages
-            ]
+        passages = _make_passages(rows_and_hits, request, store, catalog)
         if passages:
             yield tuple(drop_repeated_passages(passages))
+
+
+def _make_passages(
+    rows_and_hits: Sequence[tuple[Row, Hit]],
+    request: SearchRequest,
+    store: ChunkStore,
+    catalog: Catalog,
+) -> list[Passage]:
+    """Make the passages of one file: merged unless the request is flat, and as long as asked."""
+    if request.is_flat:
+        passages = [make_passage([each]) for each in rows_and_hits]
+    else:
+        passages = merge_adjacent_hits(rows_and_hits)
+    if not request.expand_chars:
+        return passages
+    return [expand_passage(passage, request.expand_chars, store, catalog) for passage in passages]
 
 
 def _is_exchange(hit: Hit) -> bool:

@@ -132,6 +132,6 @@ def _read_note(file: Path) -> str:
 def _read_counts(file: Path) -> _CrashCounts:
     try:
         counts = msgspec.json.decode(file.read_bytes(), type=_CrashCounts)
-    except (OSError, ValueError):  # Missing or damaged: starting anew costs two more crashes.
+    except (OSError, ValueError):  # Missing or damaged: an empty journal costs two more crashes.
         return _CrashCounts()
     return counts if counts.version == __version__ else _CrashCounts()

@@ -1,4 +1,4 @@
-"""Where a text is cut, size by size: each limit stands in a case of its own, on both of its sides."""
+"""Where a text is cut: each size limit has a case just below it and one just above it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from anchord.chunking.engine.layout import (
 )
 
 BODY = 200
-"""The most weight of a chunk. Every line below weighs 1 and is an atom."""
+"""The maximum weight of a chunk. In these tests every line weighs 1 and cannot be cut."""
 
 
 def layout_of(weight: int, cuts: Mapping[int, int], text: str = "line {}") -> Layout:
-    """Give a text of so many lines, which can only be cut before the given ones."""
+    """Return a layout of `weight` lines that can be cut only before the lines in `cuts`."""
     lines = [text.format(number) for number in range(weight)]
     return Layout(
         lines=lines,
@@ -83,7 +83,7 @@ def test_a_text_of_up_to_two_chunks_is_cut_where_both_parts_fit_and_weigh_forty(
     cut: int,
     is_taken: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    """What cannot be an anchor is packed at least cost: line numbers do not count from it."""
+    """A cut that is no anchor is placed at the lowest cost; line numbers do not count from it."""
     assert anchors(weight, {cut: BLOCK}) == ([0, cut] if is_taken else [0])
 
 

@@ -1,4 +1,4 @@
-"""Half-typed code is cut nearly as it was: what a missing brace swallows for a parser, the indentation gives back."""
+"""Code with a missing brace is cut nearly as before: indentation restores the blocks."""
 
 from __future__ import annotations
 

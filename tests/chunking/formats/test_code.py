@@ -1,4 +1,4 @@
-"""Source code is cut at its definitions; what stands on top of one stays with it; an edit reaches no other."""
+"""Source code is cut at definitions, with their comments; an edit changes only its own definition."""
 
 from __future__ import annotations
 

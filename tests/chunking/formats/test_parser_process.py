@@ -1,4 +1,4 @@
-"""Code parsed by a process of its own: what it finds is what is found here, and its end is that of one text alone."""
+"""The parser process finds what a parser in this process finds; a crash costs one text only."""
 
 from __future__ import annotations
 

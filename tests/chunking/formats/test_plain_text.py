@@ -1,4 +1,4 @@
-"""Text formats are cut where their readers see a border: headings, listings, keys, rows; plain text at paragraphs."""
+"""Text formats are cut at headings, listings, keys and rows; plain text at paragraphs."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _SANDBOX_LIMIT = 15  # ... and 1.1 with the drop-in
 _HOME = "/Users/ada"
 _PROGRAM = "/Users/ada/.local/bin/anchord"
 _ODD = 'od d%h$HOME"\\x'
-"""A folder's name with all that systemd would read as syntax."""
+"""A folder name with every character that is syntax to systemd."""
 
 _PLACEHOLDER = re.compile(r"@\w+@")
 
@@ -80,12 +80,12 @@ def _written(folder: Path, of: ServiceSettings, unit: str = "") -> Path:
 
 
 def _render_unit(text: str, folder: Path, program: str = sys.executable) -> Path:
-    """Write a unit with a program that exists here."""
+    """Write a unit whose program exists on this machine."""
     return _written(folder, _installation(folder, program), text)
 
 
 def _analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run systemd-analyze as a user without units of their own; without a runtime folder it does not start."""
+    """Run systemd-analyze as a user without own units; it needs a runtime folder to start."""
     runtime = folder / "runtime"
     runtime.mkdir(mode=0o700, exist_ok=True)
     environment = {
@@ -106,7 +106,7 @@ def _analyze(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _verify(unit: Path) -> str:
-    """Return what the verifier has to say, the exit status included; nothing is what a good unit gets."""
+    """Return the output and exit status of the verifier; "" for a good unit."""
     ran = _analyze(unit.parent, "verify", "--man=no", str(unit))
     return ran.stdout + (f"exit status {ran.returncode}\n" if ran.returncode else "")
 
@@ -194,7 +194,7 @@ def test_whatever_a_path_holds_systemd_reads_it_as_it_is(tmp_path: Path) -> None
     unit = _written(tmp_path, of)
     assert (
         _verify(unit) == ""
-    )  # It names a program that is not there, which a misread path would not be.
+    )  # The message names the missing program: so the path was read correctly.
 
 
 def test_a_path_that_no_unit_can_hold_is_refused() -> None:
@@ -282,7 +282,7 @@ def _is_flag(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Tell a number from a flag, which Python counts among the numbers."""
+    """Whether a value is a number; a bool, which is an int in Python, is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -307,7 +307,7 @@ def _one_of(*words: str) -> _Check:
 
 
 def _all_within(known: dict[str, _Check]) -> _Check:
-    """Accept a dictionary that has at least one key, all of them known and with fitting values."""
+    """Return a check: a dictionary is not empty, its keys are known and its values fit."""
 
     def check(value: object) -> bool:
         if not isinstance(value, dict) or not value:
@@ -359,7 +359,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _repeated_keys(text: str) -> list[str]:
-    """Return the keys that a dictionary has twice, which `plistlib` would pass over in silence."""
+    """Return the keys that a dictionary has twice, which `plistlib` does not report."""
     tree = ET.fromstring(text)  # noqa: S314 - our own file
     counts = [
         Counter(key.text or "" for key in block.findall("key")) for block in tree.iter("dict")
@@ -368,7 +368,7 @@ def _repeated_keys(text: str) -> list[str]:
 
 
 def _faults(text: str) -> list[str]:
-    """Return what is wrong with a rendered agent, in words; nothing if launchd will read it as meant."""
+    """Return what is wrong with a rendered agent; empty if launchd will read it as intended."""
     agent = plistlib.loads(text.encode())
     assert isinstance(agent, dict)
     return [

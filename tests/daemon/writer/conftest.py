@@ -16,7 +16,7 @@ from anchord.index.session import IndexWriter, open_writer
 
 
 class Steps:
-    """A writer's loop over a small root, and what it asked for."""
+    """A writer's loop over a small root, and the requests that it made."""
 
     def __init__(self, base: Path, config: Config) -> None:
         """Index three files."""
@@ -53,11 +53,11 @@ class Steps:
         return {row.path for row in self.writer.store.all_rows()}
 
     def work(self) -> None:
-        """Do one piece of work; nothing else is due meanwhile."""
+        """Run one step of work while nothing else is due."""
         self.loop._do_most_urgent_work(0.0)
 
     def walk_and_work(self) -> None:
-        """Make two steps: a folder that nobody watches is walked first."""
+        """Run two steps: the first walks a folder that is not watched yet."""
         for _ in range(2):
             self.loop._step()
 

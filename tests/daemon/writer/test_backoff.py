@@ -1,4 +1,4 @@
-"""After a failed step the writer waits, twice as long each time; what only a new process can mend asks for one."""
+"""After a failed step the writer backs off exponentially; some errors ask for a new process."""
 
 from __future__ import annotations
 

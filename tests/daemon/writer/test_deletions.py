@@ -1,4 +1,4 @@
-"""Deletions wait until a root is quiet, ten seconds at most, and count together for thirty."""
+"""Deletions wait until a root is quiet, 10 s at most; those of 30 s count together."""
 
 from __future__ import annotations
 

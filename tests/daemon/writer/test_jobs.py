@@ -1,4 +1,4 @@
-"""Jobs of other threads run in order in the writer thread; after its end each of them fails."""
+"""Jobs of other threads run in order in the writer's thread; after its end each job fails."""
 
 from __future__ import annotations
 

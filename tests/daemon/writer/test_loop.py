@@ -1,4 +1,4 @@
-"""One step of the writer at a time, without its thread: what is most urgent, when it sleeps, what it asks of others."""
+"""Single steps of the writer's loop: priorities, sleep, requests to other threads, errors, status."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_it_sleeps_until_something_is_due_two_seconds_at_most(
 def test_it_does_not_sleep_while_something_waits_unless_it_is_paused(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    """What came before the sleep has rung already: nobody would wake the loop for it."""
+    """The wake-up of an earlier event is already over: nothing would wake the loop again."""
     loop = steps.loop
     if why == "stopping":
         monkeypatch.setattr(loop, "_stopping", True)
@@ -212,7 +212,7 @@ def test_too_much_memory_asks_for_a_new_process(
         (TableReadError("x", ""), False, True),
     ],
 )
-def test_an_error_pauses_and_is_mended_by_what_can_mend_it(
+def test_an_error_pauses_and_asks_for_the_repair_it_needs(
     steps: Steps,
     error: Exception,
     is_restart: bool,  # noqa: FBT001 - a column of the table
@@ -235,11 +235,11 @@ def test_an_error_of_a_loop_that_ends_is_none(
     assert (steps.restarts, steps.loop.blocked_reason) == ([], "")
 
 
-# What is told
+# What is reported
 
 
 def test_only_a_commit_counts_as_the_last_commit(steps: Steps) -> None:
-    """The table is compacted so many seconds after it."""
+    """Seconds after which the table is compacted."""
     loop = steps.loop
     loop.stats.last_commit_at = None
     steps.writer.catalog.mark_all_for_reread()

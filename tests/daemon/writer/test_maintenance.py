@@ -1,4 +1,4 @@
-"""When the table is compacted, its index parts are merged and old versions go: each threshold in a case of its own."""
+"""When the table is compacted, index parts are merged and old versions deleted: a case per threshold."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS
 
 
 class Stand:
-    """A writer, an index check and a compaction that record what happens to them."""
+    """A fake writer, index check and compaction that record their calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Begin with a table whose rows are all in its indices."""
         self.commits = 0
         self.unindexed_rows: int | None = 0
-        """None: they cannot be counted."""
+        """Number of rows in no index; None if they cannot be counted."""
         self.counted = 0
         self.compactions: list[tuple[bool, bool]] = []
         """(merges the parts of the indices, drops old versions) of each."""
@@ -36,7 +36,7 @@ class Stand:
         monkeypatch.setattr(module, "PageCheck", lambda _: self)
 
     def opened(self, memory_limit_bytes: int = 0) -> Maintenance:
-        """Give the maintenance of a process that has just started."""
+        """Return the maintenance of a process that has just started."""
         writer: Any = SimpleNamespace(
             indexer=self,
             store=self,
@@ -193,7 +193,7 @@ def test_a_count_of_parts_of_any_version_leads_to_a_merge(stand: Stand, written:
     assert stand.meta["upkeep passes"] == "0"
 
 
-def test_a_compaction_is_watched_noted_and_told_to_readers(stand: Stand) -> None:
+def test_a_compaction_is_watched_noted_and_reported_to_readers(stand: Stand) -> None:
     maintenance = stand.opened()
     stand.problems = ["no room"]
     maintenance.compact()

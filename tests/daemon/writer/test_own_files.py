@@ -80,7 +80,7 @@ def test_an_archive_that_is_lost_under_the_writer_is_saved_from_the_open_file(
     LOSSES[loss](file)
     assert own_files.find_problem() == f"{file} was deleted or replaced"
     saved = file.stat().st_ino
-    # It is asked again at the stop: what was saved stays as it is.
+    # The stop saves again: a saved archive is not overwritten.
     assert own_files.find_problem() == f"{file} was deleted or replaced"
     assert file.stat().st_ino == saved
     writer.archive.close()

@@ -1,4 +1,4 @@
-"""The pages of the databases are checked after the start and once a day; damage is raised once, a locked file is left alone."""
+"""Database pages are checked after the start and daily; damage is raised once, locked files are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call of `sync` is let go when what waited at its walk has its outcome, and never waits for a writer that has ended."""
+"""`sync` returns when each file that its walk found has an outcome, or when the writer has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anchord.daemon.writer.sync_barrier import SyncBarrier
 A, B = RootedPath("r", "a.md"), RootedPath("r", "b.md")
 
 
-def test_a_call_is_let_go_when_each_file_of_its_walk_has_an_outcome() -> None:
+def test_a_call_returns_when_each_file_of_its_walk_has_an_outcome() -> None:
     barrier, rung = SyncBarrier(), Event()
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(barrier.wait, None, rung.set)
@@ -27,7 +27,7 @@ def test_a_call_is_let_go_when_each_file_of_its_walk_has_an_outcome() -> None:
         assert called.result()
 
 
-def test_a_call_that_nothing_waits_for_is_let_go_by_its_walk() -> None:
+def test_a_call_without_pending_files_returns_after_its_walk() -> None:
     barrier, rung = SyncBarrier(), Event()
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(barrier.wait, None, rung.set)
@@ -40,7 +40,7 @@ def test_a_call_whose_time_is_over_says_so() -> None:
     assert not SyncBarrier().wait(0.01, lambda: None)
 
 
-def test_a_call_under_way_when_the_writer_ends_is_let_go_and_was_not_served() -> None:
+def test_a_call_under_way_when_the_writer_ends_returns_and_was_not_served() -> None:
     barrier, rung = SyncBarrier(), Event()
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(barrier.wait, None, rung.set)
@@ -57,7 +57,7 @@ def test_a_call_after_the_writers_end_does_not_wait() -> None:
 
 
 def test_a_call_that_returned_is_no_longer_waited_for() -> None:
-    """Else `on_battery = "pause"` never pauses again, and the list grows with each call."""
+    """Otherwise `on_battery = "pause"` never pauses again, and the list grows with each call."""
     barrier = SyncBarrier()
     with ThreadPoolExecutor(1) as pool:
         for pending in ([], [A], [A, B]):
@@ -122,7 +122,7 @@ def test_a_blocked_barrier_ends_calls_at_once_and_a_free_one_serves_them() -> No
 
 
 def test_a_call_whose_client_left_was_not_served() -> None:
-    """The writer goes on with the files; nobody is told that they are searchable."""
+    """The writer continues with the files; no call returns as if they were searchable."""
     barrier, rung, call = SyncBarrier(), Event(), Call()
     with ThreadPoolExecutor(1) as pool:
 

@@ -1,4 +1,4 @@
-"""Which roots and folders are walked when, and in what order files come out of the queue."""
+"""When roots and folders are walked, and the order of files in the queue."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_deletions_wait_for_others_unless_somebody_waits_for_them(
 
 
 def test_deletions_just_before_count_in_a_walk_of_the_root(steps: Steps) -> None:
-    """47 left a moment ago, and all three that remained leave now: 50 in all wait for a person."""
+    """47 files were deleted just before, and the last 3 now: 50 deletions need a confirmation."""
     queue = steps.loop.work_queue
     for name in ("0.md", "1.md", "2.md"):
         (steps.folder / name).unlink()

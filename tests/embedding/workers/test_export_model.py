@@ -1,6 +1,6 @@
-"""Models that are made ready for this machine: tiny ones of random weights, the real program that exports, the real workers.
+"""Exports of tiny models with random weights, by the real export program and the real workers.
 
-The library itself says what is right: its own `encode_query` and `encode_document` in this process.
+The reference is sentence-transformers itself in this process.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Shelf:
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    """Make the models; the only place where this process loads torch."""
+    """Create the models; only this function loads torch in this process."""
     base = tmp_path_factory.mktemp("shelf")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HF_HUB_OFFLINE", "1")
@@ -215,7 +215,7 @@ def nothing(*_: object) -> None:
 
 
 class Exports:
-    """Makes each model ready once, in a folder for all tests of the module.
+    """Exports each model once, in a folder for all tests of the module.
 
     "mean" is exported by a process, as every model is outside of tests; the others are exported here.
     """
@@ -264,7 +264,7 @@ def length(vector: Vector) -> float:
     return math.hypot(*array("f", vector))
 
 
-# What the files say, as the library does
+# Settings in the files, as the library reads them
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_a_text_of_the_whole_window_is_taken_whole(shelf: Shelf, exports: Export
 def test_whole_numbers_give_a_file_that_is_near_or_a_reason(shelf: Shelf, exports: Exports) -> None:
     ready = exports.of("mean", INT8)
     if ready.facts.runtime == "torch":
-        assert "differ" in ready.facts.why  # Not: that a vector depends on its neighbours.
+        assert "differ" in ready.facts.why  # A vector must not depend on its neighbours in a batch.
         return
     assert ready.file.name == "model.int8.onnx"
     assert [file.name for file in ready.file.parent.glob("*.onnx")] == ["model.int8.onnx"]
@@ -376,7 +376,7 @@ def test_a_model_with_a_narrow_window_is_exported(shelf: Shelf, tmp_path: Path) 
 
 
 def test_a_model_whose_tokens_are_letters_is_exported(shelf: Shelf, tmp_path: Path) -> None:
-    """Its words are longer than those of the texts that everything is measured with."""
+    """Its words are longer than those of the texts that the measurements use."""
     from anchord.embedding.workers import export_model as export  # noqa: PLC0415 - likewise
 
     assert export._prepare(settings_of(shelf.files("letters")), tmp_path, "fp32").runtime == "onnx"
@@ -408,8 +408,13 @@ def test_a_model_that_is_not_exported_is_served_as_it_is(shelf: Shelf, exports: 
         assert near(
             embedder.embed(TEXTS[:1], is_query=True), shelf.queries("own prompts", TEXTS[:1])
         )
-        told = embedder.status_fields()
-        assert (told["runtime"], told["device"], told["starts"], embedder.fallback_reason) == (
+        status = embedder.status_fields()
+        assert (
+            status["runtime"],
+            status["device"],
+            status["starts"],
+            embedder.fallback_reason,
+        ) == (
             "torch",
             CPU,
             1,
@@ -431,7 +436,7 @@ def test_there_is_no_int8_of_a_model_that_is_not_exported(shelf: Shelf, models: 
             assert "fp32" in raised.value.hint
 
 
-def test_weights_that_are_spoiled_are_told_and_an_embedder_error(
+def test_weights_that_are_spoiled_are_reported_and_an_embedder_error(
     shelf: Shelf, exports: Exports
 ) -> None:
     facts = exports.of("corrupt").facts
@@ -450,7 +455,7 @@ def test_a_failed_export_leaves_its_facts_alone(exports: Exports) -> None:
     ]
 
 
-# What is known is not found out again
+# Nothing is measured twice
 
 
 @pytest.fixture
@@ -482,7 +487,7 @@ def facts_now(runtime: str, why: str = "") -> ExportInfo:
 
 
 def nothing_runs(*_: object, **__: object) -> None:
-    """Stand for what starts a process."""
+    """Replaces the start of a process."""
     raise AssertionError("a process was started")
 
 
@@ -568,7 +573,7 @@ def test_a_file_without_facts_is_no_export(models: Path) -> None:
     assert prepared.find_export(models, "id", "fp32") is None
 
 
-# What is interrupted
+# Interruptions
 
 
 def test_an_export_that_is_killed_leaves_nothing_that_is_taken_for_finished(
@@ -591,7 +596,7 @@ def test_an_export_that_is_killed_leaves_nothing_that_is_taken_for_finished(
 
 
 def put_program(models: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put another program in the place of the one that exports."""
+    """Replace the export program."""
     program = models.parent / "python"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o700)
@@ -626,7 +631,7 @@ def test_an_export_that_crashes_is_not_tried_at_every_start(
     assert prepared.find_export(models, "id", "fp32") is None
 
 
-def test_a_program_that_cannot_be_started_is_told(
+def test_a_program_that_cannot_be_started_is_reported(
     shelf: Shelf, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(models / "no-such-python"))
@@ -638,7 +643,7 @@ def test_a_program_that_cannot_be_started_is_told(
     assert list(models.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_told(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(shelf: Shelf, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     facts, _ = prepared.export_and_cache_model(
         tmp_path / "file" / "models", "id", "fp32", settings_of(shelf.files("cls")), unheeded
@@ -719,8 +724,8 @@ def test_an_embedder_gives_the_librarys_vectors_of_texts_and_of_queries(
         0,
         0,
     )
-    told = embedder.status_fields()
-    assert (told["runtime"], told["device"], told["precision"], told["starts"]) == (
+    status = embedder.status_fields()
+    assert (status["runtime"], status["device"], status["precision"], status["starts"]) == (
         "onnx",
         CPU,
         "fp32",
@@ -783,7 +788,7 @@ def test_the_pieces_of_a_text_go_out_in_batches_too(
     sizes: list[int] = []
     embed = lane.embed
 
-    def noted(texts: Sequence[str], *more: Any, **named: Any) -> Any:  # noqa: ANN401 - as the lane has it
+    def noted(texts: Sequence[str], *more: Any, **named: Any) -> Any:  # noqa: ANN401 - as the worker queue has it
         sizes.append(len(texts))
         return embed(texts, *more, **named)
 
@@ -801,7 +806,7 @@ def test_a_text_in_pieces_counts_as_one(embedder: LocalEmbedder) -> None:
 def test_an_embedder_makes_the_model_ready_by_itself_and_only_once(
     shelf: Shelf, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here with vectors that are cut shorter."""
+    """The same with truncated vectors."""
     with closing(embedder_of(shelf, "cut", models)) as embedder:
         assert near(embedder.embed(TEXTS), shelf.texts("cut", TEXTS))
         assert embedder.status_fields()["runtime"] == "onnx"
@@ -813,7 +818,7 @@ def test_an_embedder_makes_the_model_ready_by_itself_and_only_once(
         )
 
 
-def test_the_name_of_a_model_tells_its_precision(shelf: Shelf, models: Path) -> None:
+def test_the_name_of_a_model_contains_its_precision(shelf: Shelf, models: Path) -> None:
     names = {
         embedder_of(shelf, name, models, precision).model_id
         for name in ("mean", "cls")

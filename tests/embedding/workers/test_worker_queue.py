@@ -1,7 +1,7 @@
-"""The embedding process: started when there is work, answered in order, ended when idle, and replaced when it fails.
+"""The embedding process: starts when there is work, answers in order, ends when idle, is replaced when it fails.
 
-Facts of the parent are shown on a worker program of our own that speaks the same frames and misbehaves when a text says so;
-those of the process itself on a program that uses `serve` with a model of three lines.
+Tests of the parent use a fake worker program that speaks the same frames and fails when a text says so;
+tests of the process use a program that calls `serve` with a model of three lines.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ PROGRAM = "some.program"
 
 @dataclass
 class Bench:
-    """A lane over the fake worker; `now` is its clock, in seconds."""
+    """A worker queue with the fake worker; `now` is its clock in seconds."""
 
     folder: Path
     growth: int = 0
@@ -171,10 +171,10 @@ class Bench:
         return file.stat().st_size if file.exists() else 0
 
     def start_with(self, behaviour: str) -> None:
-        """Tell the next worker how to start."""
+        """Set how the next worker starts."""
         (self.folder / "start").write_text(behaviour)
 
-    def told(self) -> list[str]:
+    def worker_arguments(self) -> list[str]:
         """Return the arguments of the last worker, and whether it may ask a hub."""
         return msgspec.json.decode((self.folder / "told").read_bytes(), type=list[str])
 
@@ -186,14 +186,14 @@ class Bench:
         ]
 
     def process(self) -> WorkerProcess:
-        """Return the process at work."""
+        """Return the running process."""
         assert self.lane._process is not None
         return self.lane._process
 
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """Give a lane whose interpreter is the fake worker."""
+    """Return a worker queue whose interpreter runs the fake worker."""
     program = tmp_path / "worker.py"
     program.write_text(WORKER.format(python=sys.executable, path=sys.path))
     program.chmod(0o700)
@@ -247,15 +247,15 @@ def test_one_worker_serves_many_calls(bench: Bench) -> None:
     assert [bench.embed("a")[0][1:] for _ in range(3)] == [[1, 1], [2, 1], [3, 1]]
 
 
-def test_the_worker_is_told_its_settings_and_asks_no_hub(bench: Bench) -> None:
+def test_the_worker_gets_its_settings_and_asks_no_hub(bench: Bench) -> None:
     bench.embed("a")
-    option, program, settings, offline = bench.told()
+    option, program, settings, offline = bench.worker_arguments()
     assert (option, program, offline) == ("-m", PROGRAM, "1")
     assert msgspec.json.decode(settings, type=WorkerSettings) == bench.settings
 
 
 @pytest.mark.parametrize("query", [False, True])
-def test_the_worker_is_told_what_is_a_query(bench: Bench, query: bool) -> None:  # noqa: FBT001 - a case
+def test_the_worker_knows_which_text_is_a_query(bench: Bench, query: bool) -> None:  # noqa: FBT001 - a case
     (vector,) = bench.lane.embed(["a"], 0, query=query).vectors
     assert array("f", vector)[3] == query
 
@@ -265,7 +265,7 @@ def test_a_request_and_an_answer_may_be_larger_than_a_pipe(bench: Bench) -> None
     assert [vector[0] for vector in bench.embed(*texts)] == [len(text) for text in texts]
 
 
-def test_the_lane_tells_what_its_process_holds(bench: Bench) -> None:
+def test_the_queue_reports_the_memory_of_its_process(bench: Bench) -> None:
     bench.embed("a")
     small = bench.lane.memory_bytes
     bench.embed("grow")
@@ -366,7 +366,7 @@ def test_a_worker_ends_with_its_pipe_or_is_killed(
     assert (process.popen.returncode, process.is_alive, process.memory_bytes) == (end, False, 0)
 
 
-# Rest and end
+# Idle and end
 
 
 def test_a_worker_that_had_nothing_to_do_for_a_while_is_ended_and_started_again(
@@ -383,7 +383,7 @@ def test_a_worker_that_had_nothing_to_do_for_a_while_is_ended_and_started_again(
     assert bench.embed("b") == [[1, 1, 2]]
 
 
-def test_each_use_starts_the_while_anew(bench: Bench) -> None:
+def test_each_use_restarts_the_idle_time(bench: Bench) -> None:
     bench.embed("a")
     bench.now += 50
     bench.embed("b")
@@ -512,7 +512,7 @@ def test_what_a_model_prints_stays_out_of_the_answers(
     assert process.popen.returncode == 0
 
 
-def test_what_a_model_raises_is_told_without_its_words_and_the_process_goes_on(
+def test_what_a_model_raises_is_reported_without_its_words_and_the_process_goes_on(
     serving: Callable[[int], WorkerProcess],
 ) -> None:
     with_errors = serving(10)

@@ -1,4 +1,4 @@
-"""`anchord eval` as a person calls it: what it reads, compares, prints and draws, and how it refuses what is wrong."""
+"""`anchord eval` as a command: its input, comparison, output, pictures and errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def history(shell: Shell, *commits: Mapping[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def drinks(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give a shell over two documents with a history of two edits, to tests that leave nothing behind."""
+    """Return one shell for the module over two documents with two edits; its tests change nothing."""
     made = Shell(tmp_path_factory.mktemp("c"))
     before = {"tea.md": TEA.replace("Boil", "Cool"), "coffee.md": COFFEE}
     history(made, before, {"tea.md": TEA.replace("Boil", "Cook")}, {"tea.md": TEA})
@@ -73,7 +73,7 @@ def drinks(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 @pytest.fixture
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
-    """Give a shell over the same documents without a history."""
+    """Return a shell over the same documents without a history."""
     made = Shell(tmp_path_factory.mktemp("c"))
     made.write("tea.md", TEA)
     made.write("coffee.md", COFFEE)
@@ -93,7 +93,7 @@ def asking(shell: Shell, *lines: str | bytes, option: str = "--json") -> Printed
 
 @pytest.fixture(scope="module")
 def table(drinks: Shell) -> Printed:
-    """Give what a process of its own prints."""
+    """Return the output of a separate process."""
     return drinks.process("eval", "notes", COLUMNS="80")
 
 
@@ -159,10 +159,12 @@ def test_the_table_has_the_figures_of_the_json_in_per_cent(drinks: Shell) -> Non
                 "MRR": scores["mrr"],
             }
             named |= {"nDCG": scores["ndcg"], "Cov4k": scores["cov4k"]}
-            told = {name: f"{100 * figure:.1f}" for name, figure in named.items()} | {
+            comparison = {name: f"{100 * figure:.1f}" for name, figure in named.items()} | {
                 "an-edit": edit
             }
-            assert rows[variant["name"]] == {name: told[name] for name in rows[variant["name"]]}
+            assert rows[variant["name"]] == {
+                name: comparison[name] for name in rows[variant["name"]]
+            }
 
 
 @pytest.mark.parametrize(
@@ -213,17 +215,17 @@ def test_no_figure_is_cut_whatever_is_compared(drinks: Shell, options: tuple[str
 
 
 @pytest.fixture(scope="module")
-def told(drinks: Shell) -> Any:  # noqa: ANN401 - JSON
-    """Give what the whole comparison tells, and draw it."""
+def comparison(drinks: Shell) -> Any:  # noqa: ANN401 - JSON
+    """Return the JSON of the whole comparison, and draw it."""
     return drinks("eval", "notes", "--picture", "p.svg", "--json").json
 
 
-def test_json_has_counts_and_every_variant_with_its_scores(told: Any) -> None:  # noqa: ANN401 - JSON
-    assert {name: told[name] for name in ("documents", "questions", "edits")} == {
+def test_json_has_counts_and_every_variant_with_its_scores(comparison: Any) -> None:  # noqa: ANN401 - JSON
+    assert {name: comparison[name] for name in ("documents", "questions", "edits")} == {
         "documents": 2, "questions": {"link": 1, "heading": 5}, "edits": 2,
     }  # fmt: skip
-    assert sorted(variant["name"] for variant in told["variants"]) == sorted(DEFAULT)
-    for variant in told["variants"]:
+    assert sorted(variant["name"] for variant in comparison["variants"]) == sorted(DEFAULT)
+    for variant in comparison["variants"]:
         assert variant["chunks"] > 0
         assert variant["tokens"] > 0
         assert variant["embeds_an_edit"] == 1.0
@@ -235,15 +237,15 @@ def test_json_has_counts_and_every_variant_with_its_scores(told: Any) -> None:  
             )
 
 
-def test_two_runs_tell_the_same(drinks: Shell) -> None:
+def test_two_runs_print_the_same(drinks: Shell) -> None:
     assert (
         drinks("eval", "notes", *QUICK, "--json").json
         == drinks("eval", "notes", *QUICK, "--json").json
     )
 
 
-def names(told: Any) -> list[str]:  # noqa: ANN401 - JSON
-    return sorted(variant["name"] for variant in told["variants"])
+def names(comparison: Any) -> list[str]:  # noqa: ANN401 - JSON
+    return sorted(variant["name"] for variant in comparison["variants"])
 
 
 @pytest.mark.parametrize(
@@ -300,8 +302,12 @@ def test_at_most_so_many_questions_of_a_kind_are_asked(drinks: Shell, most: int)
 
 
 def test_one_document_is_compared_by_itself(drinks: Shell) -> None:
-    told = drinks("eval", "notes/tea.md", *QUICK, "--json").json
-    assert (told["documents"], told["questions"], told["edits"]) == (1, {"heading": 3}, 0)
+    comparison = drinks("eval", "notes/tea.md", *QUICK, "--json").json
+    assert (comparison["documents"], comparison["questions"], comparison["edits"]) == (
+        1,
+        {"heading": 3},
+        0,
+    )
 
 
 def test_nothing_is_left_behind(
@@ -483,10 +489,10 @@ def texts_of(svg: str) -> list[str]:
 
 def test_a_picture_shows_each_strategy_and_form_with_what_it_costs(
     drinks: Shell,
-    told: Any,  # noqa: ANN401 - JSON
+    comparison: Any,  # noqa: ANN401 - JSON
 ) -> None:
     svg = (drinks.base / "p.svg").read_text("utf-8")
-    hybrid = [variant for variant in told["variants"] if variant["name"].endswith("hybrid")]
+    hybrid = [variant for variant in comparison["variants"] if variant["name"].endswith("hybrid")]
     points = points_of(svg)
     assert sorted(points) == sorted(variant["name"] for variant in hybrid)
     by_cov = sorted(hybrid, key=lambda variant: variant["by_kind"]["link"]["cov4k"])
@@ -576,7 +582,7 @@ def test_every_name_stands_inside_the_picture(count: int) -> None:
     assert all(0 <= x <= width and 0 <= y <= height for x, y in places)
 
 
-# Documents, and which of their questions are asked
+# Documents, and the questions that are used
 
 
 def test_documents_are_the_markdown_of_a_folder_but_for_what_git_ignores(tmp_path: Path) -> None:

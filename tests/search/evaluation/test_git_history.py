@@ -1,4 +1,4 @@
-"""Edits of documents, as a real git repository tells them: which count, in which order, with what before and after."""
+"""Edits of documents in a real git repository: which count, their order, the texts before and after."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Repository:
         return done.stdout.decode()
 
     def commit(self, texts: Mapping[str, str | bytes | None]) -> None:
-        """Write files (None takes one away) and commit everything."""
+        """Write files (None deletes one) and commit everything."""
         for path, text in texts.items():
             file = self.folder / path
             if text is None:
@@ -247,16 +247,16 @@ def test_edits_lead_from_the_first_texts_to_the_last(
 ) -> None:
     repository = Repository(tmp_path_factory.mktemp("repository"))
     texts: dict[str, str] = {}
-    told: list[Edit] = []
+    expected: list[Edit] = []
     for changed in commits:
         documents = {
             path: text for path, text in changed.items() if path in texts and texts[path] != text
         }
-        told += [
+        expected += [
             (path, texts[path], text)
             for path, text in documents.items()
             if not path.endswith(".txt")
         ]
         texts |= changed
         repository.commit(changed)
-    assert sorted(repository.edits()) == sorted(told)
+    assert sorted(repository.edits()) == sorted(expected)

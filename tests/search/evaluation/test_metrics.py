@@ -1,4 +1,4 @@
-"""Scores of ordered results: laws that hold for any results, and the cases by which a person would define each measure."""
+"""Scores of ordered results: laws for any results, and the cases that define each measure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING = Scores((0.0,) * len(RECALL_DEPTHS), 0.0, 0.0, 0.0)
 
 
 def wanted_of(lines: Mapping[int, str], chunks: int = 1, path: str = "a.md") -> ExpectedSection:
-    """Return a section by the texts of its lines."""
+    """Return the section with these lines."""
     return ExpectedSection(
         path, {number: text.strip() for number, text in lines.items() if text.strip()}, chunks
     )
@@ -86,7 +86,7 @@ def test_recall_never_falls_with_k(case: tuple[list[RetrievedChunk], ExpectedSec
 
 
 @given(cases)
-def test_recall_and_mrr_tell_of_the_same_first_right_result(
+def test_recall_and_mrr_agree_on_the_first_right_result(
     case: tuple[list[RetrievedChunk], ExpectedSection],
 ) -> None:
     scores, (results, wanted) = score_results(*case), case
@@ -147,13 +147,13 @@ def test_what_wrong_results_say_does_not_matter_where_all_fits_the_budget(
 ) -> None:
     results, wanted = case
     short = [found for found in results if len(found.text) < 100]
-    told = [
+    repeated = [
         found
         if holds(found, wanted)
         else RetrievedChunk(found.path, found.first_line, found.last_line, said)
         for found in short
     ]
-    assert score_results(told, wanted) == score_results(short, wanted)
+    assert score_results(repeated, wanted) == score_results(short, wanted)
 
 
 @given(cases)
@@ -170,7 +170,7 @@ def test_all_scores_are_0_or_none_is_where_the_section_is_among_the_first(
 
 @given(st.lists(_line.filter(str.strip), min_size=1, max_size=25), st.data())
 def test_a_perfect_order_has_the_best_scores(lines: list[str], data: st.DataObject) -> None:
-    """A section in chunks of some lines each; all of them come first, in any order, and others behind."""
+    """All chunks of a section come first, in any order, and other chunks follow."""
     ends = sorted({*data.draw(st.sets(st.integers(1, len(lines)))), len(lines)})
     starts = [0, *ends[:-1]]
     chunks = [result(10 + a, *lines[a:b]) for a, b in zip(starts, ends, strict=True)]

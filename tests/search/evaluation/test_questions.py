@@ -1,4 +1,4 @@
-"""Questions that documents ask of each other: their sections, the anchors of these, and what a link's sentence asks for."""
+"""Questions generated from documents: sections, anchors, and the sentences of links."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def links_of(texts: Mapping[str, str]) -> list[EvaluationQuestion]:
 
 
 def asked(text: str, target: str = TEA) -> list[str]:
-    """Return the texts of the questions that a document asks of `b.md` by links."""
+    """Return the questions that the links of a document give for `b.md`."""
     return [question.text for question in links_of({"a.md": text, "b.md": target})]
 
 
 def reached(link: str, texts: Mapping[str, str], path: str = "a.md") -> list[tuple[str, str]]:
-    """Return (path, title) of what a link in a document leads to."""
+    """Return (path, title) of the target of a link."""
     found = links_of({path: f"{ASKS} {link} in full.\n\n[a page]: b.md#usage\n", **texts})
     return [(question.answer_section.path, question.answer_section.title) for question in found]
 

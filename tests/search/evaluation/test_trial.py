@@ -1,4 +1,4 @@
-"""Trials of ways to chunk, embed and search, with an embedder that needs no model and with one that knows the answer."""
+"""Trials of chunking, embedding and search variants, with an embedder without a model and one that knows the answer."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DRINKS = {
 
 
 def silent(done: int, total: int, what: str) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 def prose(seed: int, words: int) -> str:
@@ -65,10 +65,10 @@ def prose(seed: int, words: int) -> str:
 
 
 class Oracle(HashEmbedder):
-    """Puts the texts that it knows near every query, and all others far from it."""
+    """Embeds the given texts near every query, and all others far from it."""
 
     def __init__(self, known: Collection[str]) -> None:
-        """Know them."""
+        """Store the texts."""
         super().__init__()
         self.known = known
 
@@ -81,7 +81,7 @@ class Oracle(HashEmbedder):
 
 
 class Shuffled(HashEmbedder):
-    """Knows nothing: vectors are as a seed has them."""
+    """Embeds every text as a random vector from a seed."""
 
     def __init__(self, seed: int) -> None:
         """Begin with the seed."""
@@ -184,10 +184,10 @@ def test_the_heading_of_a_part_is_embedded_with_it_and_the_whole_path_on_request
 
 def test_a_form_is_made_of_the_row_alone() -> None:
     (made,) = CUTTER.prepare_rows_of("anchored", "heading", {"a.md": "Words.\n"})
-    told = replace(
+    reported = replace(
         made, row=replace(made.row, header_path="A > B", text="Words."), embed_text="B\nWords."
     )
-    assert [embed_text_of(told, form) for form in EMBED_FORMS] == [
+    assert [embed_text_of(reported, form) for form in EMBED_FORMS] == [
         "Words.",
         "B\nWords.",
         "A > B\nWords.",
@@ -306,17 +306,20 @@ def test_a_text_is_embedded_once_for_all_variants() -> None:
 
 
 def test_progress_goes_up_to_what_is_to_do_and_says_what() -> None:
-    told: list[tuple[int, int, str]] = []
+    reported: list[tuple[int, int, str]] = []
     made = VariantBenchmark(
         documents=DRINKS,
         questions=generate_questions(DRINKS),
         chunker=CUTTER,
         embedder=HashEmbedder(),
-        progress=lambda *of: told.append(of),
+        progress=lambda *of: reported.append(of),
     )
     list(made.run([Variant(strategy="headers")]))
-    assert all(0 <= done < total for done, total, _ in told)
-    assert {what for _, _, what in told} == {"embedding headers", "asking headers, heading, hybrid"}
+    assert all(0 <= done < total for done, total, _ in reported)
+    assert {what for _, _, what in reported} == {
+        "embedding headers",
+        "asking headers, heading, hybrid",
+    }
 
 
 def test_without_questions_there_are_sizes_and_no_scores() -> None:
@@ -363,7 +366,7 @@ def test_any_text_can_be_asked(words: str) -> None:
 
 
 def _sectioned(parts: Sequence[str], wanted: int) -> str:
-    """Return a document of sections; the words of the wanted one are in capitals, and so in no other."""
+    """Return a document of sections; only the wanted section has words in capitals."""
     sections = [f"## Section {n}\n\n{part}" for n, part in enumerate(parts)]
     sections[wanted] = sections[wanted].upper()
     return "# Page\n\nIntroduction.\n\n" + "\n\n".join(sections) + "\n"
@@ -381,7 +384,7 @@ _lines = st.lists(
     st.data(),
 )
 @settings(deadline=None, max_examples=15)
-def test_whoever_knows_the_answer_has_the_best_scores_under_any_strategy(
+def test_an_embedder_that_knows_the_answer_scores_best_under_any_strategy(
     strategy: str, parts: list[list[str]], apart: bool, data: st.DataObject  # noqa: FBT001 - drawn
 ) -> None:  # fmt: skip
     wanted = data.draw(st.integers(0, len(parts) - 1))

@@ -1,4 +1,4 @@
-"""Databases of strangers: nothing but real tables is read, and no query lasts."""
+"""Foreign databases: only real tables are read, and queries have a time limit."""
 
 from __future__ import annotations
 

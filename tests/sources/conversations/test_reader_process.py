@@ -1,4 +1,4 @@
-"""Whatever a transcript file does to its reader, the indexer goes on, and the reader reads what it did in this process."""
+"""A crashing reader does not stop the indexer, and the process reads the same as this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebooks: cells as markdown with the lines of the file, whatever the writer's habits; what is no notebook is JSON."""
+"""Notebooks: cells become markdown with the file's line numbers; other files are read as JSON."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CODE = "import math\n\nmath.pi"
 def book(
     *cells: dict[str, Any], indent: int | None = 1, ascii_only: bool = False, **extra: object
 ) -> str:
-    told = {
+    answer = {
         "cells": list(cells),
         "metadata": {"kernelspec": {"name": "python3", "language": "python"}},
         "nbformat": 4,
         **extra,
     }
-    return json.dumps(told, indent=indent, ensure_ascii=ascii_only)
+    return json.dumps(answer, indent=indent, ensure_ascii=ascii_only)
 
 
 def cell(kind: str, source: str, *, lines: bool = True, **extra: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Bytes -> text that a chunker can take: any bytes at all, with a Problem in place of an exception."""
+"""Bytes -> text for the chunker: any bytes, with a Problem instead of an exception."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def text_of(data: bytes, path: str = "a.md") -> str:
 
 
 def partly(data: bytes) -> tuple[str, str]:
-    """Return the text and the complaint of bytes that are partly readable."""
+    """Return the text and the problem of bytes that are partly readable."""
     document = parse_document(data, "a.md")
     assert isinstance(document, Document), document
     assert document.problem is not None
@@ -55,7 +55,7 @@ def test_an_empty_file_is_an_empty_document() -> None:
     ],
 )
 class TestAByteOrderMark:
-    """Each mark names its encoding and is no part of the text."""
+    """Each byte order mark selects its encoding and is not part of the text."""
 
     def test_names_the_encoding(self, mark: bytes, encoding: str) -> None:
         """Other encodings than UTF-8 are read by it."""
@@ -229,7 +229,7 @@ def test_cleaning_keeps_the_number_of_lines(text: str) -> None:
         ("md", None), ("readme.pdf", None), ("a/.gitignore", None),
     ],
 )  # fmt: skip
-def test_the_name_tells_the_kind(path: str, kind: str | None) -> None:
+def test_the_name_decides_the_kind(path: str, kind: str | None) -> None:
     assert kind_of(path) == kind
 
 

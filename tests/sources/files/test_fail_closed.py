@@ -1,4 +1,4 @@
-"""Ignore files that cannot be read, are gone or are being saved let nothing in; a root keeps its folder."""
+"""Ignore files that are unreadable, missing or being saved let nothing in; a root keeps its folder."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Tree:
         self.restart()
 
     def restart(self) -> None:
-        """Serve the files as a new process."""
+        """Open the files as a new process does."""
         self.memory = SourceMemory(self.base / MEMORY)
         roots = {"notes": Root(name="notes", path=str(self.folder))}
         self.files = FolderFiles(roots, (), 1_000, self.memory, self.clock)
@@ -58,7 +58,7 @@ class Tree:
         return walk
 
     def included(self) -> set[str]:
-        """Return what a walk finds; a look at single paths must agree."""
+        """Return the files of a walk; fingerprints of single paths must agree."""
         found = {each.path for each in self.walk().files}
         match = self.files.path_filter()
         everything = ("a.md", "private.md", "sub/b.md", "sub/secret.md")
@@ -125,9 +125,9 @@ def test_without_last_good_rules_nothing_below_is_included(
 ) -> None:
     spoil(tree.folder / "sub" / name)
     assert tree.included() == {"a.md", "private.md"}
-    told = tree.problems()[f"sub/{name}"]
-    assert told.startswith(f"cannot be read ({reason}): nothing in its folder is indexed until")
-    assert told.endswith("make it a readable file, or delete it")
+    reported = tree.problems()[f"sub/{name}"]
+    assert reported.startswith(f"cannot be read ({reason}): nothing in its folder is indexed until")
+    assert reported.endswith("make it a readable file, or delete it")
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -301,7 +301,7 @@ def test_rules_of_a_root_that_is_away_are_not_forgotten(tree: Tree) -> None:
     assert [*tree.memory.rules.values()] == [b"private.md\n"]
 
 
-# What is remembered
+# Stored rules
 
 
 def test_what_was_seen_is_kept_whatever_the_bytes_of_its_names(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Real trees with everything in them that a file system can hold against a reader."""
+"""Real trees with every kind of difficult file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _needs_proc = pytest.mark.skipif(
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Give the folder of the root `notes`, with a place beside it that is none of anchord's business."""
+    """Return the folder of the root `notes`, with another folder outside the root."""
     folder = Path(os.path.realpath(tmp_path)) / "notes"
     folder.mkdir()
     outside = folder.parent / "outside"
@@ -265,10 +265,10 @@ def test_a_very_deep_tree_is_walked(tree: Path) -> None:
     assert paths(walked(tree)) == [f"{deep}/a.md"]
 
 
-# What is no file
+# Not a file
 
 
-def test_a_named_pipe_is_a_problem_and_blocks_nobody(tree: Path) -> None:
+def test_a_named_pipe_is_a_problem_and_blocks_no_one(tree: Path) -> None:
     os.mkfifo(tree / "pipe.md")
     pipe = Problem("a named pipe: not indexed")
     assert serve(tree).fingerprint(at("pipe.md")) == pipe

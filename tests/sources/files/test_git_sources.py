@@ -1,6 +1,6 @@
-"""Every source of rules that git has, with git itself as the judge: the same files are left out.
+"""Every source of git's ignore rules, with git as the reference: the same files are excluded.
 
-The first table tells the situations of git's own tests t0008 and t3001 in other words and other trees.
+The first table has the situations of git's tests t0008 and t3001 in other trees.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def test_git_is_asked_once_until_its_settings_change(
 
 
 @pytest.mark.parametrize("path", ["home/git/ignore", "tree/.git/info/exclude", "tree/.gitignore"])
-def test_a_change_that_no_event_tells_is_noticed(tree: Path, path: str) -> None:
+def test_a_change_without_an_event_is_noticed(tree: Path, path: str) -> None:
     fill(tree, {"sub/a.md": "text", "sub/b.md": "text"})
     files = served(tree / "sub")
     assert walked(files, "tree") == {"a.md", "b.md"}

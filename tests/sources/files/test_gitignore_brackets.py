@@ -53,7 +53,7 @@ PATTERNS = [each for each in dict.fromkeys([*BY_HAND, *drawn(150)]) if each.stri
 
 @pytest.fixture(scope="module")
 def ignored_by_git(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Ask git once: each pattern is the only one of a folder of its own."""
+    """Run git once: each pattern has its own folder."""
     tree = tmp_path_factory.mktemp("brackets")
     alone = {
         **os.environ,

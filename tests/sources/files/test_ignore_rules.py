@@ -1,4 +1,4 @@
-"""Which paths are in, and which rule said so; what git says is ignored, is."""
+"""Which paths are included, and by which rule; files that git ignores are excluded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROOT = Root(name="notes", path="/home/ada/notes")
 def judged(
     path: str, ignores: Ignores | None = None, root: Root = ROOT, own_state: Sequence[str] = ()
 ) -> PathMatch:
-    """Ask each folder on the way first, as a walk does."""
+    """Check each parent folder first, as a walk does."""
     *folders, name = path.split("/")
     scope = opened(root_rules(root, own_state), "", ignores or {})
     for folder in folders:
@@ -59,7 +59,7 @@ def with_exclude(*patterns: str) -> Root:
     return replace(ROOT, exclude=patterns)
 
 
-# What is in without any rule
+# Without any rule
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_ignore_files_change_the_rules(path: str, changes: bool) -> None:  # noq
     assert is_ignore_file(path) == changes
 
 
-# git as the judge
+# git as the reference
 
 FOLDERS = ("", "a/", "b/", "ab/", "a/a/", "a/b/", "b/a/", "a/b/a/", "build/", "logs/", "a/logs/")
 NAMES = ("a.md", "b.md", "draft-1.md", "keep.md")

@@ -1,4 +1,4 @@
-"""What is mounted where, as the table of Linux says it."""
+"""Mounts, from the mount table of Linux."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections that are kept, and when they are not."""
+"""When connections are reused and when they are closed."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def test_a_connection_is_used_again(pool: CatalogPool) -> None:
         assert second is first
 
 
-def test_what_a_connection_had_read_before_is_not_what_it_tells_now(
-    pool: CatalogPool, file: Path
-) -> None:
+def test_a_kept_connection_returns_what_is_stored_now(pool: CatalogPool, file: Path) -> None:
     with pool.connection() as first:
         assert first.get_meta("name") == "first"
     made(file, "changed")
@@ -72,7 +70,7 @@ def test_another_file_in_the_place_of_the_one_before_is_read(pool: CatalogPool, 
         first.get_meta("name")
 
 
-def test_a_file_that_is_gone_is_told_whatever_was_read_before(
+def test_a_file_that_is_gone_is_reported_whatever_was_read_before(
     pool: CatalogPool, file: Path
 ) -> None:
     with pool.connection():

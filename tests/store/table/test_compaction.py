@@ -1,4 +1,4 @@
-"""The process that folds a table: it does what folding here does, it can be lost, and no writer begins while it works."""
+"""The compaction process: same result as in this process, it can crash, and no writer starts meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMITS = 6
 
 @pytest.fixture
 def lock(tmp_path: Path) -> Iterator[WriterLock]:
-    """Hold an index's lock."""
+    """Run a block with an index's lock."""
     (tmp_path / "data").mkdir()
     held = WriterLock(tmp_path / "data" / "anchord.lock")
     yield held
@@ -37,7 +37,7 @@ def lock(tmp_path: Path) -> Iterator[WriterLock]:
 
 @pytest.fixture
 def folding(lock: WriterLock) -> Iterator[CompactionWorker]:
-    """Give what folds beside this process."""
+    """Return a compactor that uses a process."""
     with closing(CompactionWorker(lock.descriptor)) as made:
         yield made
 
@@ -80,7 +80,7 @@ def test_the_library_that_folds_is_not_in_this_process(
     assert ("lance" in sys.modules) is before
 
 
-def test_a_process_that_was_lost_is_told_and_replaced(
+def test_a_process_that_was_lost_is_reported_and_replaced(
     tmp_path: Path, folding: CompactionWorker
 ) -> None:
     store = filled(tmp_path)
@@ -93,7 +93,7 @@ def test_a_process_that_was_lost_is_told_and_replaced(
     assert folding._child is not child
 
 
-def test_a_process_that_ends_in_the_middle_is_told(
+def test_a_process_that_ends_in_the_middle_is_reported(
     tmp_path: Path, folding: CompactionWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = filled(tmp_path)
@@ -221,7 +221,7 @@ def test_what_is_large_is_written_again_once_there_is_a_third_of_it_beside_it(
 
 
 def data_files(store: LanceStore) -> set[str]:
-    """Return the files that hold the rows of the newest version."""
+    """Return the data files of the newest version."""
     return {
         file.path
         for fragment in lance.dataset(store.dataset_uri).get_fragments()
@@ -336,7 +336,7 @@ def indices(store: LanceStore) -> set[str]:
 def test_nothing_old_goes_before_all_of_the_newest_version_was_flushed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power loss between finds one whole version at least."""
+    """After a power loss in between, at least one version is complete."""
     store = filled(tmp_path)
     store.delete_rows(["0"])
     table = Path(store.dataset_uri)
@@ -364,7 +364,7 @@ def test_nothing_old_goes_before_all_of_the_newest_version_was_flushed(
     }
     needed = {
         file for file in left if "_transactions" not in file.parts
-    }  # What a version was made by is not read again.
+    }  # The transaction of a version is not read again.
     assert needed
     assert needed <= before
     assert {file.parent for file in needed} <= before

@@ -1,4 +1,4 @@
-"""lancedb is imported without the packages that anchord does not use, and they still work for whoever uses them."""
+"""lancedb is imported without packages that anchord does not use; they still work for other users."""
 
 from __future__ import annotations
 

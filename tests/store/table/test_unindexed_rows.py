@@ -1,4 +1,4 @@
-"""What the writer remembers of its rows gives the same answers as the table itself, whatever was done to it."""
+"""The writer's cache of row addresses gives the same answers as the table, after any changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VECTORS: dict[str, Vector] = {
 
 
 class Change(NamedTuple):
-    """What a commit does: look up, write some rows, delete others."""
+    """Run a commit: look up, write some rows, delete others."""
 
     coming: list[str]
     key: str
@@ -50,13 +50,13 @@ class Delete(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Upkeep."""
+    """Run maintenance."""
 
     merge: bool
 
 
 class Open(NamedTuple):
-    """Another process goes on."""
+    """Continue in another process."""
 
 
 ids = st.lists(st.sampled_from(IDS), min_size=1, max_size=3, unique=True)
@@ -96,7 +96,7 @@ def write(store: LanceStore, rows: Sequence[str], key: str, absent: Sequence[str
 
 
 def folded(folder: Path, rows: Sequence[str] = IDS, key: str = KEYS[0]) -> LanceStore:
-    """Make a table of which the indices hold every row, and a writer that knows it."""
+    """Create a table whose indices contain every row, and a writer that knows it."""
     store = opened(folder)
     write(store, rows, key)
     assert maintain(store) == []
@@ -109,7 +109,7 @@ def folded(folder: Path, rows: Sequence[str] = IDS, key: str = KEYS[0]) -> Lance
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(done=st.lists(steps, min_size=4, max_size=14), most=st.sampled_from([2, 1_000]))
-def test_whatever_is_written_deleted_and_folded_a_look_up_tells_what_is_there(
+def test_a_look_up_finds_what_is_there_after_any_write_delete_and_compaction(
     tmp_path: Path, done: Sequence[Change | Write | Delete | Fold | Open], most: int
 ) -> None:
     shutil.rmtree(tmp_path / "lance", ignore_errors=True)
@@ -193,7 +193,7 @@ def test_a_reader_takes_nothing_for_known(tmp_path: Path) -> None:
 def test_after_a_write_that_failed_nothing_is_taken_for_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have come to be all the same: a full disk is told after the rows were written, or before."""
+    """The commit may exist nevertheless: a full disk is reported before or after the rows are written."""
     store = folded(tmp_path, IDS[:1])
 
     class Failing:
@@ -230,7 +230,7 @@ def test_rows_that_another_program_moved_are_deleted_where_they_stand_now(tmp_pa
 
 @pytest.mark.parametrize("indexed", [False, True])
 def test_a_row_that_stands_twice_is_deleted_twice(tmp_path: Path, *, indexed: bool) -> None:
-    """A writer that looked it up just before knows only of what is in the indices: repair does not look up."""
+    """A writer that looked it up before knows only indexed rows: the repair does not look up."""
     store = folded(tmp_path, IDS[:2])
     run_sync(
         store._table.handle.add(rows_to_arrow([row(IDS[0], KEYS[0])], VECTORS, store._table.schema))

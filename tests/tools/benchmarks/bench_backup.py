@@ -1,4 +1,4 @@
-"""What a second backup copies when nothing changed, and after one edit.
+"""The size of a second backup when nothing changed, and after one edit.
 
     python tests/tools/benchmarks/bench_backup.py [--files N]
 
@@ -6,8 +6,8 @@ A real daemon with the embedder that needs no model indexes FILES documents of a
 folder three times: at first, with nothing changed, and after a line of one file was edited. At the end the newest backup is
 restored into an empty home and compared with a clean rebuild.
 
-copied   what the backup says that it copied
-on disk  what the folder of all backups grew by: files that backups share count once
+copied   the bytes that the backup reports as copied
+on disk  the growth of the folder of all backups: shared files count once
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ Everything is done by the real archive, catalogue, table and indexer in this pro
 
 session     a session of Claude Code of some MB, most of it results of tools, as real ones are: CPU of its first taking in and
             indexing, the largest memory of the process, and CPU of taking in and indexing one appended exchange (half of 20)
-export      an export of so many conversations, and a second one in which one of them has changed
+export      an export of N conversations, and a second export in which one of them has changed
 peer        with --peer, a Python that has mempalace (`pip install mempalace` in an environment of its own): texts that each
             embeds of a session, and after one more exchange was appended to it; and how much of the prose is in no stored text
 samples     with --samples: every file below a folder: exchanges, characters, records that were not understood, CPU
@@ -46,7 +46,7 @@ _LEAST_PIECE = 8
 
 
 def main() -> int:
-    """Run what is asked for; print tables."""
+    """Run the chosen parts; print tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--megabytes", default="4,500", help="sizes of sessions, with commas")
     parser.add_argument("--exports", type=int, default=10_000, help="conversations of an export")
@@ -189,7 +189,7 @@ def _write_export(file: Path, count: int, late: str) -> None:
 
 
 def _peers(python: str, session: str) -> Iterator[tuple[str, ...]]:
-    """Have both take a session in, and then its last exchange."""
+    """Index a session with both programs, then append its last exchange."""
     data = (
         Path(session).read_bytes()
         if session
@@ -217,16 +217,16 @@ def _peers(python: str, session: str) -> Iterator[tuple[str, ...]]:
             f"{base}/late",
             str(file),
         ]
-        told = json.loads(
+        mined = json.loads(
             subprocess.run(
                 command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             ).stdout
         )
         yield (
             "MemPalace",
-            f"{told['first']:,}",
-            f"{told['appended']:,}",
-            *_lost(said, told["documents"]),
+            f"{mined['first']:,}",
+            f"{mined['appended']:,}",
+            *_lost(said, mined["documents"]),
         )
     with _talks() as talks:
         mine = talks.write("s1.jsonl", early)

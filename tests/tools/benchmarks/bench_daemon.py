@@ -42,7 +42,7 @@ from anchord.ipc.client import Client
 _POLL_S = 0.02
 _PATIENCE_S = 3_600.0
 _UPKEEP_S = 40.0
-"""The daemon folds its table when it has had nothing to do for 30 s."""
+"""The daemon compacts its table after 30 idle seconds."""
 _FOLDERS = 180
 _REST_POLLS = 200
 _HELD_POLLS = 500
@@ -191,11 +191,13 @@ def _idle(daemon: Daemon, files: int, idle_s: float) -> Iterator[Row]:
 
 
 def _wakes(process: psutil.Process) -> dict[str, int]:
-    """Return how often each thread gave up the processor by itself; nothing where the system does not tell."""
+    """Return the voluntary context switches of each thread; empty where the system has no count."""
     found = {}
     for file in Path(f"/proc/{process.pid}/task").glob("*/status"):
-        told = dict(line.split(":\t", 1) for line in file.read_text().splitlines() if ":\t" in line)
-        found[file.parent.name] = int(told["voluntary_ctxt_switches"])
+        fields = dict(
+            line.split(":\t", 1) for line in file.read_text().splitlines() if ":\t" in line
+        )
+        found[file.parent.name] = int(fields["voluntary_ctxt_switches"])
     return found
 
 

@@ -1,18 +1,18 @@
-"""What embedding costs: each runtime on the same texts, and a first index beside embedding the same texts alone.
+"""The cost of embedding: each runtime on the same texts, and a first index against embedding alone.
 
     python tests/tools/benchmarks/bench_embedding.py [--only runtimes,index] [--mb 2.5] [--texts 600] [--folder DIR]
 
-The texts are those that anchord embeds of a corpus: of DIR, or of so many megabytes of Python's standard library. Each runtime
-has a process of its own and one thread; what it takes to start is told apart from the work.
+The texts are those that anchord embeds of a corpus: DIR, or some megabytes of Python's standard library. Each runtime
+has its own process and one thread; start and work are measured separately.
 
-file by file    what most programs do: SentenceTransformer.encode on the texts of one file after the other, at its defaults
+file by file    what most programs do: SentenceTransformer.encode for each file, with its defaults
 pooled          the same on all texts at once
-the others      anchord's own ways, as `[embedding]` sets them; `torch` is where a model cannot be exported
+the others      anchord's runtimes, as in `[embedding]`; `torch` is for models that cannot be exported
 
 tokens/CPU s    of the texts, without special tokens and padding
-padding         tokens that were computed for nothing, of all
-memory          the largest of the process that holds the model
-cosine          the smallest between a text's vector and that of sentence-transformers alone in its batch
+padding         share of padding tokens
+memory          the peak of the process with the model
+cosine          the lowest against sentence-transformers with one text per batch
 first index     the CPU of `anchord index` with all its processes, of the whole corpus
 """
 
@@ -55,7 +55,7 @@ _HEADINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a runtime took."""
+    """The cost of a runtime."""
 
     start_cpu_s: float
     cpu_s: float
@@ -85,7 +85,7 @@ def main() -> None:
         with closing(
             LocalEmbedder(find_model(_MODEL), WorkerOptions(exports_folder=base / "models"))
         ) as local:
-            local.embed(["ready"])  # Which makes the model ready.
+            local.embed(["ready"])  # This exports the model.
         if "runtimes" in given.only:
             some = _share(files, given.texts)
             print(_runtimes(base, some) + "\n")
@@ -117,7 +117,7 @@ def _read(path: Path) -> str:
 
 
 def _share(files: Sequence[list[str]], texts: int) -> list[list[str]]:
-    """Take every so many-th file, until there are enough texts."""
+    """Take files at a fixed interval until there are enough texts."""
     step, taken = max(1, sum(map(len, files)) // texts), list[list[str]]()
     for file in files[::step] or files:
         if sum(map(len, taken)) >= texts:
@@ -259,7 +259,7 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _peak(process: psutil.Process) -> int:
-    """Return the most memory that a process ever held (Linux), else what it holds."""
+    """Return the peak memory of a process in bytes (Linux), else its present memory."""
     status = Path(f"/proc/{process.pid}/status")
     if not status.exists():
         return int(process.memory_info().rss)

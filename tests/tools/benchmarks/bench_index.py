@@ -1,4 +1,4 @@
-"""What a change costs, as counts and as a share of the first index.
+"""The cost of a change, as counts and as a share of the first index.
 
     python tests/tools/benchmarks/bench_index.py [FOLDER] [--files N] [--provider hash|sentence-transformers] [--json]
 
@@ -43,7 +43,7 @@ _SEARCHES = 50
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one change cost."""
+    """The cost of one change."""
 
     step: str
     files: int
@@ -56,7 +56,7 @@ class Step:
 
 
 def main() -> int:
-    """Run; 1 when the index is not what a clean rebuild gives."""
+    """Run; return 1 if the index differs from a clean rebuild."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,13 +1,13 @@
-"""The daemon with its real model: what it holds and uses from its start to a save after a rest; saves beside a backlog.
+"""The daemon with its real model: memory and CPU from start to a save after idle time; saves during a backlog.
 
     python tests/tools/benchmarks/bench_life.py [--only life,saves,kills] [--mb 1] [--chunks 20000]
         [--saves 50] [--picture FILE.svg]
 
-life     start, first index of so many megabytes, rest until the model's process has gone, a query by words, one by meaning, a
-         save. The least and the most memory of the daemon and of its embedding processes in each part, and their CPU. The first
-         start on a machine makes the model ready as well; the picture shows the memory over time
-saves    while a backlog of --chunks chunks is embedded, a file is saved now and then: until a search finds its words
-kills    the embedding process is killed ten times during a backlog: texts embedded twice, and what `verify` says
+life     start, first index of some megabytes, idle until the model's process has ended, a text query, a vector query, a
+         save. Minimum and maximum memory of the daemon and its embedding processes in each part, and their CPU. The first
+         start on a machine also exports the model; the picture shows the memory over time
+saves    a file is saved repeatedly while a backlog of --chunks chunks is embedded: time until search finds it
+kills    the embedding process is killed ten times during a backlog: texts embedded twice, and `verify`
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look at the processes."""
+    """One sample of the processes."""
 
     at: float
     daemon: int
@@ -79,18 +79,18 @@ class Sample:
 
 @dataclass
 class Watch:
-    """Looks at a daemon and its children several times a second."""
+    """Samples a daemon and its children several times a second."""
 
     process: psutil.Process
     samples: list[Sample] = field(default_factory=list)
     marks: list[tuple[str, float, str]] = field(default_factory=list)
     """(part, begin, what was measured in it)."""
 
-    def part(self, name: str, told: str = "") -> None:
-        """Begin a part; `told` is for the one before."""
+    def part(self, name: str, summary: str = "") -> None:
+        """Begin a part; `summary` is that of the part before."""
         if self.marks:
             before, began, _ = self.marks[-1]
-            self.marks[-1] = (before, began, told)
+            self.marks[-1] = (before, began, summary)
         self.marks.append((name, time.monotonic(), ""))
 
     @contextmanager
@@ -177,7 +177,7 @@ def _embedded(client: object) -> bool:
 def _life_rows(watch: Watch) -> Iterator[Row]:
     ends = [at for _, at, _ in watch.marks[1:]]
     before = Sample(watch.marks[0][1], 0, 0, 0.0, 0.0)
-    for (name, began, told), ended in zip(watch.marks, ends, strict=False):
+    for (name, began, summary), ended in zip(watch.marks, ends, strict=False):
         during = [sample for sample in watch.samples if began <= sample.at <= ended] or [before]
         last, took = during[-1], ended - began
         daemon = _span([sample.daemon for sample in during])
@@ -190,7 +190,7 @@ def _life_rows(watch: Watch) -> Iterator[Row]:
             f"{share:.2%}",
             embedding,
             f"{last.embedding_cpu - before.embedding_cpu:.1f}",
-            told,
+            summary,
         )
         before = last
 
@@ -238,7 +238,7 @@ def _timed(job: Callable[[], object]) -> float:
     return time.monotonic() - began
 
 
-# Saves beside a backlog
+# Saves during a backlog
 
 
 def _saves(daemon: Daemon, chunks: int, saves: int) -> str:
@@ -272,7 +272,7 @@ def _write_articles(daemon: Daemon, files: int) -> None:
 
 
 def _save(daemon: Daemon, word: str) -> float:
-    """Write a file and wait until its word is found, by words and with its vector in the table."""
+    """Write a file and wait until a text search finds it and its vector is in the table."""
     wanted = f"zebra{word}quagga"
     with daemon.client() as client:
         (daemon.folder / f"saved-{word}.md").write_text(

@@ -1,13 +1,13 @@
-"""What many files cost: the first index, and a start with nothing changed beside what a bare walk and git take.
+"""The cost of many files: the first index, and an unchanged start against a bare walk and git.
 
     python tests/tools/benchmarks/bench_scale.py [--files N] [--profile] [--folder FOLDER]
 
 Makes FILES notes of one chunk each in nested folders of 100, in a git repository with one commit and a short `.gitignore`, in
 a new folder inside FOLDER (default: where temporary files go). All figures are of CPU, of this run, with warm caches. A start
-is measured five times, each in a process of its own, right after a bare walk in the same process; told is the half of each:
+is measured five times, each in a new process, right after a bare walk in it; the medians are:
 
 bare walk          `os.walk` and a stat of every file but git's own, in Python
-git status         a second one, after the first has refreshed git's index; the half of five
+git status         the second one, after the first has refreshed git's index; the median of five
 first index        `anchord index FOLDER` with the embedder that needs no model
 nothing changed    the same command again, with its imports
 start              imports apart: opening everything as a writer, then comparing each root with the catalogue. Below it, each
@@ -55,7 +55,7 @@ _PROFILED = 25
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one took."""
+    """The cost of one start."""
 
     name: str
     cpu_s: float
@@ -137,7 +137,7 @@ def _index(name: str, base: Path, tree: Path) -> Step:
 
 
 def _apart(job: Callable[[Path], T], base: Path) -> T:
-    """Run a job in a process of its own, so that nothing is warm of the one before."""
+    """Run a job in a new process, so that no cache of the process is warm."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _be_quiet) as pool:
         return pool.submit(job, base).result()
 
@@ -153,7 +153,7 @@ def _half(steps: Sequence[Step]) -> Step:
 
 
 def _start(base: Path) -> tuple[int, list[Step]]:
-    """Walk barely, then start as the daemon does, and find nothing to do."""
+    """Walk only, then start as the daemon does with nothing to do."""
     bare = Step("bare walk", _cpu_of(lambda: _walk(base / "tree")))
     process = psutil.Process()
     before = Step("(this process before)", 0.0, process.memory_info().rss)

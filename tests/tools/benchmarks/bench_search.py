@@ -1,12 +1,12 @@
-"""How fast a warm daemon answers, over the socket, with the query's embedding; and what eight clients see while it indexes.
+"""Search latency of a warm daemon over the socket, embedding included; and of eight clients while it indexes.
 
     python tests/tools/benchmarks/bench_search.py [--sizes N,...] [--queries N] [--clients N] [--provider P] [--folder FOLDER]
 
 For each size a real daemon indexes as many notes of one chunk each, in a home and on a folder of its own. Times are of the
-clock, in milliseconds, half and 95 % of QUERIES different queries of three to six words, one after the other.
+clock in milliseconds: p50 and p95 of QUERIES different queries of three to six words, one after the other.
 
-clients   CLIENTS connections ask at once, while files are saved and deleted without a pause and the table is folded meanwhile.
-          failed: searches that raised; stale: hits of files that had been gone, and synced, before the search began
+clients   CLIENTS connections search in parallel, while files are saved and deleted and the table is compacted.
+          failed: searches that raised; stale: hits of files that were deleted, and synced, before the search began
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SETTINGS = '[embedding]\nprovider = "{}"\nprecision = "int8"\nidle_unload_s = 3
 
 
 def main() -> int:
-    """Print the tables; 1 when a search failed or gave what was gone."""
+    """Print the tables; return 1 if a search failed or had stale hits."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -83,7 +83,7 @@ def main() -> int:
 
 @dataclass
 class Crowd:
-    """Clients that ask while somebody saves and deletes."""
+    """Clients that search while files are saved and deleted."""
 
     daemon: Daemon
     clients: int

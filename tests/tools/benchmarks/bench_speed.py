@@ -1,8 +1,8 @@
-"""How long cutting 100 KB takes: this chunker and others on the same text in the same run.
+"""The time to chunk 100 KB: this chunker and others on the same text in the same run.
 
     python tests/tools/benchmarks/bench_speed.py [FILE]
 
-FILE is repeated up to 100 KB; without one, words and headings are made up. `first` is with nothing remembered of the text,
+FILE is repeated up to 100 KB; without one, words and headings are invented. `first` is with empty caches,
 `again` the median of nine runs, as after each save; milliseconds of CPU. The others are those that are installed
 (`pip install -e '.[peers]'`).
 """

@@ -1,20 +1,20 @@
-"""What single edits cost over time, with the table's upkeep and without it.
+"""The cost of single edits over time, with the table's maintenance and without it.
 
     python tests/tools/benchmarks/bench_upkeep.py [--edits N] [--rows 10000,100000] [--files N] [--without-limit N]
 
 Each edit changes one line of one file and is one commit: the real indexer, catalogue and table, in this process, with the
-embedder that needs no model, and after it the pipeline's upkeep folds the table if it is due. The base of a table is FILES
+embedder that needs no model; then maintenance compacts the table if it is due. The base of a table is FILES
 documents of about ten chunks, indexed as they are; rows beyond those are invented and written to the table directly, of files
 that the catalogue does not know and no edit touches. Each run has a process of its own and begins on a copy of the same base.
-Runs without upkeep end after --without-limit edits, for they get slower and slower; both are shown after that many.
+Runs without maintenance end after --without-limit edits, because they get slower; both are shown after that many.
 
-CPU ms        of the process with all its threads, a commit: half within, 99 % within, the half of the last 100, and the mean
-              with upkeep shared out
-KB written    handed to the system by write calls, a commit (table, catalogue, vectors; upkeep apart), and of upkeep shared out
-disk          the table's bytes as a multiple of the same rows folded fully in a copy, with no old versions: as it is, and
-              without the versions that are only kept for being younger than ten minutes
-SQLite MB     the catalogue and the vectors that left the table
-upkeep CPU s  each: the mean and the longest
+CPU ms        per commit, all threads of the process: p50, p99, p50 of the last 100, and the mean
+              including its share of maintenance
+KB written    by write calls, per commit (table, catalog, vectors), and the share of maintenance
+disk          the table's bytes as a multiple of a fully compacted copy without old versions: as it is, and
+              without the versions that are kept only because they are younger than ten minutes
+SQLite MB     the catalog and the vector cache
+upkeep CPU s  per maintenance: the mean and the longest
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ class Run:
     rows: int
     upkeep: bool
     marks: tuple[int, ...]
-    """After how many edits to report."""
+    """Numbers of edits after which to report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one took. `upkeep` is what came after it."""
+    """The cost of one edit. `upkeep` is that of the maintenance after it."""
 
     cpu_s: float
     written: int
@@ -89,7 +89,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """Bytes of a table: as it is, without old versions, folded fully."""
+    """Bytes of a table: as it is, without old versions, fully compacted."""
 
     now: int
     newest: int
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def _apart(job: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
-    """Run a job in a process of its own, so that nothing is left of the one before."""
+    """Run a job in a new process, so that nothing of the one before remains."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _be_quiet) as pool:
         return pool.submit(job, *arguments).result()
 
@@ -213,12 +213,12 @@ def _edit(run: Run) -> list[tuple[str, ...]]:
 
 
 def _commits(run: Run, writer: IndexWriter) -> Iterator[Commit]:
-    """Edit for ever, one line of one file each time."""
+    """Edit without end, one line of one file each time."""
     choose = random.Random(1)  # noqa: S311 - the same edits each time
     root = writer.roots[0]
     paths = sorted(str(path.relative_to(root.path)) for path in Path(root.path).rglob("*.md"))
     upkeep = Maintenance(writer, 0, IndexCheck(writer))
-    upkeep.compact()  # So that the process that folds is there: it takes a second to start, once.
+    upkeep.compact()  # Start the compaction process first, which takes a second.
     for number in itertools.count(1):
         path = choose.choice(paths)
         _change_a_line(Path(root.path) / path, f"Edit {number}: {line(choose)}", choose)
@@ -251,7 +251,7 @@ def _change_a_line(file: Path, new: str, choose: random.Random) -> None:
 
 
 def _measured(work: Callable[[], T]) -> tuple[T, float, int]:
-    """Return what some work gives, its CPU seconds (of this process and of the one that folds), and the bytes written.
+    """Return the result of some work, its CPU seconds (this and the compaction process), and the bytes written.
 
     This process's own clock is read last before and first after: to look for the other one takes two milliseconds itself.
     """
@@ -267,12 +267,12 @@ def _children_s() -> float:
 
 
 def _written() -> int:
-    """Return the bytes that these processes gave to write calls; 0 where the system does not tell."""
+    """Return the bytes of these processes' write calls; 0 where the system has no count."""
     if not _IO.exists():
         return 0
     files = [_IO, *(Path(f"/proc/{child.pid}/io") for child in psutil.Process().children())]
     return sum(
-        int(dict(told.split(": ") for told in file.read_text().splitlines())["wchar"])
+        int(dict(line.split(": ") for line in file.read_text().splitlines())["wchar"])
         for file in files
     )
 
@@ -309,7 +309,7 @@ def _report(run: Run, writer: IndexWriter, commits: list[Commit]) -> tuple[str, 
 
 
 def _disk(folder: Path) -> Disk:
-    """Fold a copy of a table fully and compare."""
+    """Compact a copy of a table fully and compare."""
     copy = folder.with_name("copy")
     shutil.copytree(folder, copy)
     now = folder_bytes(copy)

@@ -1,4 +1,4 @@
-"""What the benchmarks of the whole service share: shares of a sample, sizes, what a program used, and the table."""
+"""Shared by the benchmarks of the service: percentiles, sizes, resource usage, and the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a program used."""
+    """The resources that a program used."""
 
     code: int
     cpu_s: float
@@ -25,7 +25,7 @@ class Ran:
 def run(
     arguments: Sequence[str], environment: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Ran:
-    """Run a program to its end, unheard; its children that it waited for count with it."""
+    """Run a program to its end without output; children that it waited for are included."""
     process = subprocess.Popen(
         arguments,
         env=environment,

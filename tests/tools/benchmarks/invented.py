@@ -1,4 +1,4 @@
-"""Documents that the benchmarks make up, the same ones each time."""
+"""Invented documents of the benchmarks, the same in every run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def line(choose: random.Random) -> str:
 
 
 def note(number: int) -> str:
-    """Return a document of one chunk, like no other."""
+    """Return a unique document of one chunk."""
     choose = random.Random(number)  # noqa: S311 - the same words each time
     lines = "\n".join(line(choose) for _ in range(choose.randint(2, 6)))
     return f"# Note {number}\n\nThis is matter {number}.\n{lines}\n"
 
 
 def article(number: int, sections: int) -> str:
-    """Return a document of about one chunk a section, like no other."""
+    """Return a unique document of about one chunk per section."""
     choose = random.Random(number)  # noqa: S311 - likewise
     parts = [f"# Article {number}\n"]
     for section in range(sections):
@@ -36,7 +36,7 @@ def article(number: int, sections: int) -> str:
 
 
 def write_notes(folder: Path, numbers: range, per_folder: int = 100) -> None:
-    """Write notes into nested folders, so many to each."""
+    """Write notes into nested folders of a fixed size."""
     for number in numbers:
         of = number // per_folder
         path = folder / f"part-{of // 20:03}" / f"shelf-{of % 20:02}" / f"note-{number:06}.md"

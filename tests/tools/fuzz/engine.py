@@ -1,6 +1,6 @@
 """One target under libFuzzer, in a process of its own: `fuzz.py` starts it and reads what it prints. The only user of atheris.
 
-A law that does not hold ends nothing: the input is kept, the defect is named once, and the search goes on. Only what cannot be
+A violated law does not end the run: the input is stored, the defect is named once, and the search continues. Only what cannot be
 caught (a hang, too much memory, a crash) ends the process; libFuzzer then writes the input itself.
 """
 
@@ -58,7 +58,7 @@ class _Watched:
         self._seen: set[str] = set()
 
     def learn(self, data: bytes) -> None:
-        """Take a defect for known."""
+        """Add a known defect."""
         try:
             self._run(data)
         except Exception as error:  # noqa: BLE001 - whatever a target raises is its defect

@@ -4,12 +4,12 @@
     python tests/tools/fuzz/fuzz.py all --minutes 5                 # each target for five minutes, one after the other
     python tests/tools/fuzz/fuzz.py chunking --minutes 60 --seed 7  # one of them
     python tests/tools/fuzz/fuzz.py chunking --reproduce FILE       # run one input; no atheris needed
-    python tests/tools/fuzz/fuzz.py chunking --minimise FILE        # write a smaller one with the same defect beside it
+    python tests/tools/fuzz/fuzz.py chunking --minimise FILE        # write a smaller input with the same defect next to it
 
-Targets are in `targets/`, each a function of bytes that raises where a law does not hold; `registry.py` lists them. What is
-found stays in the corpus folder, so the next run goes on from there. Exit code 1 if a law was broken, or an input took too
-long, too much memory or the process with it: the input of each is named. Put a minimised one into `found/TARGET/`, where the
-tests run it for good; while it is not mended, `found/known.toml` gives its reason, and runs pass it over.
+Targets are in `targets/`: functions of bytes that raise if a law is violated; `registry.py` lists them. New inputs
+stay in the corpus folder, so the next run continues from there. Exit code 1 if a law was broken, or an input took too
+long, too much memory, or crashed the process: the inputs are named. Put a minimised one into `found/TARGET/`, where the
+tests run it from then on; while its defect is open, `found/known.toml` gives the reason, and runs skip it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LEAST_S = 5
 
 @dataclass
 class Ran:
-    """What a target's runs came to."""
+    """The results of a target's runs."""
 
     target: str
     executions: int = 0
@@ -110,7 +110,7 @@ def _minimise(name: str, file: Path) -> int:
 
 
 def _fuzz(name: str, folder: Path, seconds: float, seed: int) -> Ran:
-    """Run a target for so long, and again for the rest where the process did not live so long."""
+    """Run a target for some seconds; restart it for the rest if the process ended early."""
     corpus, defects, ran = folder / name, folder / f"{name}.defects", Ran(name)
     corpus.mkdir(parents=True, exist_ok=True)
     defects.mkdir(exist_ok=True)
@@ -139,7 +139,7 @@ def _fuzz(name: str, folder: Path, seconds: float, seed: int) -> Ran:
 
 
 def _watch(arguments: Sequence[str], ran: Ran) -> int:
-    """Start the engine and read what it says; return how it ended."""
+    """Start the engine and read its output; return how it ended."""
     command = [sys.executable, "-W", "ignore", str(_ENGINE), *arguments]
     before, shown, tail = ran.executions, time.monotonic(), list[str]()
     with subprocess.Popen(
@@ -178,7 +178,7 @@ def _watch(arguments: Sequence[str], ran: Ran) -> int:
 
 
 def _takes_long(name: str, file: str) -> bool:
-    """Whether an input takes its time again, by the processor's clock: a busy machine is slow with any."""
+    """Whether an input is slow again, in CPU time: on a busy machine every input is slow."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (2 * _INPUT_S, 2 * _INPUT_S))

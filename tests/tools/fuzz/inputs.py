@@ -1,7 +1,7 @@
-"""How targets read their bytes: a first line of words that choose, and a body that is what is tried.
+"""How targets read their input: a first line of options, and a body.
 
-Any bytes are an input. A word that is no choice chooses by its hash, so that a mutated first line still means something; a
-person can read and write an input, and a minimised one says what it is about.
+Any bytes are an input. An unknown word selects an option by its hash, so that a mutated first line stays valid; a
+person can read and write an input, and a minimised one shows its cause.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def word(words: Sequence[str], place: int) -> str:
 
 
 def pick(options: Sequence[T], name: str) -> T:
-    """Return the option that is written so, else one by the hash of what is written."""
+    """Return the option of this name, else one selected by the hash of the word."""
     named = next((option for option in options if str(option) == name), None)
     return (
         options[zlib.crc32(name.encode("utf-8", "replace")) % len(options)]
@@ -37,7 +37,7 @@ def pick(options: Sequence[T], name: str) -> T:
 
 
 def number(name: str, least: int, most: int) -> int:
-    """Return a number within bounds: the one that is written, or one by the hash of what is written."""
+    """Return a number within bounds: the written one, or one selected by the hash of the word."""
     given = (
         int(name)
         if name.isascii() and name.isdigit() and len(name) < 10

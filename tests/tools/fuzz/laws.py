@@ -1,4 +1,4 @@
-"""What a target says when a law does not hold, and how two failures are known to be of one defect."""
+"""The error of a violated law, and how failures are grouped by defect."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _OWN = str(Path(__file__).parent)
 
 
 class LawBrokenError(AssertionError):
-    """A law that must hold for any input does not. `where`: the kind of input, if that is another defect elsewhere."""
+    """A law is violated by an input. `where`: the kind of input, if each kind is a defect of its own."""
 
     def __init__(self, law: str, where: str, seen: tuple[object, ...]) -> None:
-        """Keep the law apart from what was seen, which differs from input to input."""
+        """Store the law and the observed values separately: the values differ between inputs."""
         shown = ", ".join(repr(each)[:300] for each in seen)
         super().__init__(f"{law}{f' ({where})' if where else ''}: {shown}")
         self.law, self.where = law, where
 
 
 def hold(kept: object, law: str, *seen: object, where: str = "") -> None:
-    """Raise unless a law is kept; what was seen is only written down then.
+    """Raise if a law is violated; the observed values are formatted only then.
 
     Raises:
-        LawBrokenError: it is not.
+        LawBrokenError: The law is violated.
     """
     if not kept:
         raise LawBrokenError(law, where, seen)
 
 
 def signature(error: BaseException) -> str:
-    """Name a defect: by its law, else by the kind of exception and the innermost function of ours that it went through."""
+    """Name a defect by its law, else by the exception class and anchord's innermost function."""
     if isinstance(error, LawBrokenError):
         return f"{error.law} ({error.where})" if error.where else error.law
     frames = traceback.extract_tb(error.__traceback__)

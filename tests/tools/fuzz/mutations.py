@@ -1,4 +1,4 @@
-"""Changes to inputs that keep their form: values within JSON, lines, tokens. Bytes changed at random seldom get past a parser.
+"""Mutations that keep the form of an input: JSON values, lines, tokens. Random bytes seldom pass a parser.
 
 libFuzzer's own changes are mixed with these by the runner; the tests use these alone. All chance comes in as an argument.
 """
@@ -184,7 +184,7 @@ def _changed(value: Any, choose: Random) -> Any:  # noqa: ANN401 - any JSON
     elif kind in (3, 4):
         holder[last] = json.loads(
             json.dumps(_at(value, choose.choice(ways)))
-        )  # What stands elsewhere, an id for instance.
+        )  # A value of another place, such as an id.
     elif kind == 5 and isinstance(now, str):
         holder[last] = _tokens(now.encode("utf-8", "replace"), choose).decode("utf-8", "replace")
     elif kind == 6:

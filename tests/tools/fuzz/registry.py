@@ -1,4 +1,4 @@
-"""Every target with its seeds: what the runner and the tests know of them."""
+"""Every target with its seeds, for the runner and the tests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUOTED = tuple(text.encode("utf-8", "surrogatepass")[:2_048] for text in (*HOSTI
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is fuzzed: a function that raises where a law does not hold."""
+    """A fuzz target: a function that raises if a law is violated."""
 
     run: Callable[[bytes], None]
     seeds: Sequence[bytes]
@@ -41,7 +41,7 @@ class Target:
     longest: int = 8_192
     """Bytes of an input; what is large is made of it by the target."""
     passed_over: Callable[[bytes], bool] = lambda _: False
-    """Whether a search has no use for an input: what it shows is known and would hide the rest, or is in no real file."""
+    """Whether a search skips an input: its defect is known and hides others, or no real file has it."""
 
     def tried(self, data: bytes) -> None:
         """Run an input of a search."""
@@ -76,7 +76,7 @@ def found(name: str) -> list[Path]:
 
 
 def known() -> dict[str, str]:
-    """Return the inputs whose defect is not mended, as `target/file`, with its reason."""
+    """Return the inputs with open defects, as `target/file`, with the reason."""
     return {
         str(name): str(reason)
         for name, reason in tomllib.loads((_FOUND / "known.toml").read_text("utf-8")).items()

@@ -1,4 +1,4 @@
-"""A smaller input that still shows the same defect: parts are left out as long as the defect's name stays what it is."""
+"""Shrinks an input: parts are dropped while the defect keeps its name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Smaller = Callable[[bytes, int, int], bytes]
 
 
 def defect(run: Callable[[bytes], None], data: bytes) -> str:
-    """Return the name of what an input breaks, "" where every law holds."""
+    """Return the name of the defect that an input shows; "" if there is none."""
     try:
         run(data)
     except Exception as error:  # noqa: BLE001 - whatever a target raises is its defect
@@ -35,7 +35,7 @@ def shrink(run: Callable[[bytes], None], data: bytes) -> bytes:
 def _tried(
     run: Callable[[bytes], None], data: bytes, name: str, places: Smaller, left: int
 ) -> tuple[bytes, int]:
-    """Take every smaller form that has the same defect, one after the other, within so many runs."""
+    """Take smaller forms with the same defect, one after the other, within a number of runs."""
     size = 2 * len(data)
     while size := size // 2:
         at = 0

@@ -37,7 +37,7 @@ class Verdict:
 
 
 def git(folder: Path, *arguments: str, given: bytes = b"", home: Path | None = None) -> bytes:
-    """Run git with nobody's settings, or those of a home folder; return what it printed.
+    """Run git without user settings, or with those of a home folder; return its output.
 
     Exit code 1 of `check-ignore` says that nothing is ignored.
     """
@@ -157,7 +157,7 @@ def judge_trees(trees: int, seed: int) -> Verdict:
 
 
 def main() -> None:
-    """Judge as many trees as asked; exit with 1 if there is a difference."""
+    """Judge the requested number of trees; exit with 1 if there is a difference."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trees", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -164,12 +164,12 @@ def _run(options: argparse.Namespace, line_tests: LineTests) -> list[dict[str, A
         def run(mutant: Mutant) -> None:
             folders = (line_tests.repository, copies.get())
             tests = line_tests.tests_for(mutant, options.budget)
-            told = running.run_mutant(mutant, tests, folders, line_tests.seconds)
+            record = running.run_mutant(mutant, tests, folders, line_tests.seconds)
             copies.put(folders[1])
-            results[mutant.name] = told
+            results[mutant.name] = record
             if options.json:
                 with options.json.open("a") as file:
-                    file.write(json.dumps(told) + "\n")
+                    file.write(json.dumps(record) + "\n")
 
         list(pool.map(run, [each for each in drawn if each.name not in results]))
     return [results[each.name] for each in drawn]

@@ -49,10 +49,10 @@ def run_mutant(
     repository, sources = folders
     file = sources / "anchord" / f"{mutant.module}.py"
     original = file.read_text("utf-8")
-    told = {**asdict(mutant), "name": mutant.name, "tests": len(tests), "by": ""}
-    told["diff"] = mutant.diff(original)
+    record = {**asdict(mutant), "name": mutant.name, "tests": len(tests), "by": ""}
+    record["diff"] = mutant.diff(original)
     if not tests:
-        return {**told, "result": "untested"}
+        return {**record, "result": "untested"}
     changed = mutant.apply(original)
     try:
         compile(changed, file.name, "exec")
@@ -60,7 +60,7 @@ def run_mutant(
         _forget_bytecode(file)
         result, by = run_tests(tests, repository, sources)
     except SyntaxError:
-        return {**told, "result": "killed", "by": "the compiler"}
+        return {**record, "result": "killed", "by": "the compiler"}
     finally:
         file.write_text(original, "utf-8")
         _forget_bytecode(file)
@@ -68,7 +68,7 @@ def run_mutant(
     is_slow = seconds.get(by.split("[")[0], 0.0) > _SLOW_TEST_S
     if by and is_slow and run_tests([by], repository, sources)[0] != "survived":
         result = "undecided"
-    return {**told, "result": result, "by": by}
+    return {**record, "result": result, "by": by}
 
 
 def run_tests(tests: Sequence[str], repository: Path, sources: Path) -> tuple[str, str]:

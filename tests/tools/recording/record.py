@@ -1,9 +1,9 @@
-"""Makes the pictures of the README: runs the real commands on the notes beside this file and draws what they print.
+"""Makes the pictures of the README: runs the real commands on the notes next to this file and draws the output.
 
     python tests/tools/recording/record.py
 
 session.svg   a start, searches, an edit, its diff, and the proof
-search.svg    a search that says how it found what it found
+search.svg    a search with explanations
 watch.svg     the live status, a moment after that edit
 
 The daemon, the model and the index are those of a user; only the folder is a temporary one.

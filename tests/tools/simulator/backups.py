@@ -1,4 +1,4 @@
-"""Steps that back the home up and restore it beside itself: what comes back must be what was there."""
+"""Steps that back up the home and restore it into another one: both must be equal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def backup(stage: Stage, rng: Random) -> list[Finding]:
 
 
 def restore(stage: Stage, rng: Random) -> list[Finding]:
-    """Restore the newest backup beside the home, index there and verify; then delete it."""
+    """Restore the newest backup into another home, index and verify there; then delete it."""
     snapshot = stage.snapshot
     if snapshot is None:
         return []

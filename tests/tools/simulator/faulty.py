@@ -66,9 +66,9 @@ class Call:
     arguments: tuple[str, ...]
     fault: Fault | None = None
     file_limit: int = 0
-    """No file may become larger than so many bytes; 0 for no limit."""
+    """Maximum size of a file in bytes; 0 for no limit."""
     ahead_s: int = 0
-    """So far the clock runs ahead: files that were written a moment ago count as settled."""
+    """How far the clock runs ahead, so that new files count as settled."""
     is_complete: bool = True
     """Whether the table is compacted at the end and exports are read in a process of their own.
 

@@ -23,7 +23,7 @@ from tools.simulator.world import LINE_WORDS, Root, World
 
 BRINGS_UP_TO_DATE = frozenset({"index", "reindex", "rebuild", "sync"})
 TRASH_S = 30 * 24 * 3600
-"""So long the trash keeps exchanges."""
+"""How long the trash keeps exchanges."""
 _SHOWN = 4
 
 
@@ -66,8 +66,8 @@ def judge(world: World, answer: Answer) -> list[Finding]:
     # A root that left the configuration takes its rows with it, whatever the command says else.
     is_same = not world.has_config or world.roots == world.last_roots
     if answer.code == 2 and len(rows) < world.last_rows and is_same and not world.damage:
-        told = f"{world.last_rows} rows before, {len(rows)} after: {answer.error.strip()[:200]}"
-        findings.append(Finding("refused-but-deleted", f"{answer.command}: {told}"))
+        result = f"{world.last_rows} rows before, {len(rows)} after: {answer.error.strip()[:200]}"
+        findings.append(Finding("refused-but-deleted", f"{answer.command}: {result}"))
     world.last_rows, world.last_roots = len(rows), list(world.roots)
     findings += _statements(world, answer, rows)
     return findings
@@ -169,7 +169,7 @@ def _words_by_file(rows: list[dict[str, str]]) -> dict[tuple[str, str], set[str]
 
 
 def _archive_losses(world: World, answer: Answer) -> Iterator[Finding]:
-    """Compare with what the archive ever held, and note what it holds now."""
+    """Compare with all earlier content of the archive, and record the present content."""
     now = archived_words(world.data)
     lost = world.archived.keys() - now.keys() - world.erased - world.doubtful
     if answer.ahead_s >= TRASH_S:

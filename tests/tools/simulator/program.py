@@ -222,11 +222,11 @@ class Daemon:
         return answer
 
     def abandon(self, count: int, what: str = "sync") -> None:
-        """Connect, send a request and close, so many times.
+        """Connect, send a request and close, `count` times.
 
         Args:
             count: How many clients do it.
-            what: The command whose answer nobody waits for; "half" for half a request.
+            what: The command whose answer is not read; "half" for half a request.
         """
         words = {"search": ("line",), "sync": ("--timeout", "60")}.get(what, ())
         request = _request(*_as_call((what, *words)))

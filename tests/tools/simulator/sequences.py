@@ -39,7 +39,7 @@ DAEMON_WEIGHTS = WEIGHTS | {
 _STEPS: dict[str, Callable[..., Any]] = {step.__name__: step for step in DAEMON_WEIGHTS}
 _FEWEST, _MOST = 4, 20
 _REPLAYS = 60
-"""A sequence is shortened by so many replays at most."""
+"""Maximum number of replays to shorten a sequence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ def _must_be_equal(stage: Stage) -> list[Finding]:
     last = stage.answer("verify")
     found += stage.judge(last)
     if last.code:
-        told = str(last.json)[:300] + last.error.strip()[-300:]
-        found.append(Finding("never-equal", f"after a repair: {last.code} {told}"))
+        report = str(last.json)[:300] + last.error.strip()[-300:]
+        found.append(Finding("never-equal", f"after a repair: {last.code} {report}"))
     return found
 
 

@@ -13,7 +13,7 @@ from tools.simulator.world import Root, World
 
 Change = Callable[[World, Random], None]
 _BULK = 60
-"""More files than the mass-deletion guard lets go without a confirmation."""
+"""More files than may be deleted without a confirmation."""
 _PATTERNS = ("*.txt", "inner/", "bulk/", "note3.md", "note4.md")
 
 
@@ -159,7 +159,7 @@ def copy_talk(world: World, rng: Random) -> None:
 
 
 def write_many(world: World, rng: Random) -> None:
-    """Write more documents than the mass-deletion guard lets go."""
+    """Write more documents than may be deleted without a confirmation."""
     del rng
     folder = world.base / "docs" / "bulk"
     folder.mkdir(parents=True, exist_ok=True)

@@ -147,15 +147,19 @@ def _check(folder: str, *, as_json: bool) -> None:
         shown = [escape_non_utf8(problem) for problem in problems]
         print_json({"ok": not problems, "snapshots": names, "problems": shown})
     else:
-        for problem in problems:
-            print_line(problem)
-        for partial in interrupted:
-            print_line(f"{partial.name} was interrupted; the next backup deletes it")
-        verdict = f"{len(problems)} problems" if problems else "all is as it was written"
-        print_line(f"checked {len(names)} backups, {names[0]} to {names[-1]}: {verdict}")
-        if problems:
-            warn("back up into a new folder: later backups share files with damaged ones")
+        _print_check(names, [partial.name for partial in interrupted], problems)
     raise typer.Exit(1 if problems else 0)
+
+
+def _print_check(names: list[str], interrupted_names: list[str], problems: list[str]) -> None:
+    for problem in problems:
+        print_line(problem)
+    for name in interrupted_names:
+        print_line(f"{name} was interrupted; the next backup deletes it")
+    verdict = f"{len(problems)} problems" if problems else "no problems"
+    print_line(f"checked {len(names)} backups, {names[0]} to {names[-1]}: {verdict}")
+    if problems:
+        warn("back up into a new folder: later backups share files with damaged ones")
 
 
 def _backup_by_daemon(

@@ -72,7 +72,11 @@ def anchord_command() -> tuple[str, ...]:
 
 
 def systemd_unit_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of this user's systemd units."""
+    """Return the folder of this user's systemd units; it may not exist yet.
+
+    Args:
+        environment: `XDG_CONFIG_HOME` of it is used; without it, `~/.config`.
+    """
     config_home = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(config_home) / "systemd" / "user"
 

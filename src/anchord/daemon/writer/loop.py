@@ -153,7 +153,11 @@ class WriterLoop:
         return self._jobs.submit(job, self._wake_writer)
 
     def set_paused(self, *, paused: bool) -> None:
-        """Pause or resume indexing; hints are collected meanwhile. A pause ends calls of `sync`."""
+        """Pause or resume indexing.
+
+        Hints are still collected while paused. A pause makes all waiting calls of `sync` return
+        without success.
+        """
         self.paused = paused
         self._barrier.set_blocked(blocked=paused)
         self._wake_writer()

@@ -61,7 +61,7 @@ class RootChecks:
         return settled
 
     def find_changed(self, watcher: RootWatcher, now: float) -> set[str]:
-        """Return the roots to walk because of what no event tells.
+        """Return the roots to walk because of changes that no event reports.
 
         That is a root that lost its watch or whose folder is another one, an ignore file above a
         root or one of git's own and, every ten seconds, a root whose folder was refused: its files

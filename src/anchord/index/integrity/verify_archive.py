@@ -19,7 +19,7 @@ from anchord.core.types import NO_FINGERPRINT, Absent, Fingerprint, Problem, Roo
 from anchord.index.integrity.verify import Difference, DifferenceKind
 from anchord.index.profile import ingest_options_of
 from anchord.index.session import IndexReader, IndexWriter
-from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.archive.reader import Archive, TranscriptFileRecord
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester
 from anchord.sources.conversations.reader_process import ReaderProcess, WholeReads
@@ -94,23 +94,13 @@ def _compare_file(
 ) -> None:
     files, archive = reader.files.folder_files, reader.files.archive
     before = files.fingerprint(origin)
-    with closing(ArchiveWriter(_IN_MEMORY)) as fresh:
-        roots_by_name = {root.name: root for root in reader.roots}
-        ingester = ConversationIngester(
-            files, fresh, time.time_ns, roots_by_name, ingest_options_of(reader.config)
-        )
-        ingester.whole_reads = whole_reads
-        recorded = archive.find_transcript_file(origin) if archive else None
-        if recorded:
-            # A file keeps the format that it had once, whatever its beginning says now.
-            fresh.upsert_transcript_file(origin, NO_FINGERPRINT, recorded.source)
-        problem = ingester.ingest(origin).problem
-        contained = {each: fresh.forms_in(each) for each in fresh.transcript_files(origin.root)}
+    recorded = archive.find_transcript_file(origin) if archive else None
+    contained, problem = _read_from_beginning(reader, whole_reads, origin, recorded)
     if problem and not problem.is_partial:
         comparison.unreadable_files.extend(
             each
-            for each in (origin, *_folders_of(origin))
-            if archive and archive.forms_in(each) and each not in comparison.unreadable_files
+            for each in _archived_transcripts(origin, archive)
+            if each not in comparison.unreadable_files
         )
         return
     for transcript, forms in contained.items():
@@ -121,6 +111,41 @@ def _compare_file(
             continue
         comparison.transcripts.add(transcript)
         comparison.differences.extend(differences)
+
+
+def _read_from_beginning(
+    reader: IndexReader,
+    whole_reads: WholeReads,
+    origin: RootedPath,
+    recorded: TranscriptFileRecord | None,
+) -> tuple[dict[RootedPath, dict[str, str]], Problem | None]:
+    """Read a transcript file into an archive in memory.
+
+    Returns:
+        Transcript -> exchange path -> digest of the exchange, and why a part could not be read.
+    """
+    with closing(ArchiveWriter(_IN_MEMORY)) as fresh:
+        roots_by_name = {root.name: root for root in reader.roots}
+        ingester = ConversationIngester(
+            reader.files.folder_files,
+            fresh,
+            time.time_ns,
+            roots_by_name,
+            ingest_options_of(reader.config),
+        )
+        ingester.whole_reads = whole_reads
+        if recorded:
+            # A file keeps the format that it had once, whatever its beginning says now.
+            fresh.upsert_transcript_file(origin, NO_FINGERPRINT, recorded.source)
+        problem = ingester.ingest(origin).problem
+        transcripts = fresh.transcript_files(origin.root)
+        return {transcript: fresh.forms_in(transcript) for transcript in transcripts}, problem
+
+
+def _archived_transcripts(origin: RootedPath, archive: Archive | None) -> list[RootedPath]:
+    """Return a file and the folders above it, as far as the archive has exchanges of them."""
+    candidates = (origin, *_folders_of(origin))
+    return [each for each in candidates if archive and archive.forms_in(each)]
 
 
 def _has_settled(observed: Fingerprint | Absent | Problem) -> bool:

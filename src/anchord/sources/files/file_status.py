@@ -80,7 +80,12 @@ def leads_to_own_ancestor(link: str) -> bool:
 
 
 def outcome_of_error(error: OSError) -> Absent | Problem:
-    """Return what an error says of a path: there is no file, or it cannot be read."""
+    """Translate an operating system error at a path; never raises.
+
+    Returns:
+        Absent if the error means that nothing is at the path; else a Problem with the system's
+        message.
+    """
     if error.errno in _ABSENT_ERRORS:
         return Absent()
     reason = os.strerror(error.errno).lower() if error.errno else "cannot be read"

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from anchord.core.types import escape_non_utf8
@@ -31,6 +32,10 @@ _LOCAL_VARIABLES = frozenset(
 _IGNORES_CASE = re.compile(
     r"^\s*ignorecase\s*(=\s*(true|yes|on|1)\s*)?$", re.IGNORECASE | re.MULTILINE
 )
+
+
+_Setting = tuple[str, str, str]
+"""Scope, origin and setting (key, line feed, value), as `git config --list` prints them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +60,11 @@ class _Answer:
     settings: GitSettings | None
     problem: str
     origins: dict[str, tuple[int, ...]]
-    """Each file that the settings depend on, with its state."""
+    """Each file that the settings depend on, with its state before git read it."""
+
+    def is_current(self) -> bool:
+        """Whether no file that the settings depend on has changed."""
+        return all(state_of_file(path) == state for path, state in self.origins.items())
 
 
 class GitRepositories:
@@ -117,7 +126,7 @@ class GitRepositories:
 
     def _ask(self, top: str, git_folder: str, common_folder: str) -> _Answer:
         earlier = self._answers.get(top)
-        if earlier and all(state_of_file(path) == state for path, state in earlier.origins.items()):
+        if earlier and earlier.is_current():
             return earlier
         origins = [
             os.path.join(common_folder, "config"),
@@ -126,28 +135,18 @@ class GitRepositories:
         ]
         states = {path: state_of_file(path) for path in origins}  # Before git reads them.
         try:
-            listed = _run_git(top, "config", "--list", "--show-scope", "--show-origin", "-z")
-            entries = _entries(listed.stdout) if not listed.returncode else []
-            refused = listed
-            if not any(scope == "local" for scope, _, _ in entries):
-                refused = _run_git(top, "rev-parse", "--git-dir")
+            entries, refusal = _list_settings(top)
         except FileNotFoundError:
             answer = _Answer(_settings_without_git(common_folder), "", states)
         except (OSError, subprocess.SubprocessError) as error:
             return _Answer(None, f"git could not be asked: {error}", {"/": ()})
         else:
-            for _, origin, entry in entries:
-                if entry.startswith("includeif.onbranch:"):
-                    head = os.path.join(git_folder, "HEAD")
-                    states[head] = state_of_file(head)
-                if origin.startswith("file:"):
-                    path = os.path.join(top, origin.removeprefix("file:"))
-                    states.setdefault(path, state_of_file(path))
-            if refused.returncode:
+            for path in _files_behind(entries, top, git_folder):
+                states.setdefault(path, state_of_file(path))
+            if refusal:
                 states[top] = state_of_file(top)
-                answer = _Answer(None, _first_line(refused.stderr), states)
-            else:
-                answer = _Answer(_settings_of(entries, top), "", states)
+            settings = None if refusal else _settings_of(entries, top)
+            answer = _Answer(settings, refusal, states)
         self._answers[top] = answer
         return answer
 
@@ -215,13 +214,37 @@ def _run_git(top: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
-def _entries(output: bytes) -> list[tuple[str, str, str]]:
-    """Return scope, origin and setting (key, line feed, value) of each entry, as git read them."""
+def _list_settings(top: str) -> tuple[list[_Setting], str]:
+    """Run git; return the settings of a repository, and why git refuses to open it, else "".
+
+    Raises:
+        FileNotFoundError: git is not installed.
+        OSError: git could not be started.
+        SubprocessError: git did not answer in time.
+    """
+    process = _run_git(top, "config", "--list", "--show-scope", "--show-origin", "-z")
+    entries = _entries(process.stdout) if not process.returncode else []
+    if not any(scope == "local" for scope, _, _ in entries):
+        # git lists the user's settings also for a repository that it refuses to open.
+        process = _run_git(top, "rev-parse", "--git-dir")
+    return entries, _first_line(process.stderr) if process.returncode else ""
+
+
+def _files_behind(entries: list[_Setting], top: str, git_folder: str) -> Iterator[str]:
+    """Yield the files that settings come from; HEAD if some of them depend on the branch."""
+    for _, origin, entry in entries:
+        if entry.startswith("includeif.onbranch:"):
+            yield os.path.join(git_folder, "HEAD")
+        if origin.startswith("file:"):
+            yield os.path.join(top, origin.removeprefix("file:"))
+
+
+def _entries(output: bytes) -> list[_Setting]:
     fields = os.fsdecode(output).split("\0")
     return list(zip(fields[0::3], fields[1::3], fields[2::3], strict=False))
 
 
-def _settings_of(entries: list[tuple[str, str, str]], top: str) -> GitSettings:
+def _settings_of(entries: list[_Setting], top: str) -> GitSettings:
     values: dict[str, str] = {}
     for _, _, entry in entries:
         key, has_value, value = entry.partition("\n")

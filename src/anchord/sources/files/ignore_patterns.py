@@ -106,7 +106,14 @@ class IgnorePatterns:
         return bool(self.any_path.fullmatch(byte_text(self._below(path))))
 
     def nearest_match(self, path: str) -> PatternMatch | None:
-        """Return the match of an entry or, if there is none, of the nearest folder above it."""
+        """Return the pattern that decides on an entry: one that matches it, or a folder above it.
+
+        Args:
+            path: Path relative to the root, below `base`; a folder's ends with "/".
+
+        Returns:
+            The match of the entry itself; else that of the nearest folder; None if none matches.
+        """
         while path and self.lines:
             match = self.last_match(path)
             if match:

@@ -162,10 +162,12 @@ def _unreadable(known: bytes | None, error: OSError) -> RuleFile:
         reason = os.strerror(error.errno).lower()
     remedy = "make it a readable file, or delete it"
     if known is not None:
-        told = f"cannot be read ({reason}): its last good rules stay in force; {remedy}"
-        return RuleFile((split_lines(known),), Problem(told, is_partial=True))
-    told = f"cannot be read ({reason}): nothing in its folder is indexed until it can be; {remedy}"
-    return RuleFile(problem=Problem(told), is_closed=True)
+        message = f"cannot be read ({reason}): its last good rules stay in force; {remedy}"
+        return RuleFile((split_lines(known),), Problem(message, is_partial=True))
+    message = (
+        f"cannot be read ({reason}): nothing in its folder is indexed until it can be; {remedy}"
+    )
+    return RuleFile(problem=Problem(message), is_closed=True)
 
 
 def _folder_changed_ns(path: str) -> int:

@@ -262,10 +262,12 @@ def _refusal(repository: Repository) -> Problem:
     remedy = "`git status` there must work first"
     if "dubious ownership" in repository.problem:
         remedy = f"`git config --global --add safe.directory {repository.top}` trusts it"
-    told = f"git does not open this repository ({repository.problem})"
+    message = f"git does not open this repository ({repository.problem})"
     if repository.is_known:
-        return Problem(f"{told}: its last known settings stay in force; {remedy}", is_partial=True)
-    return Problem(f"{told}: nothing of it is indexed until it does; {remedy}")
+        return Problem(
+            f"{message}: its last known settings stay in force; {remedy}", is_partial=True
+        )
+    return Problem(f"{message}: nothing of it is indexed until it does; {remedy}")
 
 
 def _folders_up(folder: str) -> Iterator[str]:

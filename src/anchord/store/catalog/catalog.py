@@ -393,7 +393,11 @@ class SqliteCatalog:
                 )
 
     def delete_root_records(self, root: str) -> None:
-        """Delete a root's files and chunks from the catalog."""
+        """Delete the records of all files of a root; the table and the root itself stay.
+
+        Args:
+            root: The root's name. For an unknown one nothing happens.
+        """
         with self._db.transaction():
             self._db.execute("DELETE FROM files WHERE root=?", (root,))
 

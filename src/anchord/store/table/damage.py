@@ -69,7 +69,7 @@ class TableRepair:
     corrupt_ids: tuple[str, ...] = ()
     """Rows whose bytes do not match their checksum; they are still in the table."""
     is_readable: bool = True
-    """False if no version of the table opens: it must be moved aside and made anew."""
+    """False if no version of the table opens: it must be moved aside and rebuilt."""
 
 
 def list_table_files(table: Path) -> FileStamps:

@@ -1,4 +1,4 @@
-"""Carriers in memory for the tests of the readers, and what a reader makes of them."""
+"""Transcripts in memory for the tests of the readers, and the result of reading one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MemoryTranscript:
     def query(
         self, sql: str, *values: str | int
     ) -> Iterator[tuple[str | int | float | bytes | None, ...]]:
-        """Ask the database."""
+        """Query the database."""
         assert self.database is not None
         try:
             yield from self.database.execute(sql, values)
@@ -63,8 +63,8 @@ class MemoryTranscript:
 
 
 @dataclass
-class Told:
-    """What a reader told, and the exchanges that were made of it."""
+class ParsedTranscript:
+    """The exchanges and other events of a transcript."""
 
     exchanges: list[Exchange] = field(default_factory=list)
     heads: list[SessionInfo] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Told:
 
     @property
     def active(self) -> list[Exchange]:
-        """The exchanges of the branches that were seen last, without attachments."""
+        """The exchanges of active branches, without attachments."""
         said = (exchange for exchange in self.exchanges if exchange.kind == "exchange")
         return [
             exchange
@@ -83,34 +83,34 @@ class Told:
 
     @property
     def said(self) -> list[tuple[str, str]]:
-        """(question, answer) of these."""
+        """(question, answer) of the active exchanges."""
         return [(exchange.question, exchange.answer) for exchange in self.active]
 
     @property
     def title(self) -> str:
-        """The last title that was told."""
+        """The last title in the transcript."""
         return next((head.title for head in reversed(self.heads) if head.title), "")
 
     @property
     def project(self) -> str:
-        """The last project that was told."""
+        """The last project in the transcript."""
         return next((head.project for head in reversed(self.heads) if head.project), "")
 
 
-def tell(reader: ModuleType, carrier: MemoryTranscript) -> Told:
-    """Read a carrier with a family's module."""
-    told = Told()
+def parse_transcript(reader: ModuleType, carrier: MemoryTranscript) -> ParsedTranscript:
+    """Read a transcript with the reader of a format."""
+    parsed = ParsedTranscript()
     for each in build_exchanges(reader.read_events(carrier)):
         match each:
             case Exchange():
-                told.exchanges.append(each)
+                parsed.exchanges.append(each)
             case SessionInfo():
-                told.heads.append(each)
+                parsed.heads.append(each)
             case SupersededQuestions(ids):
-                told.superseded |= ids
+                parsed.superseded |= ids
             case UnknownRecord(kind):
-                told.unknown[kind] += 1
-    return told
+                parsed.unknown[kind] += 1
+    return parsed
 
 
 def jsonl(*records: object) -> bytes:
@@ -119,10 +119,10 @@ def jsonl(*records: object) -> bytes:
 
 
 def recognised(reader: ModuleType, carrier: MemoryTranscript) -> bool:
-    """Whether a family's module takes a carrier for one of its own."""
+    """Whether the reader of a format recognises a transcript."""
     return bool(reader.matches(carrier.data[:HEAD_BYTES], carrier.path))
 
 
-def questions(told: Told) -> Sequence[str]:
+def questions(parsed: ParsedTranscript) -> Sequence[str]:
     """Return the active questions."""
-    return [question for question, _ in told.said]
+    return [question for question, _ in parsed.said]

@@ -1,4 +1,4 @@
-"""Every place of a record with every odd value in it, one at a time: what chance does not find in a hundred examples."""
+"""Every position of a record with every odd value, one at a time: random examples miss some."""
 
 from __future__ import annotations
 

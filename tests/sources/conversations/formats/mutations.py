@@ -1,4 +1,4 @@
-"""Broken carriers for the tests of the readers: any value at any place, bytes that end anywhere."""
+"""Broken transcripts for the tests of the readers: any value in any position, truncated bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import HEAD_BYTES, MemoryTranscript, jsonl, tell
+from sources.conversations.formats.carriers import (
+    HEAD_BYTES,
+    MemoryTranscript,
+    jsonl,
+    parse_transcript,
+)
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20),
@@ -21,7 +26,7 @@ ANYTHING = st.recursive(
 
 
 def places(value: object, above: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield the way to each value within one."""
+    """Yield the path to each nested value."""
     inner: Any = (
         value.items()
         if isinstance(value, dict)
@@ -62,12 +67,12 @@ def broken(draw: st.DrawFn, value: object, *, lines: bool = False) -> bytes:
 
 
 def survives(reader: ModuleType, path: str, data: bytes) -> None:
-    """Read whatever it is: nothing may be raised, every text can be written, and no two active exchanges share a name."""
+    """Read any bytes: nothing is raised, every text can be stored, and active exchanges have unique names."""
     assert reader.matches(data[:HEAD_BYTES], path) in (True, False)
-    told = tell(reader, MemoryTranscript(path, data))
+    parsed = parse_transcript(reader, MemoryTranscript(path, data))
     names = [
-        (exchange.session, exchange.id) for exchange in told.exchanges if not exchange.superseded
+        (exchange.session, exchange.id) for exchange in parsed.exchanges if not exchange.superseded
     ]
     assert len(set(names)) == len(names)
-    for exchange in told.exchanges:
+    for exchange in parsed.exchanges:
         f"{exchange.question}{exchange.answer}".encode()

@@ -1,4 +1,4 @@
-"""AI Studio: chunks are told in their order; of siblings the last is active, and what is given without a text is a mark."""
+"""AI Studio: chunks are read in order; the last sibling is active; input without text becomes a mark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.formats import ai_studio
@@ -26,8 +31,8 @@ def document(*chunks: object, **more: object) -> dict[str, Any]:
             "chunkedPrompt": {"chunks": list(chunks), "pendingInputs": [{"text": "", "role": "user"}]}, **more}  # fmt: skip
 
 
-def prompt(*chunks: object, path: str = PATH, **more: object) -> Told:
-    return tell(
+def prompt(*chunks: object, path: str = PATH, **more: object) -> ParsedTranscript:
+    return parse_transcript(
         ai_studio, MemoryTranscript(path, json.dumps(document(*chunks, **more), indent=2).encode())
     )
 
@@ -40,9 +45,9 @@ TALK = [
 ]
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -73,24 +78,24 @@ def test_a_text_about_prompts_is_none() -> None:
     )
 
 
-def test_questions_and_answers_are_told_in_their_order() -> None:
-    told = prompt(*TALK)
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
-    first = told.exchanges[0]
+def test_questions_and_answers_are_read_in_their_order() -> None:
+    parsed = prompt(*TALK)
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
+    first = parsed.exchanges[0]
     assert (first.id, first.at, first.model) == (
         "chunk-0",
         "2026-01-02T03:04:05.000Z",
         "gemini-3-pro",
     )
-    assert (told.heads[0].session, told.title) == ("Shop v1.2", "Shop v1.2")
-    assert not told.unknown
+    assert (parsed.heads[0].session, parsed.title) == ("Shop v1.2", "Shop v1.2")
+    assert not parsed.unknown
 
 
 def test_a_prompt_that_names_itself_is_named_so() -> None:
-    told = prompt(
+    parsed = prompt(
         *TALK, id="p-1", displayName="Shop", updateTime="2026-01-02T03:05:00Z", path="a.json"
     )
-    assert (told.heads[0].session, told.title, told.heads[0].updated) == (
+    assert (parsed.heads[0].session, parsed.title, parsed.heads[0].updated) == (
         "p-1",
         "Shop",
         "2026-01-02T03:05:00.000Z",
@@ -99,28 +104,28 @@ def test_a_prompt_that_names_itself_is_named_so() -> None:
 
 
 def test_a_chunk_that_names_itself_is_named_so_once() -> None:
-    told = prompt(
+    parsed = prompt(
         chunk("user", "One", id="q"), chunk("user", "Two", id="q"), chunk("user", "Three", id="r")
     )
-    assert [exchange.id for exchange in told.exchanges] == ["q", "chunk-1", "r"]
+    assert [exchange.id for exchange in parsed.exchanges] == ["q", "chunk-1", "r"]
 
 
 def test_a_broken_file_is_counted() -> None:
-    assert tell(ai_studio, MemoryTranscript(PATH, b'{"chunkedPrompt": {')).unknown == {
+    assert parse_transcript(ai_studio, MemoryTranscript(PATH, b'{"chunkedPrompt": {')).unknown == {
         "broken JSON": 1
     }
 
 
 def test_thoughts_are_no_prose() -> None:
-    told = prompt(
+    parsed = prompt(
         TALK[0],
         chunk("model", "hm", isThought=True, parts=[{"text": "hm", "thought": True}]),
         TALK[1],
     )
-    assert told.said == [("Where is the till?", "At the door.")]
+    assert parsed.said == [("Where is the till?", "At the door.")]
 
 
-def test_a_text_is_told_once_though_its_pieces_stand_beside_it() -> None:
+def test_a_text_is_read_once_though_its_pieces_stand_beside_it() -> None:
     parts = [{"text": "hm", "thought": True}, {"text": "At the "}, {"text": "door."}]
     assert prompt(TALK[0], chunk("model", "At the door.", parts=parts)).said == [
         ("Where is the till?", "At the door.")
@@ -131,14 +136,14 @@ def test_a_text_is_told_once_though_its_pieces_stand_beside_it() -> None:
 
 
 def test_code_that_was_run_is_a_line_and_its_result_no_prose() -> None:
-    told = prompt(
+    parsed = prompt(
         TALK[0],
         chunk("model", executableCode={"language": "PYTHON", "code": "print(1)\nprint(2)"}),
         chunk("model", codeExecutionResult={"outcome": "OUTCOME_OK", "output": "1"}),
         TALK[1],
     )
-    assert told.said == [("Where is the till?", "At the door.")]
-    assert told.exchanges[0].tools == ("[code] print(1) print(2)",)
+    assert parsed.said == [("Where is the till?", "At the door.")]
+    assert parsed.exchanges[0].tools == ("[code] print(1) print(2)",)
 
 
 def test_an_answer_that_was_cut_off_is_kept() -> None:
@@ -148,18 +153,18 @@ def test_an_answer_that_was_cut_off_is_kept() -> None:
 
 
 def test_the_last_of_several_answers_is_active() -> None:
-    told = prompt(
+    parsed = prompt(
         chunk("user", "Where?", id="q"),
         chunk("model", "Here.", id="a", branchParent={"id": "q"}),
         chunk("model", "There.", id="b", branchParent={"id": "q"}),
         chunk("user", "Thanks", id="c"),
     )
-    assert told.said == [("Where?", "There."), ("Thanks", "")]
-    assert superseded(told) == [("Where?", "Here.")]
+    assert parsed.said == [("Where?", "There."), ("Thanks", "")]
+    assert superseded(parsed) == [("Where?", "Here.")]
 
 
 def test_an_edited_question_is_superseded_with_all_that_came_after_it() -> None:
-    told = prompt(
+    parsed = prompt(
         chunk("user", "Hello", id="h"),
         chunk("model", "Hi", id="i"),
         chunk("user", "Were?", id="a", branchParent={"id": "i"}),
@@ -167,19 +172,19 @@ def test_an_edited_question_is_superseded_with_all_that_came_after_it() -> None:
         chunk("user", "Where?", id="c", branchParent={"id": "i"}),
         chunk("model", "There.", id="d"),
     )
-    assert told.said == [("Hello", "Hi"), ("Where?", "There.")]
-    assert superseded(told) == [("Were?", "Who?")]
+    assert parsed.said == [("Hello", "Hi"), ("Where?", "There.")]
+    assert superseded(parsed) == [("Were?", "Who?")]
 
 
 def test_a_branch_of_another_prompt_leaves_nothing() -> None:
-    told = prompt(
+    parsed = prompt(
         TALK[0],
         chunk(
             "model", "At the door.", branchParent={"promptId": "prompts/1", "displayName": "Shop"}
         ),
     )
-    assert told.said == [("Where is the till?", "At the door.")]
-    assert superseded(told) == []
+    assert parsed.said == [("Where is the till?", "At the door.")]
+    assert superseded(parsed) == []
 
 
 def test_what_is_given_before_or_after_a_question_belongs_to_it() -> None:
@@ -219,9 +224,9 @@ def test_what_was_typed_and_not_sent_is_kept() -> None:
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = prompt(*TALK, chunk("narrator", "Once"), 7)
-    assert told.unknown == {"role narrator": 1, "chunk without a role": 1}
-    assert told.said == TALK_SAID
+    parsed = prompt(*TALK, chunk("narrator", "Once"), 7)
+    assert parsed.unknown == {"role narrator": 1, "chunk without a role": 1}
+    assert parsed.said == TALK_SAID
 
 
 DOCUMENT = document(
@@ -262,11 +267,11 @@ def test_the_samples_give_what_a_person_counts(
 ) -> None:
     carrier = MemoryTranscript(name, (SAMPLES / name).read_bytes())
     assert recognised(ai_studio, carrier)
-    told = tell(ai_studio, carrier)
-    assert len(told.said) == exchanges
+    parsed = parse_transcript(ai_studio, carrier)
+    assert len(parsed.said) == exchanges
     assert (
-        sum(len(question) for question, _ in told.said),
-        sum(len(answer) for _, answer in told.said),
+        sum(len(question) for question, _ in parsed.said),
+        sum(len(answer) for _, answer in parsed.said),
     ) == (asked, said)
-    assert len(superseded(told)) == left
-    assert not told.unknown
+    assert len(superseded(parsed)) == left
+    assert not parsed.unknown

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
-    Told,
+    ParsedTranscript,
+    parse_transcript,
     questions,
     recognised,
-    tell,
 )
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, survives
@@ -62,35 +62,35 @@ def conversation(*nodes: Given, current: str = "", **more: object) -> Given:
     }  # fmt: skip
 
 
-def export(*conversations: object) -> Told:
-    return tell(chatgpt, MemoryTranscript(PATH, json.dumps(conversations).encode()))
+def export(*conversations: object) -> ParsedTranscript:
+    return parse_transcript(chatgpt, MemoryTranscript(PATH, json.dumps(conversations).encode()))
 
 
-def session(*nodes: Given, current: str = "", **more: object) -> Told:
+def session(*nodes: Given, current: str = "", **more: object) -> ParsedTranscript:
     return export(conversation(*nodes, current=current, **more))
 
 
-def left(told: Told) -> list[tuple[str, str]]:
+def left(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
-def test_questions_and_answers_are_told_from_the_root_down() -> None:
-    told = session(*TALK)
-    assert told.said == SAID
-    assert [(exchange.id, exchange.number, exchange.model) for exchange in told.exchanges] == [
+def test_questions_and_answers_are_read_from_the_root_down() -> None:
+    parsed = session(*TALK)
+    assert parsed.said == SAID
+    assert [(exchange.id, exchange.number, exchange.model) for exchange in parsed.exchanges] == [
         ("a", 0, "gpt"),
         ("c", 1, "gpt"),
     ]
-    assert told.exchanges[0].at == "2026-01-02T10:00:00.500Z"
-    assert (told.heads[0].session, told.title, told.heads[0].updated) == (
+    assert parsed.exchanges[0].at == "2026-01-02T10:00:00.500Z"
+    assert (parsed.heads[0].session, parsed.title, parsed.heads[0].updated) == (
         "talk",
         "Shop",
         "2026-01-02T10:01:00.250Z",
     )
-    assert left(told) == []
-    assert not told.unknown
+    assert left(parsed) == []
+    assert not parsed.unknown
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,10 @@ def test_other_files_are_no_export(path: str, data: object) -> None:
 
 def test_one_conversation_and_what_a_browser_kept_of_one_are_read() -> None:
     for data in (conversation(*TALK), {"raw_provider_payload": conversation(*TALK)}):
-        assert tell(chatgpt, MemoryTranscript("one.json", json.dumps(data).encode())).said == SAID
+        assert (
+            parse_transcript(chatgpt, MemoryTranscript("one.json", json.dumps(data).encode())).said
+            == SAID
+        )
 
 
 def test_the_order_of_nodes_and_times_and_children_says_nothing() -> None:
@@ -134,8 +137,8 @@ def test_the_order_of_nodes_and_times_and_children_says_nothing() -> None:
 
 
 def test_conversations_of_an_export_are_apart() -> None:
-    told = export(conversation(*TALK), conversation(*TALK, conversation_id="other", title="Barn"))
-    assert [(exchange.session, exchange.number) for exchange in told.exchanges] == [
+    parsed = export(conversation(*TALK), conversation(*TALK, conversation_id="other", title="Barn"))
+    assert [(exchange.session, exchange.number) for exchange in parsed.exchanges] == [
         ("talk", 0),
         ("talk", 1),
         ("other", 0),
@@ -166,49 +169,49 @@ def test_line_ends_fences_and_parts_stay() -> None:
 
 
 def test_an_edited_question_is_superseded_with_all_after_it() -> None:
-    told = session(
+    parsed = session(
         *TALK, node("e", "b", "user", "And when?"), node("f", "e", "assistant", "In May.")
     )
-    assert told.said == [SAID[0], ("And when?", "In May.")]
-    assert left(told) == [SAID[1]]
+    assert parsed.said == [SAID[0], ("And when?", "In May.")]
+    assert left(parsed) == [SAID[1]]
 
 
 def test_an_older_branch_can_be_the_current_one() -> None:
-    told = session(*TALK, node("e", "b", "user", "And when?"), current="d")
-    assert told.said == SAID
-    assert left(told) == [("And when?", "")]
+    parsed = session(*TALK, node("e", "b", "user", "And when?"), current="d")
+    assert parsed.said == SAID
+    assert left(parsed) == [("And when?", "")]
 
 
 @pytest.mark.parametrize("current", ["b", "x"])
-def test_an_answer_that_was_asked_for_again_is_told_with_its_question(current: str) -> None:
+def test_an_answer_that_was_asked_for_again_is_read_with_its_question(current: str) -> None:
     both = {"b": "At the door.", "x": "By the wall."}
-    told = session(*TALK[:3], node("x", "a", "assistant", both["x"]), current=current)
-    assert told.said == [(SAID[0][0], both.pop(current))]
-    assert left(told) == [(SAID[0][0], *both.values())]
-    assert len({exchange.id for exchange in told.exchanges}) == 2
+    parsed = session(*TALK[:3], node("x", "a", "assistant", both["x"]), current=current)
+    assert parsed.said == [(SAID[0][0], both.pop(current))]
+    assert left(parsed) == [(SAID[0][0], *both.values())]
+    assert len({exchange.id for exchange in parsed.exchanges}) == 2
 
 
-def test_branches_of_a_branch_are_each_told_once() -> None:
-    told = session(
+def test_branches_of_a_branch_are_each_read_once() -> None:
+    parsed = session(
         *TALK,
         node("e", "b", "user", "And when?"),
         node("f", "e", "assistant", "In May."),
         node("g", "e", "assistant", "In June."),
         current="d",
     )
-    assert told.said == SAID
-    assert left(told) == [("And when?", "In May."), ("And when?", "In June.")]
+    assert parsed.said == SAID
+    assert left(parsed) == [("And when?", "In May."), ("And when?", "In June.")]
 
 
 def test_what_is_below_the_current_node_is_superseded() -> None:
-    told = session(*TALK, current="b")
-    assert told.said == SAID[:1]
-    assert left(told) == SAID[1:]
+    parsed = session(*TALK, current="b")
+    assert parsed.said == SAID[:1]
+    assert left(parsed) == SAID[1:]
 
 
 @pytest.mark.parametrize("current", ["lost", "", None, 7])
 def test_without_a_current_node_the_newest_leaf_is_active(current: object) -> None:
-    told = session(
+    parsed = session(
         *TALK,
         node("e", "b", "user", "Later", create_time=1_767_349_000),
         node("f", "b", "user", "First", create_time=5),
@@ -218,12 +221,12 @@ def test_without_a_current_node_the_newest_leaf_is_active(current: object) -> No
         node("e", "b", "user", "Later", create_time=1_767_349_000),
         node("f", "b", "user", "First", create_time=5),
     )
-    assert questions(told)[-1] == "First"
+    assert questions(parsed)[-1] == "First"
     assert questions(export({**bare, "current_node": current}))[-1] == "Later"
 
 
 def test_a_superseded_answer_without_a_question_is_not_active() -> None:
-    told = session(
+    parsed = session(
         ROOT,
         hidden("h", "r", "user", "Greet"),
         node("x", "h", "assistant", "Old hello."),
@@ -231,18 +234,18 @@ def test_a_superseded_answer_without_a_question_is_not_active() -> None:
         node("a", "y", "user", "Go"),
         node("b", "a", "assistant", "Done."),
     )
-    assert told.said == [("", "Hello."), ("Go", "Done.")]
+    assert parsed.said == [("", "Hello."), ("Go", "Done.")]
 
 
 def test_hidden_weightless_and_systems_messages_are_left_out() -> None:
-    told = session(
+    parsed = session(
         ROOT, node("s", "r", "system", "Be kind."), hidden("u", "s", "user", "About me", "is_user_system_message"),
         hidden("v", "u", "user", "x"), node("a", "v", "user", "Go"), hidden("w", "a", "assistant", "x"),
         node("t", "w", "tool", "x"), node("x", "t", "assistant", "search()", recipient="browser"),
         node("y", "x", "assistant", "x", weight=0.0), node("b", "y", "assistant", "Done.", recipient=None),
     )  # fmt: skip
-    assert told.said == [("Go", "Done.")]
-    assert not told.unknown
+    assert parsed.said == [("Go", "Done.")]
+    assert not parsed.unknown
 
 
 @pytest.mark.parametrize(
@@ -251,9 +254,9 @@ def test_hidden_weightless_and_systems_messages_are_left_out() -> None:
      "user_editable_context", "model_editable_context"],
 )  # fmt: skip
 def test_tools_and_thoughts_are_no_prose(kind: str) -> None:
-    told = session(*TALK, node("e", "d", "assistant", "x", kind=kind))
-    assert told.said == SAID
-    assert not told.unknown
+    parsed = session(*TALK, node("e", "d", "assistant", "x", kind=kind))
+    assert parsed.said == SAID
+    assert not parsed.unknown
 
 
 def test_images_are_placeholders_and_speech_is_its_words() -> None:
@@ -261,7 +264,7 @@ def test_images_are_placeholders_and_speech_is_its_words() -> None:
         {"content_type": "image_asset_pointer", "asset_pointer": "x"},
         {"content_type": "audio_transcription", "text": "Hi"},
     )
-    told = session(
+    parsed = session(
         node(
             "a",
             None,
@@ -273,7 +276,7 @@ def test_images_are_placeholders_and_speech_is_its_words() -> None:
             kind="multimodal_text",
         )
     )
-    assert questions(told) == ["[image]\n\nHi\n\nSee"]
+    assert questions(parsed) == ["[image]\n\nHi\n\nSee"]
 
 
 def test_a_question_of_a_document_alone_is_a_question() -> None:
@@ -306,7 +309,7 @@ def test_a_citation_without_an_end_loses_no_prose() -> None:
 def test_citations_without_ends_take_no_time() -> None:
     data = json.dumps([conversation(node("a", None, "user", "【1†" * 40_000))]).encode()
     before = time.process_time()
-    tell(chatgpt, MemoryTranscript(PATH, data))
+    parse_transcript(chatgpt, MemoryTranscript(PATH, data))
     assert time.process_time() - before < 0.5
 
 
@@ -319,12 +322,14 @@ def test_a_circle_ends_and_a_lost_parent_is_a_root() -> None:
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = export(7, {"title": "x"}, conversation(*TALK, node("e", "d", "assistant", kind="novel")))
-    assert told.unknown == {"no conversation": 2, "content novel": 1}
-    assert told.said == SAID
+    parsed = export(
+        7, {"title": "x"}, conversation(*TALK, node("e", "d", "assistant", kind="novel"))
+    )
+    assert parsed.unknown == {"no conversation": 2, "content novel": 1}
+    assert parsed.said == SAID
 
 
-def test_prose_of_an_unknown_kind_is_told() -> None:
+def test_prose_of_an_unknown_kind_is_read() -> None:
     assert session(*TALK[:2], node("b", "a", "assistant", "Hello", kind="novel")).said == [
         (SAID[0][0], "Hello")
     ]
@@ -332,9 +337,9 @@ def test_prose_of_an_unknown_kind_is_told() -> None:
 
 def test_an_export_that_was_cut_tells_what_it_holds() -> None:
     data = json.dumps([conversation(*TALK), conversation(*TALK, conversation_id="other")]).encode()
-    told = tell(chatgpt, MemoryTranscript(PATH, data[:-10]))
-    assert told.said == SAID
-    assert told.unknown == {"broken JSON": 1}
+    parsed = parse_transcript(chatgpt, MemoryTranscript(PATH, data[:-10]))
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken JSON": 1}
 
 
 def test_what_cannot_be_written_is_replaced() -> None:
@@ -371,7 +376,7 @@ def test_the_sample_gives_the_answer_that_was_seen_last() -> None:
     path = SAMPLES / "native-conversation-v1.json"
     carrier = MemoryTranscript(str(path), path.read_bytes())
     assert recognised(chatgpt, carrier)
-    told = tell(chatgpt, carrier)
-    assert "Final answer." in told.said[-1][1]
-    assert not any("Superseded answer." in answer for _, answer in told.said)
-    assert any("Superseded answer." in answer for _, answer in left(told))
+    parsed = parse_transcript(chatgpt, carrier)
+    assert "Final answer." in parsed.said[-1][1]
+    assert not any("Superseded answer." in answer for _, answer in parsed.said)
+    assert any("Superseded answer." in answer for _, answer in left(parsed))

@@ -1,4 +1,4 @@
-"""Claude.ai: messages in their order, pasted documents beside them, and of retries the last alone as active."""
+"""Claude.ai: messages in order, pasted documents as attachments, and only the last retry active."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
-    Told,
+    ParsedTranscript,
+    parse_transcript,
     questions,
     recognised,
-    tell,
 )
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, survives
@@ -62,24 +62,24 @@ def conversation(*messages: Given, **more: object) -> Given:
     }
 
 
-def export(*conversations: object) -> Told:
-    return tell(claude_ai, MemoryTranscript(PATH, json.dumps(conversations).encode()))
+def export(*conversations: object) -> ParsedTranscript:
+    return parse_transcript(claude_ai, MemoryTranscript(PATH, json.dumps(conversations).encode()))
 
 
-def session(*messages: Given, **more: object) -> Told:
+def session(*messages: Given, **more: object) -> ParsedTranscript:
     return export(conversation(*messages, **more))
 
 
-def left(told: Told) -> list[tuple[str, str]]:
+def left(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
-def attached(told: Told) -> list[tuple[str, str]]:
+def attached(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
         (exchange.question, exchange.answer)
-        for exchange in told.exchanges
+        for exchange in parsed.exchanges
         if exchange.kind == "attachment"
     ]
 
@@ -93,22 +93,22 @@ TALK = [
 SAID = [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
 
 
-def test_questions_and_answers_are_told_in_their_order() -> None:
-    told = session(*TALK, project={"name": "Barn"}, model="opus")
-    assert told.said == SAID
-    assert [(exchange.id, exchange.number, exchange.model) for exchange in told.exchanges] == [
+def test_questions_and_answers_are_read_in_their_order() -> None:
+    parsed = session(*TALK, project={"name": "Barn"}, model="opus")
+    assert parsed.said == SAID
+    assert [(exchange.id, exchange.number, exchange.model) for exchange in parsed.exchanges] == [
         ("a", 0, "opus"),
         ("c", 1, "opus"),
     ]
-    assert told.exchanges[0].at == "2026-01-02T10:00:00.500Z"
-    head = told.heads[0]
+    assert parsed.exchanges[0].at == "2026-01-02T10:00:00.500Z"
+    head = parsed.heads[0]
     assert (head.session, head.title, head.project, head.updated) == (
         "talk",
         "Shop",
         "Barn",
         "2026-01-02T10:01:00.000Z",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 def test_an_export_is_recognised_by_its_messages() -> None:
@@ -123,8 +123,8 @@ def test_an_export_is_recognised_by_its_messages() -> None:
 
 
 def test_conversations_of_an_export_are_apart() -> None:
-    told = export(conversation(*TALK), conversation(*TALK, uuid="other"))
-    assert [(exchange.session, exchange.number) for exchange in told.exchanges] == [
+    parsed = export(conversation(*TALK), conversation(*TALK, uuid="other"))
+    assert [(exchange.session, exchange.number) for exchange in parsed.exchanges] == [
         ("talk", 0),
         ("talk", 1),
         ("other", 0),
@@ -133,9 +133,9 @@ def test_conversations_of_an_export_are_apart() -> None:
 
 
 def test_a_summary_is_no_part_of_an_exchange() -> None:
-    told = session(*TALK, summary="Of a till.")
-    assert told.said == SAID
-    assert [each.answer for each in told.exchanges if each.kind == "summary"] == ["Of a till."]
+    parsed = session(*TALK, summary="Of a till.")
+    assert parsed.said == SAID
+    assert [each.answer for each in parsed.exchanges if each.kind == "summary"] == ["Of a till."]
 
 
 def test_line_ends_fences_and_blocks_stay() -> None:
@@ -150,7 +150,7 @@ def test_an_unanswered_question_is_an_exchange_of_its_own() -> None:
 
 
 def test_thinking_and_results_are_no_prose_and_calls_are_lines() -> None:
-    told = session(
+    parsed = session(
         human("a", "Go"),
         assistant(
             "b",
@@ -161,9 +161,9 @@ def test_thinking_and_results_are_no_prose_and_calls_are_lines() -> None:
             "Done.",
         ),
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == ("[web_search] tills",)
-    assert not told.unknown
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == ("[web_search] tills",)
+    assert not parsed.unknown
 
 
 def test_the_flat_text_stands_in_where_there_are_no_blocks() -> None:
@@ -174,7 +174,7 @@ def test_the_flat_text_stands_in_where_there_are_no_blocks() -> None:
     assert session(*flat).said == [("Go", "Done.\nSo it is.")]
 
 
-def test_blocks_are_told_and_not_the_flat_text_too() -> None:
+def test_blocks_are_read_and_not_the_flat_text_too() -> None:
     assert session(human("a", "Go", text="Go and more")).said == [("Go", "")]
 
 
@@ -197,82 +197,84 @@ def test_pasted_documents_are_beside_the_question() -> None:
         {"file_name": "empty.txt", "extracted_content": ""},
         {"extracted_content": "x" * 300_000},
     ]
-    told = session(human("a", "See", attachments=files), assistant("b", "Fruit."))
-    assert told.said == [("See", "Fruit.")]
-    assert [(name, len(text)) for name, text in attached(told)] == [
+    parsed = session(human("a", "See", attachments=files), assistant("b", "Fruit."))
+    assert parsed.said == [("See", "Fruit.")]
+    assert [(name, len(text)) for name, text in attached(parsed)] == [
         ("list.txt", 12),
         ("attachment", 200_000),
     ]
-    assert len({exchange.id for exchange in told.exchanges}) == 3
+    assert len({exchange.id for exchange in parsed.exchanges}) == 3
 
 
 def test_a_document_without_a_question_is_named_in_its_place() -> None:
-    told = session(
+    parsed = session(
         *TALK,
         human("e", attachments=[{"file_name": "list.txt", "extracted_content": "Apples"}]),
         assistant("f", "Fruit."),
     )
-    assert told.said == [*SAID, ("[list.txt]", "Fruit.")]
-    assert attached(told) == [("list.txt", "Apples")]
+    assert parsed.said == [*SAID, ("[list.txt]", "Fruit.")]
+    assert attached(parsed) == [("list.txt", "Apples")]
 
 
 def test_a_question_of_files_alone_is_a_question() -> None:
-    told = session(*TALK, human("e", files=[{"file_name": "door.png"}]), assistant("f", "A door."))
-    assert [answer for _, answer in told.said] == ["At the door.", "It was cheap.", "A door."]
+    parsed = session(
+        *TALK, human("e", files=[{"file_name": "door.png"}]), assistant("f", "A door.")
+    )
+    assert [answer for _, answer in parsed.said] == ["At the door.", "It was cheap.", "A door."]
 
 
 def test_an_edited_question_is_superseded_with_all_after_it() -> None:
-    told = session(
+    parsed = session(
         human("a", "Where?", parent="0"), assistant("b", "Here.", parent="a"), human("c", "Why?", parent="b"),
         assistant("d", "So.", parent="c"), human("e", "When?", parent="b"), assistant("f", "Now.", parent="e"),
     )  # fmt: skip
-    assert told.said == [("Where?", "Here."), ("When?", "Now.")]
-    assert left(told) == [("Why?", "So.")]
+    assert parsed.said == [("Where?", "Here."), ("When?", "Now.")]
+    assert left(parsed) == [("Why?", "So.")]
 
 
 def test_an_edited_first_question_leaves_all_before_it() -> None:
-    told = session(
+    parsed = session(
         human("a", "Where?", parent="0"), assistant("b", "Here.", parent="a"),
         human("c", "When?", parent="0"), assistant("d", "Now.", parent="c"),
     )  # fmt: skip
-    assert told.said == [("When?", "Now.")]
-    assert left(told) == [("Where?", "Here.")]
+    assert parsed.said == [("When?", "Now.")]
+    assert left(parsed) == [("Where?", "Here.")]
 
 
 def test_a_leaf_that_is_named_makes_its_branch_active() -> None:
-    told = session(
+    parsed = session(
         human("a", "Where?", parent="0"), assistant("b", "Here.", parent="a"),
         human("c", "When?", parent="0"), assistant("d", "Now.", parent="c"), current_leaf_message_uuid="b",
     )  # fmt: skip
-    assert told.said == [("Where?", "Here.")]
-    assert left(told) == [("When?", "Now.")]
+    assert parsed.said == [("Where?", "Here.")]
+    assert left(parsed) == [("When?", "Now.")]
 
 
 @pytest.mark.parametrize(("leaf", "active"), [("c", "New."), ("b", "Old.")])
 def test_an_answer_that_was_asked_for_again_is_superseded(leaf: str, active: str) -> None:
-    told = session(
+    parsed = session(
         human("a", "Where?", parent="0"), assistant("b", "Old.", parent="a"), assistant("c", "New.", parent="a"),
         current_leaf_message_uuid=leaf,
     )  # fmt: skip
-    assert told.said == [("Where?", active)]
+    assert parsed.said == [("Where?", active)]
 
 
 def test_parents_without_siblings_are_no_branches() -> None:
-    told = session(
+    parsed = session(
         human("a", "Where?", parent="0"),
         assistant("b", "Here.", parent="a"),
         human("c", "Why?", parent="lost"),
     )
-    assert told.said == [("Where?", "Here."), ("Why?", "")]
+    assert parsed.said == [("Where?", "Here."), ("Why?", "")]
 
 
 def test_conversations_without_a_name_are_apart() -> None:
-    told = export(
+    parsed = export(
         conversation(*TALK[:2], uuid=None),
         conversation(assistant("x", "Hello."), uuid=None, name="Barn"),
     )
-    assert told.said == [SAID[0], ("", "Hello.")]
-    assert len({exchange.session for exchange in told.exchanges}) == 2
+    assert parsed.said == [SAID[0], ("", "Hello.")]
+    assert len({exchange.session for exchange in parsed.exchanges}) == 2
 
 
 def test_messages_without_a_name_have_one_of_their_place() -> None:
@@ -283,38 +285,38 @@ def test_messages_without_a_name_have_one_of_their_place() -> None:
 
 
 def test_an_unknown_sender_is_counted() -> None:
-    told = session(*TALK, message("e", "oracle", "Once"))
-    assert told.said == SAID
-    assert sum(told.unknown.values()) == 1
+    parsed = session(*TALK, message("e", "oracle", "Once"))
+    assert parsed.said == SAID
+    assert sum(parsed.unknown.values()) == 1
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = export(
+    parsed = export(
         7,
         {"uuid": "x"},
         conversation(*TALK, assistant("e", {"type": "novel", "text": "x"}, "More.")),
     )
-    assert told.unknown == {"no conversation": 2, "block novel": 1}
-    assert told.said == [SAID[0], ("And why?", "It was cheap.\n\nMore.")]
+    assert parsed.unknown == {"no conversation": 2, "block novel": 1}
+    assert parsed.said == [SAID[0], ("And why?", "It was cheap.\n\nMore.")]
 
 
 def test_an_export_that_was_cut_tells_what_it_holds() -> None:
     data = json.dumps([conversation(*TALK), conversation(*TALK, uuid="other")]).encode()
-    told = tell(claude_ai, MemoryTranscript(PATH, data[:-10]))
-    assert told.said == SAID
-    assert told.unknown == {"broken JSON": 1}
+    parsed = parse_transcript(claude_ai, MemoryTranscript(PATH, data[:-10]))
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken JSON": 1}
 
 
 def test_what_cannot_be_written_is_replaced() -> None:
-    told = session(
+    parsed = session(
         human(
             "\ud800",
             "a\ud800\0b",
             attachments=[{"file_name": "\ud800", "extracted_content": "c\udfff"}],
         )
     )
-    assert told.said == [("a\ufffd\ufffdb", "")]
-    assert attached(told) == [("\ufffd", "c\ufffd")]
+    assert parsed.said == [("a\ufffd\ufffdb", "")]
+    assert attached(parsed) == [("\ufffd", "c\ufffd")]
 
 
 DATA = [
@@ -340,7 +342,7 @@ def test_nothing_that_is_broken_raises(data: bytes) -> None:
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the samples are not part of the repository")
-def test_every_question_of_the_sample_is_told() -> None:
+def test_every_question_of_the_sample_is_read() -> None:
     carrier = MemoryTranscript(str(SAMPLE), SAMPLE.read_bytes())
     assert recognised(claude_ai, carrier)
     messages = json.loads(carrier.data)["chat_messages"]
@@ -349,8 +351,8 @@ def test_every_question_of_the_sample_is_told() -> None:
         for each in messages
         if each["text"].strip() or any(block.get("text") for block in each["content"] or [])
     ]
-    told = tell(claude_ai, carrier)
-    asked = {exchange.id for exchange in told.exchanges if exchange.kind == "exchange"} - {
+    parsed = parse_transcript(claude_ai, carrier)
+    asked = {exchange.id for exchange in parsed.exchanges if exchange.kind == "exchange"} - {
         "preamble"
     }
     assert asked >= {each["uuid"] for each in prose if each["sender"] == "human"}

@@ -1,4 +1,4 @@
-"""Claude Code: what was typed and said is told once; only two questions after the same message are a fork."""
+"""Claude Code: each message is read once; only two questions after the same message are a fork."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
-    Told,
+    ParsedTranscript,
     jsonl,
+    parse_transcript,
     questions,
     recognised,
-    tell,
 )
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, survives
@@ -73,29 +73,29 @@ def result(uuid: str, parent: str, content: object = "output") -> Given:
     return asked(uuid, parent, blocks, toolUseResult={"stdout": "output"})
 
 
-def session(*records: object, path: str = PATH) -> Told:
-    return tell(claude_code, MemoryTranscript(path, jsonl(*records)))
+def session(*records: object, path: str = PATH) -> ParsedTranscript:
+    return parse_transcript(claude_code, MemoryTranscript(path, jsonl(*records)))
 
 
 def resumes(*records: object) -> bool:
-    """Whether reading on from each question tells what the whole reading tells from there, or says that it cannot."""
+    """Whether resuming at each question gives the same as a full read, or asks for a full read."""
     data = jsonl(*records)
     whole = list(build_exchanges(claude_code.read_events(MemoryTranscript(PATH, data))))
     left = {key for each in whole if isinstance(each, SupersededQuestions) for key in each.ids}
-    told = [each for each in whole if isinstance(each, Exchange)]
-    assert told
-    for each in (each for each in told if each.kind == "exchange"):
+    parsed = [each for each in whole if isinstance(each, Exchange)]
+    assert parsed
+    for each in (each for each in parsed if each.kind == "exchange"):
         later = list(
             build_exchanges(
                 claude_code.read_events(MemoryTranscript(PATH, data), each.offset), each.number
             )
         )
         asked_to = data.index(b"\n", each.offset) + 1
-        before = tell(claude_code, MemoryTranscript(PATH, data[:asked_to])).superseded
+        before = parse_transcript(claude_code, MemoryTranscript(PATH, data[:asked_to])).superseded
         also_left = {
             key for event in later if isinstance(event, SupersededQuestions) for key in event.ids
         }
-        rest = [event for event in told if event.offset >= each.offset]
+        rest = [event for event in parsed if event.offset >= each.offset]
         same = [event for event in later if isinstance(event, Exchange)] == rest
         if not any(isinstance(event, NeedsFullRead) for event in later) and (
             not same or before | also_left != left
@@ -111,14 +111,14 @@ TALK = [
 SAID = [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
 
 
-def test_questions_and_answers_are_told_in_their_order() -> None:
-    told = session(*TALK)
-    assert told.said == SAID
-    assert [(exchange.id, exchange.number) for exchange in told.exchanges] == [("a", 0), ("c", 1)]
-    assert {exchange.at for exchange in told.exchanges} == {"2026-01-02T10:00:00.500Z"}
-    assert {exchange.model for exchange in told.exchanges} == {"opus"}
-    assert told.project == "/home/ann/shop"
-    assert not told.unknown
+def test_questions_and_answers_are_read_in_their_order() -> None:
+    parsed = session(*TALK)
+    assert parsed.said == SAID
+    assert [(exchange.id, exchange.number) for exchange in parsed.exchanges] == [("a", 0), ("c", 1)]
+    assert {exchange.at for exchange in parsed.exchanges} == {"2026-01-02T10:00:00.500Z"}
+    assert {exchange.model for exchange in parsed.exchanges} == {"opus"}
+    assert parsed.project == "/home/ann/shop"
+    assert not parsed.unknown
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_other_lines_are_no_session(path: str, first: Given) -> None:
 def test_a_mark_of_byte_order_does_not_hide_the_first_line() -> None:
     carrier = MemoryTranscript("a.jsonl", b"\xef\xbb\xbf" + jsonl(TALK[0]))
     assert recognised(claude_code, carrier)
-    assert tell(claude_code, carrier).said == [("Where is the till?", "")]
+    assert parse_transcript(claude_code, carrier).said == [("Where is the till?", "")]
 
 
 def test_a_session_whose_first_line_is_long_is_recognised() -> None:
@@ -174,9 +174,9 @@ def test_an_unanswered_question_is_an_exchange_of_its_own() -> None:
 
 
 def test_an_answer_before_the_first_question_is_the_preamble() -> None:
-    told = session(answered("z", None, "Hello."), *TALK)
-    assert told.said == [("", "Hello."), *SAID]
-    assert told.exchanges[0].id == "preamble"
+    parsed = session(answered("z", None, "Hello."), *TALK)
+    assert parsed.said == [("", "Hello."), *SAID]
+    assert parsed.exchanges[0].id == "preamble"
 
 
 def test_a_list_of_blocks_is_one_question_with_its_images() -> None:
@@ -193,7 +193,7 @@ def test_a_text_in_place_of_an_answers_blocks_is_prose() -> None:
 
 
 def test_results_thinking_and_derived_texts_are_no_prose() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, "Go"),
         answered("b", "a", {"type": "thinking", "thinking": "hm", "signature": "x"}),
         answered("c", "b", call("Bash", command="git\n status")),
@@ -204,12 +204,12 @@ def test_results_thinking_and_derived_texts_are_no_prose() -> None:
         answered("h", "g", "API Error: 529", isApiErrorMessage=True),
         answered("i", "h", "Done."),
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.active[0].tools == ("[Bash] git status",)
-    assert [(each.id, each.answer) for each in told.exchanges if each.kind == "summary"] == [
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.active[0].tools == ("[Bash] git status",)
+    assert [(each.id, each.answer) for each in parsed.exchanges if each.kind == "summary"] == [
         ("f", "a summary of it")
     ]
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 def test_what_a_person_adds_to_a_result_is_a_question() -> None:
@@ -223,7 +223,7 @@ def test_what_a_person_adds_to_a_result_is_a_question() -> None:
 
 
 def test_changed_files_are_named_and_read_ones_are_not() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, "Go"),
         answered(
             "b", "a", call("Edit", "1", file_path="a.py"), call("Read", "2", file_path="b.py")
@@ -236,30 +236,30 @@ def test_changed_files_are_named_and_read_ones_are_not() -> None:
         ),
         answered("d", "c", call("MultiEdit", "5", file_path="a.py"), "Done."),
     )
-    assert told.exchanges[0].files == ("a.py", "c.py", "d.ipynb")
-    assert told.exchanges[0].tools[:2] == ("[Edit] a.py", "[Read] b.py")
+    assert parsed.exchanges[0].files == ("a.py", "c.py", "d.ipynb")
+    assert parsed.exchanges[0].tools[:2] == ("[Edit] a.py", "[Read] b.py")
 
 
 def test_a_message_over_several_lines_is_one_answer() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, "Go"), answered("b", "a", "First.", message="m"), answered("c", "b", call("Bash"), message="m"),
         result("d", "c"), answered("e", "d", "Second.", message="n"),
     )  # fmt: skip
-    assert told.said == [("Go", "First.\n\nSecond.")]
+    assert parsed.said == [("Go", "First.\n\nSecond.")]
 
 
-def test_a_block_that_is_streamed_again_is_told_once() -> None:
+def test_a_block_that_is_streamed_again_is_read_once() -> None:
     again = [
         answered(uuid, "a", "Done.", call("Bash", command="ls"), message="m") for uuid in ("b", "c")
     ]
-    told = session(asked("a", None, "Go"), *again)
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == ("[Bash] ls",)
+    parsed = session(asked("a", None, "Go"), *again)
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == ("[Bash] ls",)
 
 
-def test_the_same_words_in_another_message_are_told_again() -> None:
-    told = session(asked("a", None, "Go"), answered("b", "a", "Yes."), answered("c", "b", "Yes."))
-    assert told.said == [("Go", "Yes.\n\nYes.")]
+def test_the_same_words_in_another_message_are_read_again() -> None:
+    parsed = session(asked("a", None, "Go"), answered("b", "a", "Yes."), answered("c", "b", "Yes."))
+    assert parsed.said == [("Go", "Yes.\n\nYes.")]
 
 
 @pytest.mark.parametrize("uuid", ["b", "c"])
@@ -271,11 +271,11 @@ def test_of_a_message_that_is_streamed_again_the_fuller_counts(uuid: str) -> Non
     assert session(asked("a", None, "Why?"), *streamed).said == [("Why?", "It was cheap.")]
 
 
-def test_repeated_lines_are_told_once() -> None:
+def test_repeated_lines_are_read_once() -> None:
     assert session(*TALK[:2], *TALK, *TALK).said == SAID
 
 
-def test_a_repeated_history_under_other_uuids_is_told_once() -> None:
+def test_a_repeated_history_under_other_uuids_is_read_once() -> None:
     again = [
         asked("e", None, "Where is the till?"),
         answered("f", "e", "At the door.", message="message-b"),
@@ -288,11 +288,11 @@ def test_sub_agents_are_left_out() -> None:
         asked("x", None, "Search", isSidechain=True),
         answered("y", "x", "Found", isSidechain=True),
     ]
-    told = session(*TALK[:2], *side, *TALK[2:])
-    assert told.said == SAID
+    parsed = session(*TALK[:2], *side, *TALK[2:])
+    assert parsed.said == SAID
     carrier = MemoryTranscript("projects/p/agent-1.jsonl", jsonl(*side))
     assert recognised(claude_code, carrier)
-    assert tell(claude_code, carrier).exchanges == []
+    assert parse_transcript(claude_code, carrier).exchanges == []
 
 
 @pytest.mark.parametrize(
@@ -311,9 +311,9 @@ def test_sub_agents_are_left_out() -> None:
     ],
 )  # fmt: skip
 def test_noise_is_no_question(said: str) -> None:
-    told = session(*TALK[:2], asked("n", "b", said), asked("o", "n", [prose(said)]), *TALK[2:])
-    assert told.said == SAID
-    assert told.superseded == set()
+    parsed = session(*TALK[:2], asked("n", "b", said), asked("o", "n", [prose(said)]), *TALK[2:])
+    assert parsed.said == SAID
+    assert parsed.superseded == set()
 
 
 @pytest.mark.parametrize(
@@ -360,34 +360,34 @@ def test_a_command_that_is_not_closed_takes_no_time() -> None:
 
 
 def test_a_rewound_question_is_superseded_with_all_after_it() -> None:
-    told = session(
+    parsed = session(
         *TALK, asked("e", "d", "Sure?"), asked("f", "b", "And when?"), answered("g", "f", "In May.")
     )
-    assert told.said == [SAID[0], ("And when?", "In May.")]
-    assert told.superseded == {"c", "e"}
+    assert parsed.said == [SAID[0], ("And when?", "In May.")]
+    assert parsed.superseded == {"c", "e"}
 
 
 def test_the_branch_of_the_last_line_is_active() -> None:
-    told = session(*TALK, asked("e", "b", "And when?"), answered("f", "d", "And handy."))
-    assert told.superseded == {"e"}
+    parsed = session(*TALK, asked("e", "b", "And when?"), answered("f", "d", "And handy."))
+    assert parsed.superseded == {"e"}
 
 
 def test_a_fork_is_found_through_progress_system_and_results() -> None:
-    told = session(
+    parsed = session(
         *TALK[:2], answered("t", "b", call("Bash")), result("r", "t"),
         {"type": "progress", "uuid": "p", "parentUuid": "r"}, asked("c", "p", "And why?"),
         {"type": "system", "uuid": "s", "parentUuid": "t", "subtype": "turn_duration"}, asked("e", "s", "And when?"),
     )  # fmt: skip
-    assert questions(told) == ["Where is the till?", "And when?"]
+    assert questions(parsed) == ["Where is the till?", "And when?"]
 
 
 def test_parallel_tools_are_no_fork() -> None:
-    told = session(
+    parsed = session(
         *TALK[:2], answered("t", "b", call("Bash", "1")), answered("u", "t", call("Read", "2")), result("r", "t"),
         result("s", "u"), answered("v", "s", "Both."), answered("w", "r", "Done."), asked("x", "w", "Sure?"),
     )  # fmt: skip
-    assert told.superseded == set()
-    assert told.said == [("Where is the till?", "At the door.\n\nBoth.\n\nDone."), ("Sure?", "")]
+    assert parsed.superseded == set()
+    assert parsed.said == [("Where is the till?", "At the door.\n\nBoth.\n\nDone."), ("Sure?", "")]
 
 
 def test_an_answer_that_was_asked_for_again_is_no_fork_of_questions() -> None:
@@ -398,14 +398,14 @@ def test_an_answer_that_was_asked_for_again_is_no_fork_of_questions() -> None:
 
 
 def test_several_roots_are_one_line_of_conversation() -> None:
-    told = session(
+    parsed = session(
         *TALK,
         asked("e", None, "Still there?"),
         answered("f", "e", "Yes."),
         asked("g", "lost", "Good."),
     )
-    assert questions(told) == ["Where is the till?", "And why?", "Still there?", "Good."]
-    assert told.superseded == set()
+    assert questions(parsed) == ["Where is the till?", "And why?", "Still there?", "Good."]
+    assert parsed.superseded == set()
 
 
 def test_a_compaction_goes_on_from_its_logical_parent() -> None:
@@ -422,7 +422,7 @@ def test_a_compaction_goes_on_from_its_logical_parent() -> None:
         "This session is being continued from a previous conversation",
         isCompactSummary=True,
     )
-    told = session(
+    parsed = session(
         *TALK,
         boundary,
         summary,
@@ -430,8 +430,8 @@ def test_a_compaction_goes_on_from_its_logical_parent() -> None:
         answered("f", "e", "Yes."),
         asked("g", "d", "Back"),
     )
-    assert questions(told) == [*(question for question, _ in SAID), "Back"]
-    assert told.superseded == {"e"}
+    assert questions(parsed) == [*(question for question, _ in SAID), "Back"]
+    assert parsed.superseded == {"e"}
 
 
 def test_a_circle_of_parents_loses_nothing() -> None:
@@ -444,16 +444,16 @@ def test_a_circle_of_parents_loses_nothing() -> None:
     ]
 
 
-def test_copies_of_an_older_session_are_told_under_its_name() -> None:
+def test_copies_of_an_older_session_are_read_under_its_name() -> None:
     old = [{**record, "sessionId": "old"} for record in TALK[:2]]
-    told = session(*old, *TALK[2:])
-    assert [(exchange.session, exchange.id) for exchange in told.exchanges] == [
+    parsed = session(*old, *TALK[2:])
+    assert [(exchange.session, exchange.id) for exchange in parsed.exchanges] == [
         ("old", "a"),
         ("5f0c", "c"),
     ]
 
 
-def test_a_title_that_was_given_is_told() -> None:
+def test_a_title_that_was_given_is_read() -> None:
     assert session(*TALK, {"type": "custom-title", "customTitle": "Shop"}).title == "Shop"
     assert session({"type": "ai-title", "aiTitle": "Till"}, *TALK).title == "Till"
     assert session({"type": "summary", "summary": "Door", "leafUuid": "d"}, *TALK).title == "Door"
@@ -476,10 +476,10 @@ def test_lines_without_uuids_are_named_by_their_places() -> None:
         {key: value for key, value in record.items() if key not in ("uuid", "parentUuid")}
         for record in TALK
     ]
-    told = session(*bare)
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == [
-        f"at-{exchange.offset}" for exchange in told.exchanges
+    parsed = session(*bare)
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == [
+        f"at-{exchange.offset}" for exchange in parsed.exchanges
     ]
 
 
@@ -488,17 +488,17 @@ def test_known_bookkeeping_is_passed_over_and_what_is_unknown_is_counted() -> No
         {"type": kind, "uuid": kind}
         for kind in ("progress", "system", "queue-operation", "pr-link", "last-prompt")
     ]
-    told = session(*quiet, {"type": "novel"}, {"uuid": "n"}, 7, *TALK)
-    assert told.unknown == {"novel": 1, "record without a type": 1, "broken line": 1}
-    assert told.said == SAID
+    parsed = session(*quiet, {"type": "novel"}, {"uuid": "n"}, 7, *TALK)
+    assert parsed.unknown == {"novel": 1, "record without a type": 1, "broken line": 1}
+    assert parsed.said == SAID
 
 
-def test_a_recognised_file_without_a_conversation_tells_nothing() -> None:
+def test_a_recognised_file_without_a_conversation_gives_nothing() -> None:
     carrier = MemoryTranscript(
         PATH, jsonl({"type": "file-history-snapshot", "snapshot": {"text": "x"}})
     )
     assert recognised(claude_code, carrier)
-    assert tell(claude_code, carrier).exchanges == []
+    assert parse_transcript(claude_code, carrier).exchanges == []
 
 
 def test_a_torn_line_loses_no_other() -> None:
@@ -508,17 +508,17 @@ def test_a_torn_line_loses_no_other() -> None:
         + jsonl(*TALK[2:])
         + jsonl(TALK[0])[:30]
     )
-    told = tell(claude_code, MemoryTranscript(PATH, data))
-    assert told.said == SAID
-    assert told.unknown == {"broken line": 1}
+    parsed = parse_transcript(claude_code, MemoryTranscript(PATH, data))
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken line": 1}
 
 
 def test_what_cannot_be_written_is_replaced() -> None:
-    told = session(
+    parsed = session(
         asked("\ud800", None, "a\ud800\0b"), answered("b", "\ud800", "c\udfff", call("Bash\ud800"))
     )
-    assert told.said == [("a\ufffd\ufffdb", "c\ufffd")]
-    assert (told.exchanges[0].id, told.exchanges[0].tools) == ("\ufffd", ("[Bash\ufffd]",))
+    assert parsed.said == [("a\ufffd\ufffdb", "c\ufffd")]
+    assert (parsed.exchanges[0].id, parsed.exchanges[0].tools) == ("\ufffd", ("[Bash\ufffd]",))
 
 
 @pytest.mark.parametrize(
@@ -610,13 +610,13 @@ def test_deep_nesting_and_huge_numbers_lose_no_other_line() -> None:
         json.dumps(asked("x", "d", "Deep")).replace('"Deep"', value).encode()
         for value in ("[" * 9_000 + "]" * 9_000, "1" * 9_000)
     ]
-    told = tell(claude_code, MemoryTranscript(PATH, b"\n".join([*odd, jsonl(*TALK)])))
-    assert told.said == SAID
-    assert told.unknown == {"broken line": 2}
+    parsed = parse_transcript(claude_code, MemoryTranscript(PATH, b"\n".join([*odd, jsonl(*TALK)])))
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken line": 2}
 
 
 def by_hand(data: bytes) -> list[str]:
-    """Return uuids of what a person typed in a sample, found without the reader."""
+    """Return the uuids of typed questions in a sample, found without the reader."""
     found: dict[str, None] = {}
     for record in map(json.loads, data.splitlines()):
         content = record.get("message", {}).get("content")
@@ -644,10 +644,10 @@ def test_the_samples_questions_are_those_found_by_hand(name: str) -> None:
     data = (SAMPLES / f"{name}.jsonl").read_bytes()
     carrier = MemoryTranscript(f"{name}.jsonl", data)
     assert recognised(claude_code, carrier)
-    told = tell(claude_code, carrier)
+    parsed = parse_transcript(claude_code, carrier)
     assert [
         exchange.id
-        for exchange in told.exchanges
+        for exchange in parsed.exchanges
         if exchange.kind == "exchange" and exchange.question
     ] == by_hand(data)
-    assert not told.unknown
+    assert not parsed.unknown

@@ -1,4 +1,4 @@
-"""Cline and Roo Code: the chat as it was seen is read; what went to the model is known and gives nothing."""
+"""Cline and Roo Code: the visible chat is read; the model's input file is recognised and gives nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.formats import cline
@@ -24,8 +29,8 @@ def put(number: int, kind: str, text: str = "", **more: object) -> dict[str, Any
     return {"ts": BEGIN + number * 1000, "type": "ask", "ask": kind, "text": text, **more}
 
 
-def task(*messages: object, path: str = PATH) -> Told:
-    return tell(cline, MemoryTranscript(path, json.dumps(messages).encode()))
+def task(*messages: object, path: str = PATH) -> ParsedTranscript:
+    return parse_transcript(cline, MemoryTranscript(path, json.dumps(messages).encode()))
 
 
 TALK = [said(0, "task", "Where is the till?"), said(1, "text", "I look."), said(2, "completion_result", "At the door."),
@@ -58,36 +63,36 @@ def test_another_file_is_no_task() -> None:
 def test_the_other_files_of_a_task_are_known_and_give_nothing(name: str, content: object) -> None:
     carrier = MemoryTranscript(f"tasks/1/{name}", json.dumps(content).encode())
     assert recognised(cline, carrier)
-    told = tell(cline, carrier)
-    assert (told.exchanges, told.heads, told.unknown) == ([], [], {})
+    parsed = parse_transcript(cline, carrier)
+    assert (parsed.exchanges, parsed.heads, parsed.unknown) == ([], [], {})
 
 
 def test_the_task_and_what_is_fed_back_are_questions() -> None:
-    told = task(*TALK)
-    assert told.said == [
+    parsed = task(*TALK)
+    assert parsed.said == [
         ("Where is the till?", "I look.\n\nAt the door."),
         ("And why?", "It was cheap."),
     ]
-    assert [exchange.id for exchange in told.exchanges] == [str(BEGIN), str(BEGIN + 3000)]
-    assert told.exchanges[0].at == "2026-01-02T03:04:05.678Z"
-    assert told.heads[0].session == "1767323045678"
-    assert not told.unknown
+    assert [exchange.id for exchange in parsed.exchanges] == [str(BEGIN), str(BEGIN + 3000)]
+    assert parsed.exchanges[0].at == "2026-01-02T03:04:05.678Z"
+    assert parsed.heads[0].session == "1767323045678"
+    assert not parsed.unknown
 
 
 def test_the_first_text_is_the_task_where_none_is_named() -> None:
-    told = task(said(0, "text", "Where is the till?"), said(1, "text", "At the door."))
-    assert told.said == [("Where is the till?", "At the door.")]
+    parsed = task(said(0, "text", "Where is the till?"), said(1, "text", "At the door."))
+    assert parsed.said == [("Where is the till?", "At the door.")]
 
 
 def test_images_are_marked() -> None:
-    told = task(
+    parsed = task(
         said(0, "task", "See", images=["data:image/png;base64,AAAA"]),
         said(1, "user_feedback", "", images=["data:"]),
     )
-    assert told.said == [("See\n\n[image]", ""), ("[image]", "")]
+    assert parsed.said == [("See\n\n[image]", ""), ("[image]", "")]
 
 
-def test_a_result_that_is_said_and_asked_is_told_once_and_without_its_flag() -> None:
+def test_a_result_that_is_said_and_asked_is_read_once_and_without_its_flag() -> None:
     done = [
         said(1, "completion_result", "Done.HAS_CHANGES"),
         said(2, "checkpoint_created"),
@@ -96,7 +101,7 @@ def test_a_result_that_is_said_and_asked_is_told_once_and_without_its_flag() -> 
     assert task(said(0, "task", "Go"), *done).said == [("Go", "Done.")]
 
 
-def test_a_result_that_is_only_asked_is_told() -> None:
+def test_a_result_that_is_only_asked_is_read() -> None:
     assert task(said(0, "task", "Go"), put(1, "completion_result", "Done.")).said == [
         ("Go", "Done.")
     ]
@@ -106,17 +111,17 @@ def test_a_question_to_the_person_is_an_answer_and_the_chosen_option_is_typed() 
     asked = json.dumps(
         {"question": "Which door?", "options": ["Left", "Right"], "selected": "Left"}
     )
-    told = task(said(0, "task", "Go"), put(1, "followup", asked), said(2, "text", "Left it is."))
-    assert told.said == [("Go", "Which door?"), ("Left", "Left it is.")]
-    assert told.exchanges[1].id == f"{BEGIN + 1000}-selected"
+    parsed = task(said(0, "task", "Go"), put(1, "followup", asked), said(2, "text", "Left it is."))
+    assert parsed.said == [("Go", "Which door?"), ("Left", "Left it is.")]
+    assert parsed.exchanges[1].id == f"{BEGIN + 1000}-selected"
 
 
 def test_a_question_to_the_person_can_be_plain_or_have_suggestions() -> None:
     suggested = json.dumps({"question": "Which door?", "suggest": [{"answer": "Left"}]})
-    told = task(
+    parsed = task(
         said(0, "task", "Go"), put(1, "followup", "Which till?"), put(2, "followup", suggested)
     )
-    assert told.said == [("Go", "Which till?\n\nWhich door?")]
+    assert parsed.said == [("Go", "Which till?\n\nWhich door?")]
 
 
 @pytest.mark.parametrize("kind", ["plan_mode_respond", "act_mode_respond"])
@@ -126,7 +131,7 @@ def test_a_plan_is_prose(kind: str) -> None:
 
 
 def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
-    told = task(
+    parsed = task(
         said(0, "task", "Go"),
         said(
             1,
@@ -150,12 +155,12 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
         ),
         said(9, "text", "Done."),
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == (
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == (
         "[editedExistingFile] till.py", "[readFile] door.py", "[command] ls -l", "[s/find] till",
         "[browser_action_launch] https://example.org", "[click] 1,2", "[appliedDiff]",
     )  # fmt: skip
-    assert told.exchanges[0].files == ("till.py", "a.py", "b.py")
+    assert parsed.exchanges[0].files == ("till.py", "a.py", "b.py")
 
 
 def test_the_folder_stands_in_what_went_to_the_model() -> None:
@@ -174,7 +179,7 @@ def test_the_folder_stands_in_what_went_to_the_model() -> None:
     assert task(said(0, "task", "Go"), said(2, "api_req_started", roo)).project == "/home/ann/shop"
 
 
-def test_the_model_is_told_where_a_message_names_it() -> None:
+def test_the_model_is_read_where_a_message_names_it() -> None:
     assert (
         task(said(0, "task", "Go"), said(1, "text", "Done.", modelInfo={"modelId": "opus"}))
         .exchanges[0]
@@ -184,18 +189,18 @@ def test_the_model_is_told_where_a_message_names_it() -> None:
 
 
 def test_reasoning_results_and_notices_are_no_prose() -> None:
-    told = task(
+    parsed = task(
         *TALK, said(5, "reasoning", "hm"), said(6, "error", "no"), said(7, "mcp_server_response", "{}"), put(8, "resume_task"),
         said(9, "user_feedback_diff", "{}"), said(10, "condense_context", "sum"), said(11, "hook_output_stream", "out"),
         said(12, "text", "", reasoning="hm"),
     )  # fmt: skip
-    assert told.said == task(*TALK).said
-    assert not told.unknown
+    assert parsed.said == task(*TALK).said
+    assert not parsed.unknown
 
 
 def test_two_messages_of_one_moment_have_different_names() -> None:
-    told = task(said(0, "task", "One"), said(0, "user_feedback", "Two"))
-    assert [exchange.id for exchange in told.exchanges] == [str(BEGIN), "message-1"]
+    parsed = task(said(0, "task", "One"), said(0, "user_feedback", "Two"))
+    assert [exchange.id for exchange in parsed.exchanges] == [str(BEGIN), "message-1"]
 
 
 def test_a_task_can_begin_with_a_question_to_the_person() -> None:
@@ -205,21 +210,25 @@ def test_a_task_can_begin_with_a_question_to_the_person() -> None:
 
 
 def test_a_text_that_is_the_same_as_a_result_is_kept() -> None:
-    told = task(
+    parsed = task(
         said(0, "task", "Go"),
         said(1, "completion_result", "Done."),
         said(2, "text", "Done."),
         said(3, "text", " "),
     )
-    assert told.said == [("Go", "Done.\n\nDone.")]
+    assert parsed.said == [("Go", "Done.\n\nDone.")]
 
 
 def test_a_command_in_json_and_calls_without_a_name_are_lines() -> None:
-    told = task(
+    parsed = task(
         said(0, "task", "Go"), put(1, "command", '{"path": "a"}'), said(2, "tool", '{"path": "b"}'),
         put(3, "use_mcp_server", '{"uri": "c", "arguments": {"query": "d"}}'), said(4, "text", "Done."),
     )  # fmt: skip
-    assert told.exchanges[0].tools == ('[command] {"path": "a"}', "[tool] b", "[use_mcp_server] d")
+    assert parsed.exchanges[0].tools == (
+        '[command] {"path": "a"}',
+        "[tool] b",
+        "[use_mcp_server] d",
+    )
 
 
 def test_only_what_went_to_the_model_names_the_folder() -> None:
@@ -245,9 +254,9 @@ def test_what_is_seen_is_an_array_of_what_is_said_or_asked() -> None:
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = task(*TALK, said(5, "novel", "text"), {"ts": 1}, "no message")
-    assert told.unknown == {"message novel": 1, "message without a kind": 1, "no conversation": 1}
-    assert told.said == task(*TALK).said
+    parsed = task(*TALK, said(5, "novel", "text"), {"ts": 1}, "no message")
+    assert parsed.unknown == {"message novel": 1, "message without a kind": 1, "no conversation": 1}
+    assert parsed.said == task(*TALK).said
 
 
 MESSAGES = [

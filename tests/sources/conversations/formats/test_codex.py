@@ -1,4 +1,4 @@
-"""Codex: a message that stands there as an event and as an item is told once; what was rolled back is superseded."""
+"""Codex: a message that is both an event and an item is read once; rolled back messages are superseded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
-    Told,
+    ParsedTranscript,
     jsonl,
+    parse_transcript,
     questions,
     recognised,
-    tell,
 )
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, survives
@@ -79,18 +79,18 @@ def rolled_back(count: object) -> Given:
     return event("thread_rolled_back", num_turns=count)
 
 
-def session(*records: object, path: str = PATH) -> Told:
-    return tell(codex, MemoryTranscript(path, jsonl(*records)))
+def session(*records: object, path: str = PATH) -> ParsedTranscript:
+    return parse_transcript(codex, MemoryTranscript(path, jsonl(*records)))
 
 
 def resumes(*records: object) -> bool:
-    """Whether reading on from each question tells what the whole reading tells from there, or says that it cannot."""
+    """Whether resuming at each question gives the same as a full read, or asks for a full read."""
     data = jsonl(*records)
     whole = list(build_exchanges(codex.read_events(MemoryTranscript(PATH, data))))
     left = {key for each in whole if isinstance(each, SupersededQuestions) for key in each.ids}
-    told = [each for each in whole if isinstance(each, Exchange)]
-    assert told
-    for each in (each for each in told if each.kind == "exchange"):
+    parsed = [each for each in whole if isinstance(each, Exchange)]
+    assert parsed
+    for each in (each for each in parsed if each.kind == "exchange"):
         later = list(
             build_exchanges(
                 codex.read_events(MemoryTranscript(PATH, data), each.offset), each.number
@@ -99,7 +99,7 @@ def resumes(*records: object) -> bool:
         also_left = {
             key for event in later if isinstance(event, SupersededQuestions) for key in event.ids
         }
-        rest = [event for event in told if event.offset >= each.offset]
+        rest = [event for event in parsed if event.offset >= each.offset]
         names = {event.id for event in rest}
         same = [
             event for event in later if isinstance(event, Exchange)
@@ -140,19 +140,19 @@ OLD = [
 
 
 def test_events_and_items_of_a_message_are_one() -> None:
-    told = session(META, *TALK)
-    assert told.said == SAID
-    assert [(exchange.id, exchange.number, exchange.model) for exchange in told.exchanges] == [
+    parsed = session(META, *TALK)
+    assert parsed.said == SAID
+    assert [(exchange.id, exchange.number, exchange.model) for exchange in parsed.exchanges] == [
         ("one", 0, "gpt"),
         ("two", 1, "gpt"),
     ]
-    assert {exchange.at for exchange in told.exchanges} == {"2026-01-02T10:00:00.500Z"}
-    assert (told.heads[-1].session, told.project, told.heads[-1].parent) == (
+    assert {exchange.at for exchange in parsed.exchanges} == {"2026-01-02T10:00:00.500Z"}
+    assert (parsed.heads[-1].session, parsed.project, parsed.heads[-1].parent) == (
         UUID,
         "/home/ann/shop",
         "",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 @pytest.mark.parametrize("path", [PATH, f"{PATH}.zst", "copy.jsonl"])
@@ -186,22 +186,22 @@ def test_a_list_for_a_type_raises_nothing_when_it_is_recognised() -> None:
 def test_a_very_old_rollout_is_bare_items() -> None:
     carrier = MemoryTranscript(PATH, jsonl(*OLD))
     assert recognised(codex, carrier)
-    told = tell(codex, carrier)
-    assert told.said == SAID[:1]
-    assert told.exchanges[0].tools == ("[shell] ls -l",)
-    assert told.heads[-1].session == UUID
-    assert not told.unknown
+    parsed = parse_transcript(codex, carrier)
+    assert parsed.said == SAID[:1]
+    assert parsed.exchanges[0].tools == ("[shell] ls -l",)
+    assert parsed.heads[-1].session == UUID
+    assert not parsed.unknown
 
 
-def test_items_are_told_where_no_event_has_a_question() -> None:
-    told = session(
+def test_items_are_read_where_no_event_has_a_question() -> None:
+    parsed = session(
         META,
         begun("one"),
         item("user", *SAID[0][:1]),
         item("assistant", SAID[0][1]),
         event("token_count"),
     )
-    assert told.said == SAID[:1]
+    assert parsed.said == SAID[:1]
 
 
 def test_records_with_ordinals_are_read() -> None:
@@ -227,19 +227,22 @@ def test_several_messages_are_one_answer() -> None:
 
 
 def test_a_question_within_a_turn_is_named_by_its_place() -> None:
-    told = session(META, begun("one"), *asked("Go"), *answered("Going."), *asked("Faster"))
-    assert [exchange.id for exchange in told.exchanges] == ["one", f"at-{told.exchanges[1].offset}"]
+    parsed = session(META, begun("one"), *asked("Go"), *answered("Going."), *asked("Faster"))
+    assert [exchange.id for exchange in parsed.exchanges] == [
+        "one",
+        f"at-{parsed.exchanges[1].offset}",
+    ]
 
 
 def test_reasoning_results_and_developers_texts_are_no_prose() -> None:
-    told = session(
+    parsed = session(
         META, *TALK[:4], event("agent_reasoning", text="hm"), item("developer", "Be quick."), item("system", "Be quick."),
         record("response_item", type="reasoning", summary=[{"type": "summary_text", "text": "hm"}]),
         record("response_item", type="function_call_output", output="output"), event("patch_apply_end", stdout="x"),
         record("world_state", text="x"), record("inter_agent_communication_sent", text="x"), *TALK[4:],
     )  # fmt: skip
-    assert told.said == SAID
-    assert not told.unknown
+    assert parsed.said == SAID
+    assert not parsed.unknown
 
 
 def test_a_compaction_is_no_part_of_an_exchange() -> None:
@@ -250,14 +253,14 @@ def test_a_compaction_is_no_part_of_an_exchange() -> None:
             "content": [{"type": "input_text", "text": "Where is the till?"}],
         }
     ]
-    told = session(
+    parsed = session(
         META,
         *TALK[:6],
         record("compacted", message="Of a till.", replacement_history=history),
         *TALK[6:],
     )
-    assert told.said == SAID
-    assert [each.answer for each in told.exchanges if each.kind == "summary"] == ["Of a till."]
+    assert parsed.said == SAID
+    assert [each.answer for each in parsed.exchanges if each.kind == "summary"] == ["Of a till."]
 
 
 @pytest.mark.parametrize(
@@ -270,13 +273,13 @@ def test_a_compaction_is_no_part_of_an_exchange() -> None:
     ],
 )  # fmt: skip
 def test_noise_is_no_question(said: str) -> None:
-    told = session(
+    parsed = session(
         META,
         item("user", said),
         item("user", "Where is the till?"),
         item("assistant", "At the door."),
     )
-    assert told.said == SAID[:1]
+    assert parsed.said == SAID[:1]
     assert session(META, *asked(said), *TALK).said == SAID
 
 
@@ -320,15 +323,15 @@ def test_a_heading_about_instructions_is_typed() -> None:
 
 
 def test_calls_of_tools_are_lines() -> None:
-    told = session(
+    parsed = session(
         META, begun("one"), *asked("Go"), call("shell", command=["git", "status"]), call("exec_command", cmd="ls\n-l"),
         record("response_item", type="local_shell_call", action={"type": "exec", "command": ["pwd"]}),
         record("response_item", type="web_search_call", action={"type": "search", "query": "tills"}),
         record("response_item", type="custom_tool_call", name="novel", input="x y"),
         record("response_item", type="function_call", name="torn", arguments='{"command'), *answered("Done."),
     )  # fmt: skip
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == (
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == (
         "[shell] git status", "[exec_command] ls -l", "[local_shell] pwd", "[web_search] tills", "[novel] x y",
         '[torn] {"command',
     )  # fmt: skip
@@ -337,23 +340,25 @@ def test_calls_of_tools_are_lines() -> None:
 def test_patched_files_are_named() -> None:
     patch = "*** Begin Patch\n*** Add File: a.py\n+x\n*** Update File: b.py\n*** Delete File: c.py\n*** End Patch"
     own = record("response_item", type="custom_tool_call", name="apply_patch", input=patch)
-    told = session(
+    parsed = session(
         META, *asked("Go"), own, call("apply_patch", input=patch.replace("a.py", "d.py"))
     )
-    assert told.exchanges[0].files == ("a.py", "b.py", "c.py", "d.py")
+    assert parsed.exchanges[0].files == ("a.py", "b.py", "c.py", "d.py")
 
 
 def test_rolled_back_questions_are_superseded() -> None:
-    told = session(
+    parsed = session(
         META, *TALK, rolled_back(1), begun("three"), *asked("And when?"), *answered("In May.")
     )
-    assert told.said == [SAID[0], ("And when?", "In May.")]
-    assert told.superseded == {"two"}
+    assert parsed.said == [SAID[0], ("And when?", "In May.")]
+    assert parsed.superseded == {"two"}
 
 
 def test_a_second_roll_back_goes_on_from_where_the_first_ended() -> None:
-    told = session(META, *TALK, rolled_back(1), begun("three"), *asked("And when?"), rolled_back(2))
-    assert told.superseded == {"one", "two", "three"}
+    parsed = session(
+        META, *TALK, rolled_back(1), begun("three"), *asked("And when?"), rolled_back(2)
+    )
+    assert parsed.superseded == {"one", "two", "three"}
 
 
 @pytest.mark.parametrize("count", [9, 10**30])
@@ -381,9 +386,9 @@ def test_a_question_of_an_image_is_rolled_back_by_itself() -> None:
 
 def test_the_first_header_names_the_session() -> None:
     parents = record("session_meta", id="other", cwd="/elsewhere")
-    told = session(META, parents, *TALK, parents)
-    assert {head.session for head in told.heads} == {UUID}
-    assert told.project == "/home/ann/shop"
+    parsed = session(META, parents, *TALK, parents)
+    assert {head.session for head in parsed.heads} == {UUID}
+    assert parsed.project == "/home/ann/shop"
 
 
 @pytest.mark.parametrize(
@@ -394,8 +399,8 @@ def test_the_first_header_names_the_session() -> None:
     ],
 )
 def test_a_sub_agents_session_names_the_one_that_started_it(spawned: Given) -> None:
-    told = session(record("session_meta", id="c", **spawned), *TALK)
-    assert told.heads[-1].parent == "p"
+    parsed = session(record("session_meta", id="c", **spawned), *TALK)
+    assert parsed.heads[-1].parent == "p"
 
 
 def test_a_name_that_was_given_is_the_title() -> None:
@@ -410,9 +415,11 @@ def test_a_session_without_a_header_is_named_by_its_file() -> None:
 
 def test_a_torn_line_and_what_was_written_behind_it() -> None:
     torn = jsonl(TALK[4])[:40] + jsonl(TALK[4])
-    told = tell(codex, MemoryTranscript(PATH, jsonl(META, *TALK[:4]) + torn + jsonl(*TALK[5:])))
-    assert told.said == SAID
-    assert not told.unknown
+    parsed = parse_transcript(
+        codex, MemoryTranscript(PATH, jsonl(META, *TALK[:4]) + torn + jsonl(*TALK[5:]))
+    )
+    assert parsed.said == SAID
+    assert not parsed.unknown
 
 
 def test_a_torn_line_loses_no_other() -> None:
@@ -422,20 +429,22 @@ def test_a_torn_line_loses_no_other() -> None:
         + jsonl(*TALK[6:])
         + jsonl(META)[:30]
     )
-    told = tell(codex, MemoryTranscript(PATH, data))
-    assert told.said == SAID
-    assert told.unknown == {"broken line": 2, "record without a type": 1}
+    parsed = parse_transcript(codex, MemoryTranscript(PATH, data))
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken line": 2, "record without a type": 1}
 
 
-def test_an_event_behind_a_torn_line_is_not_told_as_an_item_too() -> None:
+def test_an_event_behind_a_torn_line_is_not_read_as_an_item_too() -> None:
     torn = jsonl(TALK[3])[:40] + jsonl(TALK[3])
     assert (
-        tell(codex, MemoryTranscript(PATH, jsonl(META, *TALK[:3]) + torn + jsonl(*TALK[4:6]))).said
+        parse_transcript(
+            codex, MemoryTranscript(PATH, jsonl(META, *TALK[:3]) + torn + jsonl(*TALK[4:6]))
+        ).said
         == SAID[:1]
     )
 
 
-def test_answers_that_are_items_alone_are_told() -> None:
+def test_answers_that_are_items_alone_are_read() -> None:
     assert session(META, *asked("Go"), item("assistant", "Done.")).said == [("Go", "Done.")]
 
 
@@ -448,7 +457,7 @@ def test_a_text_in_place_of_blocks_is_prose() -> None:
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = session(
+    parsed = session(
         META,
         event("novel"),
         record("response_item", type="novel"),
@@ -457,13 +466,13 @@ def test_what_is_unknown_is_counted() -> None:
         {"x": 1},
         *TALK,
     )
-    assert told.unknown == {
+    assert parsed.unknown == {
         "event novel": 1, "item novel": 1, "novel": 1, "event without a type": 1, "record without a type": 1,
     }  # fmt: skip
-    assert told.said == SAID
+    assert parsed.said == SAID
 
 
-def test_a_recognised_file_without_a_conversation_tells_nothing() -> None:
+def test_a_recognised_file_without_a_conversation_gives_nothing() -> None:
     assert recognised(codex, MemoryTranscript(PATH, jsonl(META)))
     assert session(META).exchanges == []
 
@@ -482,12 +491,12 @@ def test_deep_nesting_and_huge_numbers_lose_no_other_line() -> None:
         b'{"x": ' + b"1" * 9_000 + b"}\n",
     ]
     deep = record("response_item", type="function_call", name="shell", arguments="[" * 9_000)
-    told = tell(
+    parsed = parse_transcript(
         codex,
         MemoryTranscript(PATH, jsonl(META, *TALK[:4]) + b"".join(odd) + jsonl(deep, *TALK[4:])),
     )
-    assert told.said == SAID
-    assert told.unknown == {"broken line": 2}
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken line": 2}
 
 
 @pytest.mark.parametrize(
@@ -523,7 +532,7 @@ def test_reading_goes_on_from_any_question(records: list[Given]) -> None:
 
 def test_a_roll_back_beyond_the_start_says_so() -> None:
     data = jsonl(META, *TALK, rolled_back(2))
-    start = tell(codex, MemoryTranscript(PATH, data)).exchanges[1].offset
+    start = parse_transcript(codex, MemoryTranscript(PATH, data)).exchanges[1].offset
     assert any(
         isinstance(each, NeedsFullRead)
         for each in codex.read_events(MemoryTranscript(PATH, data), start)
@@ -532,7 +541,7 @@ def test_a_roll_back_beyond_the_start_says_so() -> None:
 
 def test_reading_on_keeps_the_sessions_name() -> None:
     data = jsonl(META, *TALK)
-    start = tell(codex, MemoryTranscript(PATH, data)).exchanges[1].offset
+    start = parse_transcript(codex, MemoryTranscript(PATH, data)).exchanges[1].offset
     assert {
         each.session
         for each in codex.read_events(MemoryTranscript(PATH, data), start)
@@ -563,7 +572,7 @@ def test_reading_on_keeps_the_sessions_name() -> None:
         "an answer between",
     ],
 )
-def test_reading_goes_on_whatever_was_told_before(records: list[Given]) -> None:
+def test_reading_goes_on_whatever_was_read_before(records: list[Given]) -> None:
     assert resumes(META, *records)
 
 
@@ -592,9 +601,9 @@ def test_the_sample_gives_what_a_person_counts() -> None:
     path = SAMPLES / "modern" / "synth_modern.jsonl"
     carrier = MemoryTranscript(str(path), path.read_bytes())
     assert recognised(codex, carrier)
-    told = tell(codex, carrier)
-    assert told.said == [("Build the parser", "The parser is ready.")]
-    assert [each.question for each in told.exchanges if each.id in told.superseded] == [
+    parsed = parse_transcript(codex, carrier)
+    assert parsed.said == [("Build the parser", "The parser is ready.")]
+    assert [each.question for each in parsed.exchanges if each.id in parsed.superseded] == [
         "Handle cancellation"
     ]
-    assert told.unknown == {"event future_payload": 1}
+    assert parsed.unknown == {"event future_payload": 1}

@@ -1,4 +1,4 @@
-"""Continue: the messages one level down in the history are told; the copies beside them are not."""
+"""Continue: the messages in the history are read; the copies next to them are not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.formats import continue_dev
@@ -35,8 +40,10 @@ def document(*items: object, **more: object) -> dict[str, Any]:
     }
 
 
-def session(*items: object, **more: object) -> Told:
-    return tell(continue_dev, MemoryTranscript(PATH, json.dumps(document(*items, **more)).encode()))
+def session(*items: object, **more: object) -> ParsedTranscript:
+    return parse_transcript(
+        continue_dev, MemoryTranscript(PATH, json.dumps(document(*items, **more)).encode())
+    )
 
 
 def call(name: str, arguments: str) -> dict[str, Any]:
@@ -83,16 +90,20 @@ def test_the_index_is_known_and_gives_nothing() -> None:
     ]
     carrier = MemoryTranscript("sessions/sessions.json", json.dumps(index).encode())
     assert recognised(continue_dev, carrier)
-    told = tell(continue_dev, carrier)
-    assert (told.exchanges, told.heads, told.unknown) == ([], [], {})
+    parsed = parse_transcript(continue_dev, carrier)
+    assert (parsed.exchanges, parsed.heads, parsed.unknown) == ([], [], {})
 
 
-def test_questions_and_answers_are_told_once_in_their_order() -> None:
-    told = session(*TALK)
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
-    assert [exchange.id for exchange in told.exchanges] == ["message-0", "message-2"]
-    assert (told.heads[0].session, told.title, told.project) == ("2b6e", "Shop", "/home/ann/shop")
-    assert not told.unknown
+def test_questions_and_answers_are_read_once_in_their_order() -> None:
+    parsed = session(*TALK)
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
+    assert [exchange.id for exchange in parsed.exchanges] == ["message-0", "message-2"]
+    assert (parsed.heads[0].session, parsed.title, parsed.project) == (
+        "2b6e",
+        "Shop",
+        "/home/ann/shop",
+    )
+    assert not parsed.unknown
 
 
 def test_a_session_is_named_by_itself_or_by_its_file() -> None:
@@ -101,8 +112,8 @@ def test_a_session_is_named_by_itself_or_by_its_file() -> None:
 
 
 def test_the_sources_own_names_of_messages_are_used_once_each() -> None:
-    told = session(item("user", "One", id="m"), item("user", "Two", id="m"))
-    assert [exchange.id for exchange in told.exchanges] == ["m", "message-1"]
+    parsed = session(item("user", "One", id="m"), item("user", "Two", id="m"))
+    assert [exchange.id for exchange in parsed.exchanges] == ["m", "message-1"]
 
 
 def test_the_model_is_that_of_the_log_or_of_the_session() -> None:
@@ -114,9 +125,9 @@ def test_the_names_of_what_was_given_along_are_kept_and_its_content_is_not() -> 
     along = {
         "contextItems": [{"name": "till.py", "content": "secret", "description": "a"}, {"name": ""}]
     }
-    told = session(item("user", "See", along))
-    assert told.said == [("See", "")]
-    assert told.exchanges[0].tools == ("[context] till.py",)
+    parsed = session(item("user", "See", along))
+    assert parsed.said == [("See", "")]
+    assert parsed.exchanges[0].tools == ("[context] till.py",)
     assert session(item("user", "", along)).said == [("[till.py]", "")]
 
 
@@ -136,18 +147,18 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
         call("Edit", '{"file_path": "wall.py"}'),
         call("broken", '{"a'),
     ]
-    told = session(
+    parsed = session(
         TALK[0],
         item("assistant", "", toolCalls=calls),
         item("tool", "output"),
         item("assistant", "Done."),
     )
-    assert told.said == [("Where is the till?", "Done.")]
-    assert told.exchanges[0].tools == (
+    assert parsed.said == [("Where is the till?", "Done.")]
+    assert parsed.exchanges[0].tools == (
         "[builtin_run_terminal_command] ls -l", "[builtin_edit_existing_file] till.py", "[builtin_read_file] door.py",
         "[Edit] wall.py", '[broken] {"a',
     )  # fmt: skip
-    assert told.exchanges[0].files == ("till.py", "wall.py")
+    assert parsed.exchanges[0].files == ("till.py", "wall.py")
 
 
 def test_calls_can_stand_beside_the_message() -> None:
@@ -156,27 +167,27 @@ def test_calls_can_stand_beside_the_message() -> None:
 
 
 def test_thinking_and_system_texts_are_no_prose() -> None:
-    told = session(
+    parsed = session(
         item("system", "Be brief"),
         TALK[0],
         item("thinking", "hm"),
         item("assistant", "Done.", {"reasoning": {"text": "hm"}}),
     )
-    assert told.said == [("Where is the till?", "Done.")]
-    assert not told.unknown
+    assert parsed.said == [("Where is the till?", "Done.")]
+    assert not parsed.unknown
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = session(*TALK, item("narrator", "Once"), {"role": "user", "content": "flat"}, 7)
-    assert told.unknown == {"role narrator": 1, "item without a message": 2}
-    assert told.said == session(*TALK).said
+    parsed = session(*TALK, item("narrator", "Once"), {"role": "user", "content": "flat"}, 7)
+    assert parsed.unknown == {"role narrator": 1, "item without a message": 2}
+    assert parsed.said == session(*TALK).said
 
 
 @pytest.mark.parametrize("data", [b'{"history": [', b'{"history": {"timeline": []}}', b"7"])
 def test_a_file_without_a_history_is_counted(data: bytes) -> None:
-    told = tell(continue_dev, MemoryTranscript(PATH, data))
-    assert sum(told.unknown.values()) == 1
-    assert not told.exchanges
+    parsed = parse_transcript(continue_dev, MemoryTranscript(PATH, data))
+    assert sum(parsed.unknown.values()) == 1
+    assert not parsed.exchanges
 
 
 DOCUMENT = document(

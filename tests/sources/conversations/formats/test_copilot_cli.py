@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, jsonl, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    jsonl,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.exchanges import build_exchanges
@@ -51,8 +57,8 @@ TALK = [
 ]
 
 
-def session(*events: object, path: str = PATH) -> Told:
-    return tell(copilot_cli, MemoryTranscript(path, jsonl(*events)))
+def session(*events: object, path: str = PATH) -> ParsedTranscript:
+    return parse_transcript(copilot_cli, MemoryTranscript(path, jsonl(*events)))
 
 
 @pytest.mark.parametrize("path", [PATH, "session-state/9d1e.jsonl"])
@@ -79,13 +85,13 @@ def test_other_lines_are_not_those_of_a_session() -> None:
     assert not recognised(copilot_cli, MemoryTranscript("events.json", jsonl(START, *TALK)))
 
 
-def test_questions_and_answers_are_told_in_their_order() -> None:
-    told = session(START, *TALK)
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
-    assert [exchange.id for exchange in told.exchanges] == ["a", "c"]
-    assert told.exchanges[0].at == "2026-01-02T03:05:00.000Z"
-    assert told.project == "/home/ann/shop"
-    assert not told.unknown
+def test_questions_and_answers_are_read_in_their_order() -> None:
+    parsed = session(START, *TALK)
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
+    assert [exchange.id for exchange in parsed.exchanges] == ["a", "c"]
+    assert parsed.exchanges[0].at == "2026-01-02T03:05:00.000Z"
+    assert parsed.project == "/home/ann/shop"
+    assert not parsed.unknown
 
 
 def test_without_a_start_the_folder_names_the_session() -> None:
@@ -106,12 +112,12 @@ def test_the_early_form_has_other_names_and_no_envelope() -> None:
         {"type": "assistantResponse", "result": "At the door.", "timestamp": 1767323047000},
     ]
     assert recognised(copilot_cli, MemoryTranscript("9d1e.jsonl", jsonl(*events)))
-    told = session(*events, path="other.jsonl")
-    assert told.said == [("Where is the till?", "At the door.")]
-    assert told.exchanges[0].at == "2026-01-02T03:04:06.000Z"
-    assert told.exchanges[0].id == f"at-{len(jsonl(events[0]))}"
-    assert (told.heads[0].session, told.project) == ("9d1e", "/home/ann/shop")
-    assert not told.unknown
+    parsed = session(*events, path="other.jsonl")
+    assert parsed.said == [("Where is the till?", "At the door.")]
+    assert parsed.exchanges[0].at == "2026-01-02T03:04:06.000Z"
+    assert parsed.exchanges[0].id == f"at-{len(jsonl(events[0]))}"
+    assert (parsed.heads[0].session, parsed.project) == ("9d1e", "/home/ann/shop")
+    assert not parsed.unknown
 
 
 def test_the_early_form_can_have_an_envelope() -> None:
@@ -131,7 +137,7 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
             "arguments": "*** Begin Patch\n*** Add File: door.py\n+a\n*** Update File: wall.py\n",
         },
     ]
-    told = session(
+    parsed = session(
         START,
         asked("a", "Go"),
         answered("b", "", toolRequests=calls),
@@ -139,25 +145,25 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
         event("tool.execution_complete", "f", result={"content": "output"}, model="gpt-5"),
         answered("c", "Done."),
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools[:2] == ("[bash] ls -l", "[edit] till.py")
-    assert told.exchanges[0].files == ("till.py", "door.py", "wall.py")
-    assert told.exchanges[0].model == "gpt-5"
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools[:2] == ("[bash] ls -l", "[edit] till.py")
+    assert parsed.exchanges[0].files == ("till.py", "door.py", "wall.py")
+    assert parsed.exchanges[0].model == "gpt-5"
 
 
 def test_a_tool_that_a_person_asked_for_is_a_line() -> None:
-    told = session(
+    parsed = session(
         *TALK, event("tool.user_requested", "t", toolName="bash", arguments={"command": "ls"})
     )
-    assert told.exchanges[-1].tools == ("[bash] ls",)
+    assert parsed.exchanges[-1].tools == ("[bash] ls",)
 
 
 def test_reasoning_is_no_prose() -> None:
-    told = session(
+    parsed = session(
         asked("a", "Go"), event("assistant.reasoning", "r", content="hm"), answered("b", "hm", phase="thinking"),
         answered("c", "Done.", reasoningText="hm"),
     )  # fmt: skip
-    assert told.said == [("Go", "Done.")]
+    assert parsed.said == [("Go", "Done.")]
 
 
 def test_the_summary_of_a_completed_task_is_said() -> None:
@@ -188,7 +194,7 @@ def test_a_reminder_before_a_question_is_not_typed() -> None:
 
 
 def test_sub_agents_are_no_part_of_the_conversation() -> None:
-    told = session(
+    parsed = session(
         *TALK,
         event("user.message", "x", "agent-1", content="Search"),
         event(
@@ -196,19 +202,19 @@ def test_sub_agents_are_no_part_of_the_conversation() -> None:
         ),
         answered("z", "Found", parentToolCallId="t"),
     )
-    assert told.said == session(*TALK).said
-    assert told.exchanges[-1].tools == ()
+    assert parsed.said == session(*TALK).said
+    assert parsed.exchanges[-1].tools == ()
 
 
 def test_a_rewind_leaves_what_came_after_it() -> None:
-    told = session(
+    parsed = session(
         START,
         *TALK,
         event("session.snapshot_rewind", "w", upToEventId="b", eventsRemoved=2),
         asked("e", "And when?"),
     )
-    assert told.said == [("Where is the till?", "At the door."), ("And when?", "")]
-    assert told.superseded == {"c"}
+    assert parsed.said == [("Where is the till?", "At the door."), ("And when?", "")]
+    assert parsed.superseded == {"c"}
 
 
 def test_a_rewind_to_a_question_leaves_it_too() -> None:
@@ -224,37 +230,37 @@ def test_a_rewind_to_something_unknown_leaves_nothing() -> None:
     )
 
 
-def test_titles_and_models_are_told() -> None:
-    told = session(
+def test_titles_and_models_are_read() -> None:
+    parsed = session(
         START,
         event("session.title_changed", "t", title="Shop"),
         event("session.model_change", "m", newModel="opus"),
         event("subagent.started", "u", model="small"),
         *TALK,
     )
-    assert told.title == "Shop"
-    assert told.exchanges[0].model == "opus"
+    assert parsed.title == "Shop"
+    assert parsed.exchanges[0].model == "opus"
 
 
 def test_an_answer_names_its_model() -> None:
-    told = session(
+    parsed = session(
         START,
         asked("a", "Go"),
         answered("b", "Done.", model="opus"),
         asked("c", "On"),
         answered("d", "Yes."),
     )
-    assert [exchange.model for exchange in told.exchanges] == ["opus", "opus"]
+    assert [exchange.model for exchange in parsed.exchanges] == ["opus", "opus"]
 
 
 def test_a_sub_agents_model_is_not_that_of_the_session() -> None:
-    told = session(
+    parsed = session(
         START,
         answered("b", "Hi", model="opus"),
         event("tool.execution_complete", "t", "agent-1", model="small"),
         *TALK[2:],
     )
-    assert told.exchanges[1].model == "opus"
+    assert parsed.exchanges[1].model == "opus"
 
 
 def test_the_first_folder_is_the_project() -> None:
@@ -289,28 +295,28 @@ def test_only_what_changes_a_file_names_it() -> None:
     ].files == ("till.py", "wall.py")
 
 
-def test_a_repeated_event_is_told_once() -> None:
+def test_a_repeated_event_is_read_once() -> None:
     assert session(*TALK, TALK[1]).said == session(*TALK).said
 
 
 def test_reading_goes_on_from_a_question_under_the_same_names() -> None:
     data = jsonl(START, *TALK)
     carrier = MemoryTranscript("copy.jsonl", data)
-    whole = tell(copilot_cli, carrier).exchanges
+    whole = parse_transcript(copilot_cli, carrier).exchanges
     later = list(build_exchanges(copilot_cli.read_events(carrier, whole[1].offset), first_number=1))
     assert later[1:] == whole[1:]
     assert later[0].session == "9d1e"  # type: ignore[union-attr]
 
 
 def test_bookkeeping_is_passed_over_and_what_is_unknown_is_counted() -> None:
-    told = session(
+    parsed = session(
         event("hook.start", "h"), event("permission.requested", "p"), event("session.usage_info", "u"), event("abort", "z"),
         event("assistant.novel", "n"), event("user.novel", "o"), event("oracle.spoke", "q"), {"data": {}}, 7, *TALK,
     )  # fmt: skip
-    assert told.unknown == {
+    assert parsed.unknown == {
         "assistant.novel": 1, "user.novel": 1, "oracle.spoke": 1, "event without a type": 1, "broken line": 1,
     }  # fmt: skip
-    assert told.said == session(*TALK).said
+    assert parsed.said == session(*TALK).said
 
 
 RECORDS = [

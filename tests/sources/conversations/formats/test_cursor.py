@@ -1,4 +1,4 @@
-"""Cursor: what was typed and said is told, from its database and from its transcripts; what a checkpoint left is superseded."""
+"""Cursor: databases and transcripts are read; messages undone by a checkpoint are superseded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, jsonl, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    jsonl,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, mutated, survives
 
@@ -70,8 +76,8 @@ def answered(said: str, **more: object) -> dict[str, object]:
     return {"type": 2, "text": said, **more}
 
 
-def conversation(about: object, **bubbles: object) -> Told:
-    return tell(
+def conversation(about: object, **bubbles: object) -> ParsedTranscript:
+    return parse_transcript(
         cursor,
         database(
             {
@@ -82,9 +88,9 @@ def conversation(about: object, **bubbles: object) -> Told:
     )
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -123,15 +129,15 @@ def test_another_database_is_not() -> None:
 
 
 def test_the_order_is_that_of_the_list_and_not_that_of_the_rows() -> None:
-    told = conversation(composer(*ALL), **dict(reversed(TALK.items())))
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == ["u1", "u2"]
-    assert (told.heads[0].session, told.title, told.heads[0].updated) == (
+    parsed = conversation(composer(*ALL), **dict(reversed(TALK.items())))
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == ["u1", "u2"]
+    assert (parsed.heads[0].session, parsed.title, parsed.heads[0].updated) == (
         "c1",
         "Bread",
         "2023-11-14T22:13:29.000Z",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 def test_a_conversation_that_holds_its_bubbles_needs_no_rows() -> None:
@@ -139,9 +145,9 @@ def test_a_conversation_that_holds_its_bubbles_needs_no_rows() -> None:
         {**table, "bubbleId": key}
         for key, table in (("u1", asked("Rye?")), ("a1", answered("Two hours.")))
     ]
-    told = conversation({"name": "Bread", "conversation": inline})
-    assert told.said == [("Rye?", "Two hours.")]
-    assert [exchange.id for exchange in told.exchanges] == ["u1"]
+    parsed = conversation({"name": "Bread", "conversation": inline})
+    assert parsed.said == [("Rye?", "Two hours.")]
+    assert [exchange.id for exchange in parsed.exchanges] == ["u1"]
 
 
 def test_without_a_list_the_order_is_that_of_the_rows() -> None:
@@ -151,8 +157,8 @@ def test_without_a_list_the_order_is_that_of_the_rows() -> None:
 def test_every_conversation_is_a_session_of_its_own() -> None:
     values = {"composerData:c1": composer("u1"), "composerData:c2": composer("u1"),
               "bubbleId:c1:u1": asked("One"), "bubbleId:c2:u1": asked("Two"), "bubbleId:c3:u1": asked("Lost")}  # fmt: skip
-    told = tell(cursor, database(values))
-    assert [(exchange.session, exchange.question) for exchange in told.exchanges] == [
+    parsed = parse_transcript(cursor, database(values))
+    assert [(exchange.session, exchange.question) for exchange in parsed.exchanges] == [
         ("c1", "One"),
         ("c2", "Two"),
     ]
@@ -172,16 +178,19 @@ def test_conversations_of_older_versions_lie_in_the_folders_database() -> None:
     older = {"composer.composerData": {"allComposers": [whole, {"composerId": "c3"}, {**whole, "composerId": "c1"}]},
              "workbench.panel.aichat.view.aichat.chatdata": {"tabs": [tab]}, "other": {"tabs": [tab]}}  # fmt: skip
     values = {"composerData:c1": composer("u1"), "bubbleId:c1:u1": asked("Bread?")}
-    told = tell(cursor, database(values, older))
-    assert [(each.session, each.question, each.answer) for each in told.exchanges] == [
+    parsed = parse_transcript(cursor, database(values, older))
+    assert [(each.session, each.question, each.answer) for each in parsed.exchanges] == [
         ("c1", "Bread?", ""), ("c2", "Rolls?", ""), ("t1", "Cake?", "Bake it."),
     ]  # fmt: skip
-    assert [head.title for head in told.heads] == ["Bread", "Rolls", "Cake"]
+    assert [head.title for head in parsed.heads] == ["Bread", "Rolls", "Cake"]
 
 
 def test_a_database_without_its_tables_is_empty() -> None:
     OPEN.append(sqlite3.connect(":memory:"))
-    assert tell(cursor, MemoryTranscript(DATABASE, MAGIC, database=OPEN[0])).exchanges == []
+    assert (
+        parse_transcript(cursor, MemoryTranscript(DATABASE, MAGIC, database=OPEN[0])).exchanges
+        == []
+    )
 
 
 @pytest.mark.parametrize("key", ["text", "rawText", "content"])
@@ -202,7 +211,7 @@ def test_the_editors_document_counts_where_there_is_no_text() -> None:
 
 
 def test_times_are_those_of_the_bubbles_or_of_the_conversation() -> None:
-    told = conversation(
+    parsed = conversation(
         composer(*ALL),
         **{
             **TALK,
@@ -210,7 +219,7 @@ def test_times_are_those_of_the_bubbles_or_of_the_conversation() -> None:
             "a2": answered("y", timestamp=UPDATED),
         },
     )
-    assert [(exchange.at, exchange.until) for exchange in told.exchanges] == [
+    assert [(exchange.at, exchange.until) for exchange in parsed.exchanges] == [
         ("2023-11-14T22:13:20.000Z", "2023-11-14T22:13:20.000Z"),
         ("2026-05-01T10:00:00.500Z", "2023-11-14T22:13:29.000Z"),
     ]
@@ -218,10 +227,10 @@ def test_times_are_those_of_the_bubbles_or_of_the_conversation() -> None:
 
 def test_the_model_is_that_of_the_bubble_or_of_the_conversation() -> None:
     about = composer(*ALL, modelConfig={"modelName": "opus"})
-    told = conversation(
+    parsed = conversation(
         about, **{**TALK, "a2": answered("One hour.", modelInfo={"modelName": "sonnet"})}
     )
-    assert [exchange.model for exchange in told.exchanges] == ["opus", "sonnet"]
+    assert [exchange.model for exchange in parsed.exchanges] == ["opus", "sonnet"]
 
 
 @pytest.mark.parametrize(
@@ -277,29 +286,29 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
     )
     read = answered("Done.", toolFormerData={"name": "read_file", "params": {"targetFile": "x.py"}})
     odd = answered("", toolFormerData={"tool": 7, "rawArgs": "[1]"})
-    told = conversation(
+    parsed = conversation(
         composer("u1", "a1", "a2", "a3", "a4"), u1=asked("Go"), a1=run, a2=edit, a3=read, a4=odd
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == (
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == (
         "[run_terminal_cmd] ls -l",
         "[edit_file_v2] oven.py",
         "[read_file] x.py",
         "[tool]",
     )
-    assert told.exchanges[0].files == ("oven.py",)
+    assert parsed.exchanges[0].files == ("oven.py",)
 
 
 def test_thinking_is_no_prose_and_what_cursor_wrote_itself_was_not_typed() -> None:
     headers = composer(*ALL, "s1", "s2", "t1")
     listed = [*headers["fullConversationHeadersOnly"]]  # type: ignore[misc]
     listed[-2] = {"bubbleId": "s2", "type": 1, "grouping": {"isSimulatedMsg": True}}
-    told = conversation(
+    parsed = conversation(
         {**headers, "fullConversationHeadersOnly": listed}, **TALK, s1=asked("A task has finished", isSimulatedMsg=True),
         s2=asked("Continue"), t1=answered("hm", isThought=True, thinking={"text": "hm"}),
     )  # fmt: skip
-    assert told.said == SAID
-    assert len(told.exchanges) == 2
+    assert parsed.said == SAID
+    assert len(parsed.exchanges) == 2
 
 
 def test_images_come_along_with_the_question() -> None:
@@ -313,22 +322,22 @@ def test_what_is_not_in_the_list_is_superseded() -> None:
         "u8": asked("And spelt?", createdAt="2026-05-01T10:00:00Z"),
         "a8": answered("No idea.", createdAt="2026-05-01T10:00:01Z"),
     }
-    told = conversation(
+    parsed = conversation(
         composer(*ALL),
         **dict(reversed(left.items())),
         **TALK,
         t=answered("", toolFormerData={"name": "x"}),
     )
-    assert told.said == SAID
-    assert superseded(told) == [("And spelt?", "No idea.")]
+    assert parsed.said == SAID
+    assert superseded(parsed) == [("And spelt?", "No idea.")]
 
 
 def test_an_answer_that_is_not_in_the_list_is_put_to_no_other_question() -> None:
-    told = conversation(
+    parsed = conversation(
         composer("u1", "a1"), u1=TALK["u1"], a1=TALK["a1"], a9=answered("Three hours.")
     )
-    assert told.said == SAID[:1]
-    assert superseded(told) == [("", "Three hours.")]
+    assert parsed.said == SAID[:1]
+    assert superseded(parsed) == [("", "Three hours.")]
 
 
 def test_a_listed_bubble_that_is_lost_loses_no_other() -> None:
@@ -348,14 +357,14 @@ def test_unknown_and_broken_values_are_counted() -> None:
         "x3": {"text": "secret"},
         "x4": {"type": [1], "text": "secret"},
     }
-    told = conversation(composer(*ALL), **TALK, **odd)
-    assert told.said == SAID
-    assert told.unknown == {"bubble 99": 1, "broken bubble": 1, "bubble without a type": 2}
-    told = tell(
+    parsed = conversation(composer(*ALL), **TALK, **odd)
+    assert parsed.said == SAID
+    assert parsed.unknown == {"bubble 99": 1, "broken bubble": 1, "bubble without a type": 2}
+    parsed = parse_transcript(
         cursor,
         database({"composerData:c1": "{", "composerData:c2": None, "composerData:c3": b"\xff"}),
     )
-    assert told.unknown == {"broken conversation": 2}
+    assert parsed.unknown == {"broken conversation": 2}
 
 
 def line(role: str, *content: object) -> dict[str, object]:
@@ -374,12 +383,12 @@ def use(tool: str, **given_: object) -> dict[str, object]:
     return {"type": "tool_use", "name": tool, "input": given_}
 
 
-def transcript(*records: object) -> Told:
-    return tell(cursor, MemoryTranscript(LINES, jsonl(*records)))
+def transcript(*records: object) -> ParsedTranscript:
+    return parse_transcript(cursor, MemoryTranscript(LINES, jsonl(*records)))
 
 
-def plain(text: str) -> Told:
-    return tell(cursor, MemoryTranscript(PLAIN, text.encode()))
+def plain(text: str) -> ParsedTranscript:
+    return parse_transcript(cursor, MemoryTranscript(PLAIN, text.encode()))
 
 
 SPOKEN = [line("user", query("How long does rye rise?")), line("assistant", block("Two hours.")),
@@ -413,27 +422,27 @@ def test_other_files_are_no_transcripts(path: str, data: bytes) -> None:
     assert not recognised(cursor, MemoryTranscript(path, data))
 
 
-def test_a_transcript_is_told_in_its_order() -> None:
-    told = transcript(*SPOKEN, {"type": "turn_ended", "status": "success"})
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == [
-        f"at-{exchange.offset}" for exchange in told.exchanges
+def test_a_transcript_is_read_in_its_order() -> None:
+    parsed = transcript(*SPOKEN, {"type": "turn_ended", "status": "success"})
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == [
+        f"at-{exchange.offset}" for exchange in parsed.exchanges
     ]
-    assert (told.heads[0].session, told.project, told.heads[0].parent) == (
+    assert (parsed.heads[0].session, parsed.project, parsed.heads[0].parent) == (
         "c1",
         "home-ann-bakery",
         "",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
-def test_a_last_line_without_an_end_is_told() -> None:
-    assert tell(cursor, MemoryTranscript(LINES, jsonl(*SPOKEN)[:-1])).said == SAID
+def test_a_last_line_without_an_end_is_read() -> None:
+    assert parse_transcript(cursor, MemoryTranscript(LINES, jsonl(*SPOKEN)[:-1])).said == SAID
 
 
 def test_a_sub_agents_transcript_names_the_session_above() -> None:
     path = LINES.replace("c1/c1.jsonl", "c1/subagents/c2.jsonl")
-    head = tell(cursor, MemoryTranscript(path, jsonl(*SPOKEN))).heads[0]
+    head = parse_transcript(cursor, MemoryTranscript(path, jsonl(*SPOKEN))).heads[0]
     assert (head.session, head.parent) == ("c2", "c1")
 
 
@@ -475,15 +484,15 @@ def test_wrappers_are_not_typed_and_all_else_is(said: str, typed: str) -> None:
     ],
 )
 def test_a_stamp_among_the_contexts_is_the_time_of_the_question(stamp: str, at: str) -> None:
-    told = transcript(line("user", query("Rye?", before=f"<timestamp>{stamp}</timestamp>\n")))
-    assert (told.said, told.exchanges[0].at) == ([("Rye?", "")], at)
+    parsed = transcript(line("user", query("Rye?", before=f"<timestamp>{stamp}</timestamp>\n")))
+    assert (parsed.said, parsed.exchanges[0].at) == ([("Rye?", "")], at)
 
 
 def test_every_month_is_known() -> None:
     names = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
     stamps = [f"<timestamp>{name} 1, 2026, 1:05 AM (UTC)</timestamp>" for name in names]
-    told = transcript(*(line("user", query("Rye?", before=stamp)) for stamp in stamps))
-    assert [exchange.at for exchange in told.exchanges] == [
+    parsed = transcript(*(line("user", query("Rye?", before=stamp)) for stamp in stamps))
+    assert [exchange.at for exchange in parsed.exchanges] == [
         f"2026-{month:02}-01T01:05:00.000Z" for month in range(1, 13)
     ]
 
@@ -536,10 +545,10 @@ def test_every_context_is_known(tag: str) -> None:
     ],
 )
 def test_a_changed_file_has_had_many_names(key: str) -> None:
-    told = transcript(
+    parsed = transcript(
         line("user", query("Go")), line("assistant", use("Write", contents="x", **{key: "a.md"}))
     )
-    assert told.exchanges[0].files == ("a.md",)
+    assert parsed.exchanges[0].files == ("a.md",)
 
 
 @pytest.mark.parametrize(
@@ -575,8 +584,8 @@ def test_a_changed_file_has_had_many_names(key: str) -> None:
     ],
 )
 def test_some_tools_change_files(tool: str, *, changes: bool) -> None:
-    told = transcript(line("user", query("Go")), line("assistant", use(tool, path="a.md")))
-    assert told.exchanges[0].files == (("a.md",) if changes else ())
+    parsed = transcript(line("user", query("Go")), line("assistant", use(tool, path="a.md")))
+    assert parsed.exchanges[0].files == (("a.md",) if changes else ())
 
 
 def test_an_image_in_a_transcript_comes_along_with_the_question() -> None:
@@ -592,16 +601,16 @@ def test_calls_in_a_transcript_are_lines_and_changed_files_are_named() -> None:
         use("Read", path="x.py"),
     ]
     results = line("user", {"type": "tool_result", "content": "secret"})
-    told = transcript(
+    parsed = transcript(
         line("user", query("Go")),
         line("assistant", block("Let me see."), *calls),
         results,
         line("assistant", block("Done.")),
     )
-    assert told.said == [("Go", "Let me see.\n\nDone.")]
-    assert told.exchanges[0].tools == ("[Shell] ls -l", "[StrReplace] oven.py", "[Read] x.py")
-    assert told.exchanges[0].files == ("oven.py",)
-    assert not told.unknown
+    assert parsed.said == [("Go", "Let me see.\n\nDone.")]
+    assert parsed.exchanges[0].tools == ("[Shell] ls -l", "[StrReplace] oven.py", "[Read] x.py")
+    assert parsed.exchanges[0].files == ("oven.py",)
+    assert not parsed.unknown
 
 
 def test_unknown_lines_are_counted_and_lose_no_others() -> None:
@@ -612,7 +621,7 @@ def test_unknown_lines_are_counted_and_lose_no_others() -> None:
         {"type": "odd"},
         {"x": 1},
     ]
-    told = tell(
+    parsed = parse_transcript(
         cursor,
         MemoryTranscript(
             LINES,
@@ -621,8 +630,8 @@ def test_unknown_lines_are_counted_and_lose_no_others() -> None:
             + jsonl(*SPOKEN[2:]),
         ),
     )
-    assert told.said == SAID
-    assert told.unknown == {
+    assert parsed.said == SAID
+    assert parsed.unknown == {
         "dreamer": 1,
         "odd": 1,
         "record without a role": 1,
@@ -631,32 +640,32 @@ def test_unknown_lines_are_counted_and_lose_no_others() -> None:
     }
 
 
-def test_a_plain_transcript_is_told_in_its_order() -> None:
-    told = plain(
+def test_a_plain_transcript_is_read_in_its_order() -> None:
+    parsed = plain(
         "user:\n<user_query>\nHow long does rye rise?\n</user_query>\n\nassistant:\nTwo hours.\n"
         "user:\nAnd wheat?\nassistant:\nOne hour."
     )
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == ["at-0", "at-80"]
-    assert (told.heads[0].session, told.project) == ("c1", "home-ann-bakery")
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == ["at-0", "at-80"]
+    assert (parsed.heads[0].session, parsed.project) == ("c1", "home-ann-bakery")
 
 
 def test_the_steps_of_a_plain_transcript_are_no_prose() -> None:
-    told = plain(
+    parsed = plain(
         "user:\nGo\nassistant:\n[Thinking]\n  secret\n\n  more\nLet me see.\n"
         "[Tool call] Shell\n  command=ls\n[Tool result] Shell\n  secret\n"
         "tool:\nsecret\nassistant:\n[Tool call] Read path=x.py\nDone:\n\n    indented\n"
     )
-    assert told.said == [("Go", "Let me see.\n\nDone:\n\n    indented")]
-    assert told.exchanges[0].tools == ("[Shell]", "[Read] path=x.py")
+    assert parsed.said == [("Go", "Let me see.\n\nDone:\n\n    indented")]
+    assert parsed.exchanges[0].tools == ("[Shell]", "[Read] path=x.py")
 
 
 def test_speakers_in_a_fence_are_code() -> None:
     answer = "Like so:\n```yaml\nuser:\n  name: ann\nassistant:\n[Tool call] x\n```"
-    told = plain(
+    parsed = plain(
         f"user:\n<user_query>\n```\nHow?\n</user_query>\nassistant:\n{answer}\nuser:\nThanks\n"
     )
-    assert told.said == [("```\nHow?", answer), ("Thanks", "")]
+    assert parsed.said == [("```\nHow?", answer), ("Thanks", "")]
 
 
 def test_lines_before_the_first_speaker_are_counted() -> None:
@@ -667,11 +676,11 @@ def test_lines_before_the_first_speaker_are_counted() -> None:
 def test_nesting_beyond_measure_and_numbers_beyond_measure_are_survived(depth: int) -> None:
     deep = f'{{"command": {"[" * depth}{"]" * depth}}}'
     bubble = f'{{"type": 2, "text": "x", "createdAt": 1{"0" * 400}, "toolFormerData": {{"name": "t", "params": {deep}}}}}'
-    told = conversation(composer("u1", "a0", "u2", createdAt=10**400), **{**TALK, "a0": bubble})
-    assert [question for question, _ in told.said] == ["How long does rye rise?", "And wheat?"]
+    parsed = conversation(composer("u1", "a0", "u2", createdAt=10**400), **{**TALK, "a0": bubble})
+    assert [question for question, _ in parsed.said] == ["How long does rye rise?", "And wheat?"]
     spoken = f'{{"role": "assistant", "message": {{"content": [{{"type": "tool_use", "name": "t", "input": {deep}}}]}}}}\n'
     assert (
-        tell(
+        parse_transcript(
             cursor,
             MemoryTranscript(LINES, jsonl(*SPOKEN[:2]) + spoken.encode() + jsonl(*SPOKEN[2:])),
         ).said
@@ -699,11 +708,13 @@ OLDER = {
 
 def test_any_value_at_any_place_is_survived() -> None:
     for values in everywhere(ROWS):
-        assert tell(
+        assert parse_transcript(
             cursor, database({key: json.dumps(each) for key, each in values.items()})
         ).exchanges
     for older in everywhere(OLDER):
-        tell(cursor, database({}, {key: json.dumps(each) for key, each in older.items()}))
+        parse_transcript(
+            cursor, database({}, {key: json.dumps(each) for key, each in older.items()})
+        )
     for records in everywhere(
         [*SPOKEN[:2], line("assistant", use("Edit", path="x"), block("y")), {"type": "turn_ended"}]
     ):
@@ -713,8 +724,8 @@ def test_any_value_at_any_place_is_survived() -> None:
 @settings(max_examples=100, deadline=None)
 @given(mutated(ROWS), mutated(OLDER))
 def test_no_database_raises(values: dict[str, object], older: dict[str, object]) -> None:
-    told = tell(cursor, database(values, older))
-    names = [(exchange.session, exchange.id) for exchange in told.exchanges]
+    parsed = parse_transcript(cursor, database(values, older))
+    names = [(exchange.session, exchange.id) for exchange in parsed.exchanges]
     assert len(set(names)) == len(names)
 
 
@@ -761,10 +772,10 @@ def test_no_plain_transcript_raises(pieces: list[str], end: bytes) -> None:
     )
 )
 def test_nothing_that_was_said_in_a_plain_transcript_is_lost(turns: list[tuple[str, str]]) -> None:
-    told = plain("".join(f"{role}:\n{said}\n" for role, said in turns))
+    parsed = plain("".join(f"{role}:\n{said}\n" for role, said in turns))
     words = [
         word
-        for exchange in told.exchanges
+        for exchange in parsed.exchanges
         for text in (exchange.question, exchange.answer)
         for word in text.split()
     ]
@@ -774,13 +785,15 @@ def test_nothing_that_was_said_in_a_plain_transcript_is_lost(turns: list[tuple[s
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the samples are not on this machine")
 def test_the_sample_is_read_in_full() -> None:
     OPEN.append(sqlite3.connect(f"file:{SAMPLE}?mode=ro&immutable=1", uri=True))
-    told = tell(cursor, MemoryTranscript(str(SAMPLE), SAMPLE.read_bytes(), database=OPEN[0]))
-    assert [(each.session, each.question, each.answer) for each in told.exchanges] == [
+    parsed = parse_transcript(
+        cursor, MemoryTranscript(str(SAMPLE), SAMPLE.read_bytes(), database=OPEN[0])
+    )
+    assert [(each.session, each.question, each.answer) for each in parsed.exchanges] == [
         ("comp-fixture-headers", "User content from rawText", "Assistant content from content"),
         ("comp-fixture-remote-uri", "", "Workspace from vscode remote URI"),
         ("comp-fixture-file-uri", "Workspace from file URI", ""),
     ]
-    assert [head.project for head in told.heads] == [
+    assert [head.project for head in parsed.heads] == [
         "/workspace/cursor-fixture", "/home/ubuntu/remote-cursor", "/home/tester/cursor project",
     ]  # fmt: skip
-    assert told.unknown == {"bubble 99": 1}
+    assert parsed.unknown == {"bubble 99": 1}

@@ -1,4 +1,4 @@
-"""Fences of Markdown: what is quoted in them, and that a broken one hides nothing."""
+"""Markdown fences: quoted text is recognised, and a broken fence hides nothing."""
 
 from __future__ import annotations
 

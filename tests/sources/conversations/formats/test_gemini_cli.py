@@ -1,4 +1,4 @@
-"""Gemini CLI: what was typed and said is told, whatever the log does to its messages; what was rewound is superseded."""
+"""Gemini CLI: every message is read despite rewrites of the log; rewound messages are superseded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, jsonl, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    jsonl,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, survives
 
@@ -51,18 +57,18 @@ def call(name: str, status: str = "success", **arguments: object) -> dict[str, o
     }
 
 
-def log(*records: object) -> Told:
-    return tell(gemini_cli, MemoryTranscript(LOG, jsonl(HEADER, *records)))
+def log(*records: object) -> ParsedTranscript:
+    return parse_transcript(gemini_cli, MemoryTranscript(LOG, jsonl(HEADER, *records)))
 
 
-def document(*messages: object, **more: object) -> Told:
+def document(*messages: object, **more: object) -> ParsedTranscript:
     data = json.dumps({**HEADER, "messages": list(messages), **more}, indent=2).encode()
-    return tell(gemini_cli, MemoryTranscript(DOCUMENT, data))
+    return parse_transcript(gemini_cli, MemoryTranscript(DOCUMENT, data))
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -118,13 +124,13 @@ def test_other_files_are_not_sessions(path: str, data: bytes) -> None:
     assert not recognised(gemini_cli, MemoryTranscript(path, data))
 
 
-def test_questions_and_answers_of_a_log_are_told_in_their_order() -> None:
-    told = log(*TALK)
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == ["u1", "u2"]
-    assert told.exchanges[0].at == "2026-05-01T10:00:01.000Z"
-    assert told.exchanges[0].model == "gemini-3-pro"
-    assert not told.unknown
+def test_questions_and_answers_of_a_log_are_read_in_their_order() -> None:
+    parsed = log(*TALK)
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == ["u1", "u2"]
+    assert parsed.exchanges[0].at == "2026-05-01T10:00:01.000Z"
+    assert parsed.exchanges[0].model == "gemini-3-pro"
+    assert not parsed.unknown
 
 
 def test_a_document_tells_the_same_as_a_log() -> None:
@@ -133,97 +139,101 @@ def test_a_document_tells_the_same_as_a_log() -> None:
 
 
 def test_a_session_has_its_id_its_title_its_project_and_the_session_above() -> None:
-    told = log({"$set": {"summary": "Bread", "lastUpdated": "2026-05-02T00:00:00Z"}}, *TALK)
-    assert (told.heads[0].session, told.title, told.project) == ("s1", "Bread", "bakery")
-    assert told.heads[0].updated == "2026-05-02T00:00:00.000Z"
+    parsed = log({"$set": {"summary": "Bread", "lastUpdated": "2026-05-02T00:00:00Z"}}, *TALK)
+    assert (parsed.heads[0].session, parsed.title, parsed.project) == ("s1", "Bread", "bakery")
+    assert parsed.heads[0].updated == "2026-05-02T00:00:00.000Z"
     inner = MemoryTranscript(
         ".gemini/tmp/bakery/chats/s1/s2.jsonl", jsonl({**HEADER, "sessionId": "s2"}, *TALK)
     )
-    assert [(head.session, head.parent) for head in tell(gemini_cli, inner).heads] == [("s2", "s1")]
+    assert [(head.session, head.parent) for head in parse_transcript(gemini_cli, inner).heads] == [
+        ("s2", "s1")
+    ]
 
 
 def test_a_hash_is_no_project_and_a_lost_head_leaves_the_files_name() -> None:
     assert document(*TALK).project == ""
-    told = tell(gemini_cli, MemoryTranscript(LOG, jsonl(*TALK)))
-    assert told.heads[0].session == "session-2026-05-01T10-00-aaaabbbb"
-    assert told.said == SAID
+    parsed = parse_transcript(gemini_cli, MemoryTranscript(LOG, jsonl(*TALK)))
+    assert parsed.heads[0].session == "session-2026-05-01T10-00-aaaabbbb"
+    assert parsed.said == SAID
 
 
 def test_a_message_that_is_written_again_replaces_itself_in_its_place() -> None:
-    told = log(
+    parsed = log(
         *TALK,
         message("g1", "gemini", "Three hours.", toolCalls=[call("read_file", file_path="rye.md")]),
     )
-    assert told.said == [("How long does rye rise?", "Three hours."), SAID[1]]
-    assert told.exchanges[0].tools == ("[read_file] rye.md",)
+    assert parsed.said == [("How long does rye rise?", "Three hours."), SAID[1]]
+    assert parsed.exchanges[0].tools == ("[read_file] rye.md",)
 
 
 def test_what_is_rewound_to_goes_with_all_that_follows() -> None:
-    told = log(
+    parsed = log(
         *TALK,
         {"$rewindTo": "u2"},
         message("u3", "user", "And spelt?"),
         message("g3", "gemini", "No idea."),
     )
     assert gemini_cli._REWIND_OFFSET == 0
-    assert told.said == [SAID[0], ("And spelt?", "No idea.")]
-    assert superseded(told) == [SAID[1]]
+    assert parsed.said == [SAID[0], ("And spelt?", "No idea.")]
+    assert superseded(parsed) == [SAID[1]]
 
 
 def test_a_rewound_answer_has_its_question_again() -> None:
-    told = log(*TALK[:2], {"$rewindTo": "g1"}, message("g3", "gemini", "Three hours."))
-    assert told.said == [("How long does rye rise?", "Three hours.")]
-    assert superseded(told) == [SAID[0]]
-    assert len({exchange.id for exchange in told.exchanges}) == 2
+    parsed = log(*TALK[:2], {"$rewindTo": "g1"}, message("g3", "gemini", "Three hours."))
+    assert parsed.said == [("How long does rye rise?", "Three hours.")]
+    assert superseded(parsed) == [SAID[0]]
+    assert len({exchange.id for exchange in parsed.exchanges}) == 2
 
 
 def test_a_message_that_was_rewound_and_is_written_again_is_active() -> None:
-    told = log(*TALK, {"$rewindTo": "u2"}, *TALK[2:])
-    assert told.said == SAID
-    assert superseded(told) == []
+    parsed = log(*TALK, {"$rewindTo": "u2"}, *TALK[2:])
+    assert parsed.said == SAID
+    assert superseded(parsed) == []
 
 
 def test_all_can_be_rewound() -> None:
-    told = log(*TALK, {"$rewindTo": "u1"})
-    assert told.said == []
-    assert superseded(told) == SAID
+    parsed = log(*TALK, {"$rewindTo": "u1"})
+    assert parsed.said == []
+    assert superseded(parsed) == SAID
 
 
 def test_a_rewind_to_an_unknown_message_loses_nothing() -> None:
-    told = log(*TALK, {"$rewindTo": "gone"})
-    assert told.said == SAID
-    assert told.unknown == {"rewind to an unknown message": 1}
+    parsed = log(*TALK, {"$rewindTo": "gone"})
+    assert parsed.said == SAID
+    assert parsed.unknown == {"rewind to an unknown message": 1}
 
 
 def test_what_the_model_is_shown_after_a_compression_is_not_what_was_said() -> None:
     summary = message("x1", "user", [{"text": "<state_snapshot>All of it</state_snapshot>"}])
-    told = log(
+    parsed = log(
         *TALK,
         shown(summary, message("x2", "gemini", "Got it."), message("x3", "user", "And wheat?")),
     )
-    assert told.said == SAID
+    assert parsed.said == SAID
 
 
 def test_a_rewind_after_a_compression_finds_the_message_by_its_text() -> None:
     copies = shown(
         message("x1", "user", [{"text": "And wheat?"}]), message("x2", "gemini", "One hour.")
     )
-    told = log(*TALK, copies, {"$rewindTo": "x1"}, message("u3", "user", "And spelt?"))
-    assert told.said == [SAID[0], ("And spelt?", "")]
-    assert superseded(told) == [SAID[1]]
-    assert not told.unknown
+    parsed = log(*TALK, copies, {"$rewindTo": "x1"}, message("u3", "user", "And spelt?"))
+    assert parsed.said == [SAID[0], ("And spelt?", "")]
+    assert superseded(parsed) == [SAID[1]]
+    assert not parsed.unknown
 
 
 def test_where_a_log_has_nothing_else_what_the_model_was_shown_counts() -> None:
-    told = log(shown(*TALK[:2]), shown(*TALK), {"$rewindTo": "u2"})
-    assert told.said == SAID[:1]
-    assert superseded(told) == SAID[1:]
-    assert not told.unknown
+    parsed = log(shown(*TALK[:2]), shown(*TALK), {"$rewindTo": "u2"})
+    assert parsed.said == SAID[:1]
+    assert superseded(parsed) == SAID[1:]
+    assert not parsed.unknown
 
 
 def test_the_messages_of_a_head_count() -> None:
-    told = tell(gemini_cli, MemoryTranscript(LOG, jsonl({**HEADER, "messages": TALK})))
-    assert told.said == SAID
+    parsed = parse_transcript(
+        gemini_cli, MemoryTranscript(LOG, jsonl({**HEADER, "messages": TALK}))
+    )
+    assert parsed.said == SAID
 
 
 def test_contexts_are_not_typed_and_what_stands_beside_them_is() -> None:
@@ -260,8 +270,8 @@ def test_what_only_begins_like_a_command_is_typed(typed: str) -> None:
 def test_files_that_were_referred_to_are_not_typed() -> None:
     parts = ["explain @a.py and ", "stop\n", "\n--- Content from referenced files ---", "\nContent from @a.py:\n", "code = 1",
              "\n--- End of content ---", "\nthanks"]  # fmt: skip
-    told = log(message("u1", "user", [{"text": part} for part in parts]))
-    assert told.said == [("explain @a.py and stop\n\nthanks", "")]
+    parsed = log(message("u1", "user", [{"text": part} for part in parts]))
+    assert parsed.said == [("explain @a.py and stop\n\nthanks", "")]
 
 
 def test_what_was_displayed_is_what_was_typed() -> None:
@@ -272,7 +282,7 @@ def test_what_was_displayed_is_what_was_typed() -> None:
 
 
 def test_thoughts_results_and_notices_are_no_prose() -> None:
-    told = log(
+    parsed = log(
         TALK[0],
         message("i1", "info", "Update available"),
         message("w1", "warning", "Careful"),
@@ -286,24 +296,24 @@ def test_thoughts_results_and_notices_are_no_prose() -> None:
         message("r1", "user", [{"functionResponse": {"id": "c", "response": {"output": "hm"}}}]),
         TALK[1],
     )
-    assert told.said == SAID[:1]
-    assert not told.unknown
+    assert parsed.said == SAID[:1]
+    assert not parsed.unknown
 
 
 def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
     calls = [call("run_shell_command", command="ls\n-l"), call("write_file", file_path="a.md", content="x"),
              call("replace", "error", file_path="b.md"), call("read_file", file_path="c.md")]  # fmt: skip
-    told = log(
+    parsed = log(
         TALK[0], message("g1", "gemini", "", toolCalls=calls), message("g2", "gemini", "Done.")
     )
-    assert told.said == [("How long does rye rise?", "Done.")]
-    assert told.exchanges[0].tools == (
+    assert parsed.said == [("How long does rye rise?", "Done.")]
+    assert parsed.exchanges[0].tools == (
         "[run_shell_command] ls -l",
         "[write_file] a.md",
         "[replace] b.md",
         "[read_file] c.md",
     )
-    assert told.exchanges[0].files == ("a.md",)
+    assert parsed.exchanges[0].files == ("a.md",)
 
 
 @pytest.mark.parametrize(("tool", "status", "files"), [
@@ -327,8 +337,8 @@ def test_an_answer_has_had_several_names(kind: str) -> None:
 
 
 def test_a_message_with_a_sessions_id_is_no_head() -> None:
-    told = log(TALK[0], message("g1", "gemini", "Two hours.", sessionId="other"))
-    assert (told.said, told.heads[0].session) == (SAID[:1], "s1")
+    parsed = log(TALK[0], message("g1", "gemini", "Two hours.", sessionId="other"))
+    assert (parsed.said, parsed.heads[0].session) == (SAID[:1], "s1")
 
 
 def test_a_summary_that_only_the_model_was_shown_is_not_typed() -> None:
@@ -338,9 +348,9 @@ def test_a_summary_that_only_the_model_was_shown_is_not_typed() -> None:
 
 def test_calls_among_the_parts_are_lines_where_there_are_no_others() -> None:
     parts = [{"text": "See."}, {"functionCall": {"name": "glob", "args": {"pattern": "*.md"}}}]
-    told = log(TALK[0], message("g1", "gemini", parts))
-    assert told.said == [("How long does rye rise?", "See.")]
-    assert told.exchanges[0].tools == ("[glob] *.md",)
+    parsed = log(TALK[0], message("g1", "gemini", parts))
+    assert parsed.said == [("How long does rye rise?", "See.")]
+    assert parsed.exchanges[0].tools == ("[glob] *.md",)
 
 
 def test_an_image_stands_where_it_stood() -> None:
@@ -360,25 +370,27 @@ def test_line_breaks_and_fences_stay() -> None:
 
 
 def test_unknown_messages_and_broken_lines_are_counted_and_lose_no_others() -> None:
-    told = tell(
+    parsed = parse_transcript(
         gemini_cli,
         MemoryTranscript(
             LOG,
             jsonl(HEADER, *TALK[:2]) + b'{"id": \n' + jsonl(message("x", "dream", "?"), {"a": 1}),
         ),
     )
-    assert told.said == SAID[:1]
-    assert told.unknown == {"broken line": 1, "message dream": 1, "message without a type": 1}
+    assert parsed.said == SAID[:1]
+    assert parsed.unknown == {"broken line": 1, "message dream": 1, "message without a type": 1}
 
 
 def test_a_document_without_sense_yields_nothing() -> None:
-    told = tell(gemini_cli, MemoryTranscript(DOCUMENT, b'{"sessionId": "s1", "messages": [{'))
-    assert told.exchanges == []
-    assert told.unknown == {"broken JSON": 1}
+    parsed = parse_transcript(
+        gemini_cli, MemoryTranscript(DOCUMENT, b'{"sessionId": "s1", "messages": [{')
+    )
+    assert parsed.exchanges == []
+    assert parsed.unknown == {"broken JSON": 1}
 
 
 def test_the_last_line_waits_for_its_end() -> None:
-    assert tell(gemini_cli, MemoryTranscript(LOG, jsonl(HEADER, *TALK)[:-1])).said == [
+    assert parse_transcript(gemini_cli, MemoryTranscript(LOG, jsonl(HEADER, *TALK)[:-1])).said == [
         SAID[0],
         ("And wheat?", ""),
     ]
@@ -388,11 +400,11 @@ def test_the_last_line_waits_for_its_end() -> None:
 def test_nesting_beyond_measure_and_numbers_beyond_measure_are_survived(depth: int) -> None:
     deep = f'{{"command": {"[" * depth}{"]" * depth}}}'
     absurd = f'{{"id": "g1", "type": "gemini", "timestamp": 1{"0" * 400}, "content": "x", "toolCalls": [{{"args": {deep}}}]}}'
-    told = tell(
+    parsed = parse_transcript(
         gemini_cli,
         MemoryTranscript(LOG, jsonl(HEADER, TALK[0]) + absurd.encode() + b"\n" + jsonl(*TALK[2:])),
     )
-    assert told.said[-1] == SAID[1]
+    assert parsed.said[-1] == SAID[1]
 
 
 def test_any_value_at_any_place_is_survived() -> None:
@@ -441,7 +453,7 @@ def test_no_document_raises(data: bytes) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(-3, 12), max_size=20))
-def test_whatever_is_rewound_all_is_told_and_only_the_rest_is_active(steps: list[int]) -> None:
+def test_whatever_is_rewound_all_is_read_and_only_the_rest_is_active(steps: list[int]) -> None:
     """A step below nothing says something new; another one rewinds to that one of the messages that are there."""
     records, active, typed = list[object](), list[str](), list[str]()
     for number, step in enumerate(steps):
@@ -452,20 +464,21 @@ def test_whatever_is_rewound_all_is_told_and_only_the_rest_is_active(steps: list
         elif step < len(active):
             records.append({"$rewindTo": f"u{active[step].split()[1]}"})
             del active[step:]
-    told = log(*records)
-    assert [question for question, _ in told.said] == active
-    assert sorted(exchange.question for exchange in told.exchanges) == sorted(typed)
-    assert not told.unknown
+    parsed = log(*records)
+    assert [question for question, _ in parsed.said] == active
+    assert sorted(exchange.question for exchange in parsed.exchanges) == sorted(typed)
+    assert not parsed.unknown
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="the samples are not on this machine")
 def test_the_samples_are_read_in_full() -> None:
     read = {
-        path.name: tell(gemini_cli, MemoryTranscript(str(path), path.read_bytes()))
+        path.name: parse_transcript(gemini_cli, MemoryTranscript(str(path), path.read_bytes()))
         for path in SAMPLES.rglob("*.json*")
     }
     counts = {
-        name: (len(told.said), sum(map(len, sum(told.said, ())))) for name, told in read.items()
+        name: (len(parsed.said), sum(map(len, sum(parsed.said, ()))))
+        for name, parsed in read.items()
     }
     assert counts == {
         "standard_session.json": (2, 78),
@@ -475,6 +488,6 @@ def test_the_samples_are_read_in_full() -> None:
         "session_faff42ab_7KB.json": (2, 170),
         "synth_append_jsonl.jsonl": (2, 106),
     }
-    assert not any(told.unknown for told in read.values())
+    assert not any(parsed.unknown for parsed in read.values())
     assert superseded(read["synth_append_jsonl.jsonl"]) == [("question to be rewound", "")]
     assert read["session_faff42ab_7KB.json"].exchanges[1].files == ("test-gemini.txt",)

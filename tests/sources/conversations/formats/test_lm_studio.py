@@ -1,4 +1,4 @@
-"""LM Studio: of each message the selected version is told; the other versions are superseded."""
+"""LM Studio: the selected version of each message is active; the other versions are superseded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.formats import lm_studio
@@ -44,8 +49,10 @@ def document(*messages: object) -> dict[str, Any]:
     }
 
 
-def chat(*messages: object) -> Told:
-    return tell(lm_studio, MemoryTranscript(PATH, json.dumps(document(*messages)).encode()))
+def chat(*messages: object) -> ParsedTranscript:
+    return parse_transcript(
+        lm_studio, MemoryTranscript(PATH, json.dumps(document(*messages)).encode())
+    )
 
 
 TALK = [
@@ -56,9 +63,9 @@ TALK = [
 ]
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -85,25 +92,25 @@ def test_other_files_are_no_chat() -> None:
     assert recognised(lm_studio, MemoryTranscript(PATH, b'\xef\xbb\xbf{"messages": []}'))
 
 
-def test_questions_and_answers_are_told_in_their_order() -> None:
-    told = chat(*TALK)
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
-    assert [exchange.id for exchange in told.exchanges] == ["message-0", "message-2"]
-    head = told.heads[0]
+def test_questions_and_answers_are_read_in_their_order() -> None:
+    parsed = chat(*TALK)
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
+    assert [exchange.id for exchange in parsed.exchanges] == ["message-0", "message-2"]
+    head = parsed.heads[0]
     assert (head.session, head.title, head.updated) == (
         "1767323045678",
         "Shop",
         "2026-01-02T03:04:59.000Z",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 def test_the_selected_version_is_active_and_the_others_are_superseded() -> None:
     answers = message(single("assistant", "First"), single("assistant", "Second"), selected=1)
-    told = chat(TALK[0], answers, *TALK[2:])
-    assert told.said == [("Where is the till?", "Second"), ("And why?", "It was cheap.")]
-    assert superseded(told) == [("Where is the till?", "First")]
-    assert len({exchange.id for exchange in told.exchanges}) == 3
+    parsed = chat(TALK[0], answers, *TALK[2:])
+    assert parsed.said == [("Where is the till?", "Second"), ("And why?", "It was cheap.")]
+    assert superseded(parsed) == [("Where is the till?", "First")]
+    assert len({exchange.id for exchange in parsed.exchanges}) == 3
 
 
 @pytest.mark.parametrize("selected", [7, -1, None, "1", 1.5])
@@ -115,9 +122,9 @@ def test_where_none_is_selected_the_last_version_is_active(selected: object) -> 
 
 
 def test_an_edited_question_is_superseded() -> None:
-    told = chat(message(single("user", "Were?"), single("user", "Where?"), selected=1), TALK[1])
-    assert told.said == [("Where?", "At the door.")]
-    assert superseded(told) == [("Were?", "")]
+    parsed = chat(message(single("user", "Were?"), single("user", "Where?"), selected=1), TALK[1])
+    assert parsed.said == [("Where?", "At the door.")]
+    assert superseded(parsed) == [("Were?", "")]
 
 
 def test_pieces_of_a_block_are_joined_as_they_are_and_blocks_with_a_blank_line() -> None:
@@ -129,12 +136,12 @@ def test_pieces_of_a_block_are_joined_as_they_are_and_blocks_with_a_blank_line()
 
 def test_thinking_and_system_texts_are_no_prose() -> None:
     thinking = block("hm", style={"type": "thinking", "title": "Thought for 2 seconds"})
-    told = chat(
+    parsed = chat(
         message(single("system", "Be brief")), TALK[0], message(steps(thinking, block("Done."), {"type": "debugInfoBlock"})),
         TALK[2], message(single("assistant", "<think>\nhm\n</think>\nIt was cheap.")),
     )  # fmt: skip
-    assert told.said == [("Where is the till?", "Done."), ("And why?", "It was cheap.")]
-    assert not told.unknown
+    assert parsed.said == [("Where is the till?", "Done."), ("And why?", "It was cheap.")]
+    assert not parsed.unknown
 
 
 def test_calls_of_tools_are_lines_and_their_results_no_prose() -> None:
@@ -147,9 +154,9 @@ def test_calls_of_tools_are_lines_and_their_results_no_prose() -> None:
         "role": "tool",
         "content": [{"type": "toolCallResult", "content": "x"}, *texts("output")],
     }
-    told = chat(TALK[0], message(steps(call, result, block("Done."))))
-    assert told.said == [("Where is the till?", "Done.")]
-    assert told.exchanges[0].tools == ("[search] till",)
+    parsed = chat(TALK[0], message(steps(call, result, block("Done."))))
+    assert parsed.said == [("Where is the till?", "Done.")]
+    assert parsed.exchanges[0].tools == ("[search] till",)
 
 
 def test_images_are_marked() -> None:
@@ -178,7 +185,7 @@ def test_an_answer_of_calls_alone_has_its_calls() -> None:
         steps(block("Done."), senderInfo={"senderName": "llama"}),
     ],
 )
-def test_the_model_is_told(version: dict[str, Any]) -> None:
+def test_the_model_is_read(version: dict[str, Any]) -> None:
     assert chat(TALK[0], message(version)).exchanges[0].model == "llama"
 
 
@@ -189,7 +196,7 @@ def test_messages_of_very_old_chats_have_no_versions() -> None:
 
 
 def test_what_is_unknown_is_counted() -> None:
-    told = chat(
+    parsed = chat(
         *TALK,
         message(single("narrator", "Once")),
         message(steps({"type": "novel"}, {})),
@@ -197,18 +204,18 @@ def test_what_is_unknown_is_counted() -> None:
         message({}),
         7,
     )
-    assert told.unknown == {
+    assert parsed.unknown == {
         "role narrator": 1, "step novel": 1, "step without a type": 1, "message without versions": 2,
         "version without a role": 1,
     }  # fmt: skip
-    assert told.said == chat(*TALK).said
+    assert parsed.said == chat(*TALK).said
 
 
 @pytest.mark.parametrize("data", [b'{"messages": [', b'[{"messages": 1', b"", b"7"])
 def test_a_broken_file_is_counted(data: bytes) -> None:
-    told = tell(lm_studio, MemoryTranscript(PATH, data))
-    assert sum(told.unknown.values()) == 1
-    assert not told.exchanges
+    parsed = parse_transcript(lm_studio, MemoryTranscript(PATH, data))
+    assert sum(parsed.unknown.values()) == 1
+    assert not parsed.exchanges
 
 
 DOCUMENT = document(

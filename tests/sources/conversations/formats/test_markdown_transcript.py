@@ -1,4 +1,4 @@
-"""Transcripts: whoever is marked as the speaker, every line of a text is in one turn or above the first."""
+"""Markdown transcripts: every line is in exactly one turn or above the first one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 
 from anchord.sources.conversations.formats import markdown_transcript as transcript
 
@@ -15,8 +20,8 @@ PATH = "talks/2024-05-01.md"
 QUOTED = "> Why so slow?\nThe till is old.\n\n> And a new one?\nIs dear.\n\n> How dear?\nVery.\n"
 
 
-def read(text: str) -> Told:
-    return tell(transcript, MemoryTranscript(PATH, text.encode()))
+def read(text: str) -> ParsedTranscript:
+    return parse_transcript(transcript, MemoryTranscript(PATH, text.encode()))
 
 
 def known(text: str, path: str = PATH) -> bool:
@@ -56,13 +61,13 @@ def test_only_front_matter_declares() -> None:
 
 
 def test_a_quoted_line_is_a_question_and_what_follows_its_answer() -> None:
-    told = read(QUOTED)
-    assert told.said == [
+    parsed = read(QUOTED)
+    assert parsed.said == [
         ("Why so slow?", "The till is old."),
         ("And a new one?", "Is dear."),
         ("How dear?", "Very."),
     ]
-    assert [(each.session, each.id, each.number) for each in told.exchanges] == [
+    assert [(each.session, each.id, each.number) for each in parsed.exchanges] == [
         (PATH, "1", 0),
         (PATH, "2", 1),
         (PATH, "3", 2),
@@ -101,14 +106,14 @@ def test_a_rule_is_kept_and_a_question_may_follow_it() -> None:
 
 
 def test_what_stands_above_the_first_question_is_a_preamble_and_gives_the_title() -> None:
-    told = read("# On tills\n\nIn May.\n> a\nb")
-    assert told.said == [("", "# On tills\n\nIn May."), ("a", "b")]
-    assert told.title == "On tills"
+    parsed = read("# On tills\n\nIn May.\n> a\nb")
+    assert parsed.said == [("", "# On tills\n\nIn May."), ("a", "b")]
+    assert parsed.title == "On tills"
 
 
 def test_front_matter_gives_the_title_and_is_no_text() -> None:
-    told = read('---\ntitle: "On tills"\ntags:\n  - a\ntype: transcript\n---\n\n> a\nb')
-    assert (told.title, told.said) == ("On tills", [("a", "b")])
+    parsed = read('---\ntitle: "On tills"\ntags:\n  - a\ntype: transcript\n---\n\n> a\nb')
+    assert (parsed.title, parsed.said) == ("On tills", [("a", "b")])
 
 
 @pytest.mark.parametrize(
@@ -116,8 +121,8 @@ def test_front_matter_gives_the_title_and_is_no_text() -> None:
     ["---\n> a\nb\n---\n", "---\n\n# A\n\n---\n", "---\nUser: a\nAI: b\n---\n", "---\ntitle: a\n"],
 )
 def test_what_is_between_rules_at_the_top_is_not_always_front_matter(text: str) -> None:
-    told = " ".join(f"{question} {answer}" for question, answer in read(text).said)
-    assert "a" in told.lower()
+    parsed = " ".join(f"{question} {answer}" for question, answer in read(text).said)
+    assert "a" in parsed.lower()
 
 
 @pytest.mark.parametrize(("user", "model"), [
@@ -129,15 +134,15 @@ def test_what_is_between_rules_at_the_top_is_not_always_front_matter(text: str) 
     ("> [!question]- User\n> ", "> [!AI]+\n> "), ("> [!user] ", "> [!claude] "), ("> [!user]\n> ", ""),
 ])  # fmt: skip
 def test_speakers_are_marked_in_many_ways(user: str, model: str) -> None:
-    told = read(f"{user}one\n\n{model}two\n\n{user}three\n\n{model}four\n")
-    assert told.said == [("one", "two"), ("three", "four")]
+    parsed = read(f"{user}one\n\n{model}two\n\n{user}three\n\n{model}four\n")
+    assert parsed.said == [("one", "two"), ("three", "four")]
     assert known(f"{user}one\n\n{model}two\n\n{user}three\n\n{model}four\n") or not model
 
 
 def test_a_turn_goes_on_to_the_next_mark_with_all_its_lines() -> None:
     code = "```py\nx = 1\n\nUser: no\n```\n\n- User: no\n\n  User: no\n\n---\n\n> quoted"
-    told = read(f"**User:** one\nmore\n\n**Assistant:** {code}\n\n**User:** two\n")
-    assert told.said == [("one\nmore", code), ("two", "")]
+    parsed = read(f"**User:** one\nmore\n\n**Assistant:** {code}\n\n**User:** two\n")
+    assert parsed.said == [("one\nmore", code), ("two", "")]
 
 
 def test_callouts_are_read_without_their_marks_and_text_below_answers() -> None:
@@ -145,16 +150,16 @@ def test_callouts_are_read_without_their_marks_and_text_below_answers() -> None:
         "> [!user]\n> one\n> \n> > quoted\n",
         "> [!assistant]\n> ```py\n> x\n> ```\n\n",
     )
-    told = read(f"{asked}{answered}plain\n\n> [!note]\n> kept\n\n> [!user]\n> two\n")
-    assert told.said == [
+    parsed = read(f"{asked}{answered}plain\n\n> [!note]\n> kept\n\n> [!user]\n> two\n")
+    assert parsed.said == [
         ("one\n\n> quoted", "```py\nx\n```\n\nplain\n\n> [!note]\n> kept"),
         ("two", ""),
     ]
 
 
-def test_a_time_beside_the_speaker_is_told() -> None:
-    told = read("## User (2024-05-01 10:00:00Z)\na\n\n## Assistant (2024-05-01 10:00:05Z)\nb\n")
-    assert (told.exchanges[0].at, told.exchanges[0].until) == (
+def test_a_time_beside_the_speaker_is_read() -> None:
+    parsed = read("## User (2024-05-01 10:00:00Z)\na\n\n## Assistant (2024-05-01 10:00:05Z)\nb\n")
+    assert (parsed.exchanges[0].at, parsed.exchanges[0].until) == (
         "2024-05-01T10:00:00.000Z",
         "2024-05-01T10:00:05.000Z",
     )
@@ -175,7 +180,7 @@ def test_one_turn_is_read_as_it_will_be_once_there_are_more() -> None:
 
 def test_windows_line_ends_are_read() -> None:
     assert (
-        tell(
+        parse_transcript(
             transcript,
             MemoryTranscript(PATH, b"\xef\xbb\xbf" + QUOTED.replace("\n", "\r\n").encode()),
         ).said
@@ -194,18 +199,18 @@ LINES = st.lists(
 
 
 def written(lines: list[str], first: int = 0) -> str:
-    """Give each line a word of its own."""
+    """Add a unique word to each line."""
     return "\n".join(line.format(f"word{number}w") for number, line in enumerate(lines, first))
 
 
 @given(LINES)
 def test_every_word_is_in_exactly_one_exchange(lines: list[str]) -> None:
     text = written(lines)
-    told = Counter(f"{question}\n{answer}" for question, answer in read(text).said)
+    parsed = Counter(f"{question}\n{answer}" for question, answer in read(text).said)
     for word in (word for word in text.replace("\n", " ").split() if "word" in word):
         bare = word.lstrip(">")
-        assert sum(count for each, count in told.items() if bare in each) == 1
-    assert "".join(told).count("word") == text.count("word")
+        assert sum(count for each, count in parsed.items() if bare in each) == 1
+    assert "".join(parsed).count("word") == text.count("word")
 
 
 @given(LINES.map(lambda lines: [line for line in lines if line[:3] not in ("```", "~~~")]), LINES)
@@ -236,12 +241,12 @@ SCRAPS = [
 def test_nothing_is_raised_whatever_stands_in_it(parts: list[str], end: int) -> None:
     data = "".join(parts).encode("utf-8", "surrogatepass")[:end]
     recognised(transcript, MemoryTranscript(PATH, data))
-    told = tell(transcript, MemoryTranscript(PATH, data))
-    names = [(exchange.session, exchange.id) for exchange in told.exchanges]
+    parsed = parse_transcript(transcript, MemoryTranscript(PATH, data))
+    names = [(exchange.session, exchange.id) for exchange in parsed.exchanges]
     assert len(set(names)) == len(names)
 
 
 @given(st.binary(max_size=300))
 def test_nothing_is_raised_for_bytes_that_are_no_text(data: bytes) -> None:
     recognised(transcript, MemoryTranscript(PATH, data))
-    tell(transcript, MemoryTranscript(PATH, data))
+    parse_transcript(transcript, MemoryTranscript(PATH, data))

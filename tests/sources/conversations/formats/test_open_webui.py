@@ -1,4 +1,4 @@
-"""Open WebUI: the branch up from the current message is active; thinking and calls of tools are taken out of the answers."""
+"""Open WebUI: the branch of the current message is active; thinking and tool calls are removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.formats import open_webui
@@ -38,8 +43,8 @@ def chat(*messages: dict[str, Any], current: str | None = None, **more: object) 
             "created_at": 1_767_323_000, "updated_at": 1_767_323_100, **more}  # fmt: skip
 
 
-def export(*chats: object) -> Told:
-    return tell(open_webui, MemoryTranscript(PATH, json.dumps(chats).encode()))
+def export(*chats: object) -> ParsedTranscript:
+    return parse_transcript(open_webui, MemoryTranscript(PATH, json.dumps(chats).encode()))
 
 
 TALK = [message("a", None, "user", "Where is the till?"), message("b", "a", "assistant", "At the door.", model="llama"),
@@ -47,7 +52,7 @@ TALK = [message("a", None, "user", "Where is the till?"), message("b", "a", "ass
 
 
 def answer(content: str) -> tuple[str, tuple[str, ...]]:
-    """Return what is told of an answer with this content."""
+    """Return the answer that is read of this content."""
     exchange = export(chat(TALK[0], message("b", "a", "assistant", content))).exchanges[0]
     return exchange.answer, exchange.tools
 
@@ -75,43 +80,43 @@ def test_an_export_of_another_program_is_not() -> None:
 
 
 def test_each_chat_is_a_session() -> None:
-    told = export(chat(*TALK), chat(*TALK[:2], id="c-2", title="Second"))
-    assert told.said == [
+    parsed = export(chat(*TALK), chat(*TALK[:2], id="c-2", title="Second"))
+    assert parsed.said == [
         ("Where is the till?", "At the door."),
         ("And why?", "It was cheap."),
         ("Where is the till?", "At the door."),
     ]
-    assert [(head.session, head.title, head.updated) for head in told.heads] == [
+    assert [(head.session, head.title, head.updated) for head in parsed.heads] == [
         ("c-1", "Shop", "2026-01-02T03:05:00.000Z"),
         ("c-2", "Second", "2026-01-02T03:05:00.000Z"),
     ]
-    assert (told.exchanges[0].id, told.exchanges[0].at, told.exchanges[0].model) == (
+    assert (parsed.exchanges[0].id, parsed.exchanges[0].at, parsed.exchanges[0].model) == (
         "a",
         "2026-01-02T03:04:05.000Z",
         "llama",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 def test_a_single_chat_is_a_session() -> None:
-    told = tell(
+    parsed = parse_transcript(
         open_webui,
         MemoryTranscript(PATH, json.dumps({**chat(*TALK)["chat"], "id": "c-9"}).encode()),
     )
-    assert told.said == export(chat(*TALK)).said
-    assert told.heads[0].session == "c-9"
+    assert parsed.said == export(chat(*TALK)).said
+    assert parsed.heads[0].session == "c-9"
 
 
 def test_a_chat_without_a_tree_is_its_list() -> None:
-    told = export({"id": "c", "chat": {"messages": TALK}})
-    assert told.said == export(chat(*TALK)).said
+    parsed = export({"id": "c", "chat": {"messages": TALK}})
+    assert parsed.said == export(chat(*TALK)).said
 
 
 def test_an_answer_that_was_asked_for_again_is_superseded() -> None:
     again = message("e", "c", "assistant", "For the view.")
-    told = export(chat(*TALK, again))
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "For the view.")]
-    left = [exchange for exchange in told.exchanges if exchange.superseded]
+    parsed = export(chat(*TALK, again))
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "For the view.")]
+    left = [exchange for exchange in parsed.exchanges if exchange.superseded]
     assert [(exchange.id, exchange.question, exchange.answer) for exchange in left] == [
         ("c~d", "And why?", "It was cheap.")
     ]
@@ -119,9 +124,9 @@ def test_an_answer_that_was_asked_for_again_is_superseded() -> None:
 
 
 def test_an_edited_question_is_superseded_with_its_answer() -> None:
-    told = export(chat(*TALK, message("e", "b", "user", "And when?")))
-    assert told.said == [("Where is the till?", "At the door."), ("And when?", "")]
-    assert [(each.question, each.answer) for each in told.exchanges if each.superseded] == [
+    parsed = export(chat(*TALK, message("e", "b", "user", "And when?")))
+    assert parsed.said == [("Where is the till?", "At the door."), ("And when?", "")]
+    assert [(each.question, each.answer) for each in parsed.exchanges if each.superseded] == [
         ("And why?", "It was cheap.")
     ]
 
@@ -194,10 +199,10 @@ def test_documents_are_attachments_and_images_are_marked() -> None:
         },
         {"type": "image", "url": "data:image/png;base64,AAAA"},
     ]
-    told = export(chat(message("a", None, "user", "See", files=files)))
-    assert told.said == [("See\n\n[image]", "")]
+    parsed = export(chat(message("a", None, "user", "See", files=files)))
+    assert parsed.said == [("See\n\n[image]", "")]
     assert [
-        (each.question, each.answer) for each in told.exchanges if each.kind == "attachment"
+        (each.question, each.answer) for each in parsed.exchanges if each.kind == "attachment"
     ] == [("list.pdf", "Apples")]
     assert export(chat(message("a", None, "user", "", files=files[:1]))).said == [
         ("[list.pdf]", "")
@@ -261,13 +266,13 @@ def test_a_file_whose_messages_lack_a_key_is_no_export(key: str) -> None:
 
 
 def test_what_is_unknown_is_counted_and_a_broken_end_loses_nothing_before_it() -> None:
-    told = export(chat(*TALK, message("n", "d", "narrator", "Once")), {"hello": 1}, 7)
-    assert told.unknown == {"role narrator": 1, "no conversation": 2}
-    assert told.said == export(chat(*TALK)).said
+    parsed = export(chat(*TALK, message("n", "d", "narrator", "Once")), {"hello": 1}, 7)
+    assert parsed.unknown == {"role narrator": 1, "no conversation": 2}
+    assert parsed.said == export(chat(*TALK)).said
     data = json.dumps([chat(*TALK), chat(*TALK)]).encode()[:-40]
-    told = tell(open_webui, MemoryTranscript(PATH, data))
-    assert told.said == export(chat(*TALK)).said
-    assert told.unknown == {"broken JSON": 1}
+    parsed = parse_transcript(open_webui, MemoryTranscript(PATH, data))
+    assert parsed.said == export(chat(*TALK)).said
+    assert parsed.unknown == {"broken JSON": 1}
 
 
 CHATS = [

@@ -1,4 +1,4 @@
-"""opencode: the database and the tree of files tell the same; what a revert has left is superseded."""
+"""opencode: database and file tree give the same; reverted messages are superseded."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, mutated
 
@@ -134,13 +139,13 @@ def in_tree(messages: Messages, **about: object) -> MemoryTranscript:
 FORMS = pytest.mark.parametrize("form", [in_database, in_tree])
 
 
-def conversation(form: Any, messages: Messages, **about: object) -> Told:  # noqa: ANN401 - one of the two above
-    return tell(opencode, form(messages, **about))
+def conversation(form: Any, messages: Messages, **about: object) -> ParsedTranscript:  # noqa: ANN401 - one of the two above
+    return parse_transcript(opencode, form(messages, **about))
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -200,18 +205,22 @@ def test_a_folder_with_sessions_and_messages_is_a_tree() -> None:
 
 
 @FORMS
-def test_messages_are_told_in_their_order(form: Any) -> None:  # noqa: ANN401
-    told = conversation(form, TALK)
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == ["msg_1", "msg_3"]
-    assert [exchange.model for exchange in told.exchanges] == ["opus", "opus"]
-    assert [exchange.at for exchange in told.exchanges] == [
+def test_messages_are_read_in_their_order(form: Any) -> None:  # noqa: ANN401
+    parsed = conversation(form, TALK)
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == ["msg_1", "msg_3"]
+    assert [exchange.model for exchange in parsed.exchanges] == ["opus", "opus"]
+    assert [exchange.at for exchange in parsed.exchanges] == [
         "2023-11-14T22:13:20.000Z",
         "2023-11-14T22:13:22.000Z",
     ]
-    assert (told.heads[0].session, told.title, told.project) == ("ses", "Bread", "/home/ann/bakery")
-    assert told.heads[0].updated == "2023-11-14T22:13:29.000Z"
-    assert not told.unknown
+    assert (parsed.heads[0].session, parsed.title, parsed.project) == (
+        "ses",
+        "Bread",
+        "/home/ann/bakery",
+    )
+    assert parsed.heads[0].updated == "2023-11-14T22:13:29.000Z"
+    assert not parsed.unknown
 
 
 @FORMS
@@ -223,7 +232,7 @@ def test_a_message_without_a_later_time_comes_by_its_id(form: Any) -> None:  # n
         carrier.members = {
             name: data.replace(b'"created"', b'"x"') for name, data in carrier.members.items()
         }
-    assert tell(opencode, carrier).said == SAID
+    assert parse_transcript(opencode, carrier).said == SAID
 
 
 @FORMS
@@ -247,17 +256,17 @@ def test_the_folder_of_the_session_goes_before_that_of_the_project(form: Any) ->
 @FORMS
 def test_texts_of_a_message_stand_apart_and_keep_their_lines(form: Any) -> None:  # noqa: ANN401
     prose = "```py\nbake()\n\n\nserve()\n```\n  - indented"
-    told = conversation(
+    parsed = conversation(
         form, {"msg_1": asked(text("Go")), "msg_2": answered(text("So:"), text(prose))}
     )
-    assert told.said == [("Go", f"So:\n\n{prose}")]
+    assert parsed.said == [("Go", f"So:\n\n{prose}")]
 
 
 @FORMS
 def test_what_opencode_wrote_itself_was_not_typed(form: Any) -> None:  # noqa: ANN401
     parts = [text("Why?"), text("Called the Read tool", synthetic=True), text("secret", ignored=True),
              {"type": "file", "mime": "text/plain", "filename": "x.py", "url": "data:,secret"}]  # fmt: skip
-    told = conversation(
+    parsed = conversation(
         form,
         {
             "msg_1": asked(*parts),
@@ -265,13 +274,13 @@ def test_what_opencode_wrote_itself_was_not_typed(form: Any) -> None:  # noqa: A
             "msg_3": answered(text("So.")),
         },
     )
-    assert told.said == [("Why?", "So.")]
-    assert len(told.exchanges) == 1
+    assert parsed.said == [("Why?", "So.")]
+    assert len(parsed.exchanges) == 1
 
 
 @FORMS
 def test_images_come_along_with_the_question(form: Any) -> None:  # noqa: ANN401
-    told = conversation(
+    parsed = conversation(
         form,
         {
             "msg_1": asked(
@@ -280,36 +289,36 @@ def test_images_come_along_with_the_question(form: Any) -> None:  # noqa: ANN401
             )
         },
     )
-    assert told.said == [("Done?\n\n[image]", "")]
+    assert parsed.said == [("Done?\n\n[image]", "")]
 
 
 @FORMS
 def test_a_task_that_a_person_gave_to_a_sub_agent_was_typed(form: Any) -> None:  # noqa: ANN401
-    told = conversation(
+    parsed = conversation(
         form, {"msg_1": asked({"type": "subtask", "prompt": "Look for mold", "agent": "x"})}
     )
-    assert told.said == [("Look for mold", "")]
+    assert parsed.said == [("Look for mold", "")]
 
 
 @FORMS
 def test_calls_of_tools_are_lines_and_changed_files_are_named(form: Any) -> None:  # noqa: ANN401
     calls = [tool("bash", command="ls\n-l", description="x"), tool("edit", filePath="/w/oven.py", oldString="x"),
              tool("read", filePath="/w/x.py"), {"type": "patch", "hash": "h", "files": ["/w/a.py", "/w/oven.py"]}]  # fmt: skip
-    told = conversation(
+    parsed = conversation(
         form,
         {"msg_1": asked(text("Go")), "msg_2": answered(*calls), "msg_3": answered(text("Done."))},
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == ("[bash] ls -l", "[edit] /w/oven.py", "[read] /w/x.py")
-    assert told.exchanges[0].files == ("/w/oven.py", "/w/a.py")
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == ("[bash] ls -l", "[edit] /w/oven.py", "[read] /w/x.py")
+    assert parsed.exchanges[0].files == ("/w/oven.py", "/w/a.py")
 
 
 @FORMS
 def test_an_unanswered_question_keeps_what_was_done_for_it(form: Any) -> None:  # noqa: ANN401
-    told = conversation(
+    parsed = conversation(
         form, {"msg_1": asked(text("Go")), "msg_2": answered(tool("bash", command="ls"))}
     )
-    assert (told.said, told.exchanges[0].tools) == ([("Go", "")], ("[bash] ls",))
+    assert (parsed.said, parsed.exchanges[0].tools) == ([("Go", "")], ("[bash] ls",))
 
 
 @FORMS
@@ -318,28 +327,28 @@ def test_thinking_steps_and_summaries_are_no_prose(form: Any) -> None:  # noqa: 
         {"type": kind, "text": "secret"}
         for kind in ("reasoning", "step-start", "step-finish", "snapshot", "retry", "agent")
     ]
-    told = conversation(
+    parsed = conversation(
         form,
         {**TALK, "msg_5": asked({"type": "compaction", "auto": True}), "msg_6": answered(text("All of it"), summary=True),
          "msg_7": answered(*quiet, text("Go on."))},
     )  # fmt: skip
-    assert told.said == [SAID[0], ("And wheat?", "One hour.\n\nGo on.")]
-    assert not told.unknown
+    assert parsed.said == [SAID[0], ("And wheat?", "One hour.\n\nGo on.")]
+    assert not parsed.unknown
 
 
 @FORMS
 def test_what_was_reverted_is_superseded(form: Any) -> None:  # noqa: ANN401
-    told = conversation(form, TALK, revert={"messageID": "msg_3"})
-    assert (told.said, superseded(told)) == (SAID[:1], SAID[1:])
-    told = conversation(form, TALK, revert={"messageID": "msg_1", "snapshot": "x"})
-    assert (told.said, superseded(told)) == ([], SAID)
+    parsed = conversation(form, TALK, revert={"messageID": "msg_3"})
+    assert (parsed.said, superseded(parsed)) == (SAID[:1], SAID[1:])
+    parsed = conversation(form, TALK, revert={"messageID": "msg_1", "snapshot": "x"})
+    assert (parsed.said, superseded(parsed)) == ([], SAID)
 
 
 @FORMS
 def test_a_revert_within_a_message_leaves_that_message(form: Any) -> None:  # noqa: ANN401
     talk = {**TALK, "msg_5": answered(text("Or two."))}
-    told = conversation(form, talk, revert={"messageID": "msg_4", "partID": "prt_9"})
-    assert (told.said, superseded(told)) == (SAID, [("And wheat?", "Or two.")])
+    parsed = conversation(form, talk, revert={"messageID": "msg_4", "partID": "prt_9"})
+    assert (parsed.said, superseded(parsed)) == (SAID, [("And wheat?", "Or two.")])
 
 
 @FORMS
@@ -354,9 +363,9 @@ def test_unknown_and_broken_records_are_counted_and_lose_no_others(form: Any) ->
         "msg_6": ({}, []),
         "msg_7": answered({"type": "dream"}, {}),
     }
-    told = conversation(form, {**TALK, **odd})
-    assert told.said == SAID
-    assert told.unknown == {
+    parsed = conversation(form, {**TALK, **odd})
+    assert parsed.said == SAID
+    assert parsed.unknown == {
         "role dreamer": 1,
         "broken message": 1,
         "part dream": 1,
@@ -369,9 +378,9 @@ def test_a_broken_value_of_the_database_is_counted() -> None:
     assert carrier.database
     carrier.database.execute("UPDATE message SET data = '{' WHERE id = 'msg_2'")
     carrier.database.execute("UPDATE part SET data = x'ff' WHERE message_id = 'msg_4'")
-    told = tell(opencode, carrier)
-    assert told.said == [(question, "") for question, _ in SAID]
-    assert told.unknown == {"broken message": 1, "broken part": 1}
+    parsed = parse_transcript(opencode, carrier)
+    assert parsed.said == [(question, "") for question, _ in SAID]
+    assert parsed.unknown == {"broken message": 1, "broken part": 1}
 
 
 def test_an_older_database_has_fewer_columns() -> None:
@@ -388,16 +397,19 @@ def test_an_older_database_has_fewer_columns() -> None:
     connection.execute(
         "INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses', 0, 0, '{\"type\": \"text\", \"text\": \"Rye?\"}')"
     )
-    told = tell(opencode, MemoryTranscript(DATABASE, MAGIC, database=connection))
-    assert (told.said, told.title) == ([("Rye?", "")], "Bread")
+    parsed = parse_transcript(opencode, MemoryTranscript(DATABASE, MAGIC, database=connection))
+    assert (parsed.said, parsed.title) == ([("Rye?", "")], "Bread")
 
 
 def test_a_database_without_its_tables_is_empty() -> None:
     OPEN.append(sqlite3.connect(":memory:"))
-    assert tell(opencode, MemoryTranscript(DATABASE, MAGIC, database=OPEN[0])).exchanges == []
+    assert (
+        parse_transcript(opencode, MemoryTranscript(DATABASE, MAGIC, database=OPEN[0])).exchanges
+        == []
+    )
 
 
-def test_every_session_is_told() -> None:
+def test_every_session_is_read() -> None:
     carrier = in_database(TALK)
     assert carrier.database
     carrier.database.execute(
@@ -409,8 +421,8 @@ def test_every_session_is_told() -> None:
     carrier.database.execute(
         "INSERT INTO part VALUES ('prt_9', 'msg_9', 'ses_2', 0, 0, '{\"type\": \"text\", \"text\": \"Cake?\"}')"
     )
-    told = tell(opencode, carrier)
-    assert [(each.session, each.question) for each in told.exchanges] == [
+    parsed = parse_transcript(opencode, carrier)
+    assert [(each.session, each.question) for each in parsed.exchanges] == [
         ("ses", "How long does rye rise?"), ("ses", "And wheat?"), ("ses_2", "Cake?"),
     ]  # fmt: skip
 
@@ -425,18 +437,21 @@ def test_the_oldest_tree_has_all_below_its_sessions() -> None:
         STORAGE, members={name: json.dumps(each).encode() for name, each in members.items()}
     )
     assert opencode.matches_folder(carrier.member_names())
-    assert (tell(opencode, carrier).said, tell(opencode, carrier).title) == (
+    assert (
+        parse_transcript(opencode, carrier).said,
+        parse_transcript(opencode, carrier).title,
+    ) == (
         [("Rye?", "")],
         "Bread",
     )
 
 
-def test_messages_of_a_session_that_is_lost_are_told() -> None:
+def test_messages_of_a_session_that_is_lost_are_read() -> None:
     carrier = in_tree(TALK)
     carrier.members = {
         name: data for name, data in carrier.members.items() if not name.startswith("session/")
     }
-    assert tell(opencode, carrier).said == SAID
+    assert parse_transcript(opencode, carrier).said == SAID
 
 
 def test_a_broken_file_of_the_tree_is_counted() -> None:
@@ -445,9 +460,9 @@ def test_a_broken_file_of_the_tree_is_counted() -> None:
     carrier.members = {
         name: b'{"' if name in cut else data for name, data in carrier.members.items()
     }
-    told = tell(opencode, carrier)
-    assert told.said == [("How long does rye rise?", ""), ("And wheat?", "")]
-    assert told.unknown == {"broken session": 1, "broken message": 1, "broken part": 1}
+    parsed = parse_transcript(opencode, carrier)
+    assert parsed.said == [("How long does rye rise?", ""), ("And wheat?", "")]
+    assert parsed.unknown == {"broken session": 1, "broken message": 1, "broken part": 1}
 
 
 @pytest.mark.parametrize("depth", range(800, 1000, 10))
@@ -458,8 +473,8 @@ def test_nesting_beyond_measure_and_numbers_beyond_measure_are_survived(depth: i
     database.database.execute("INSERT INTO part VALUES ('prt', 'msg_2', 'ses', 0, 0, ?)", (deep,))
     tree.members = {**tree.members, "part/msg_2/prt_9.json": deep,
                     "message/ses/msg_5.json": b'{"role": "user", "time": {"created": 1' + b"0" * 400 + b"}}"}  # fmt: skip
-    assert tell(opencode, database).said == SAID
-    assert tell(opencode, tree).said == SAID
+    assert parse_transcript(opencode, database).said == SAID
+    assert parse_transcript(opencode, tree).said == SAID
 
 
 EVERYTHING: Messages = {
@@ -473,9 +488,9 @@ EVERYTHING: Messages = {
 }
 
 
-def unique(told: Told) -> bool:
+def unique(parsed: ParsedTranscript) -> bool:
     names = [
-        (exchange.session, exchange.id) for exchange in told.exchanges if not exchange.superseded
+        (exchange.session, exchange.id) for exchange in parsed.exchanges if not exchange.superseded
     ]
     return len(set(names)) == len(names)
 
@@ -489,7 +504,7 @@ def test_any_value_at_any_place_is_survived() -> None:
             for name, each in changed.items()
             if isinstance(each, dict) and isinstance(each.get("parts"), list)
         }
-        assert unique(tell(opencode, in_database(rows)))
+        assert unique(parse_transcript(opencode, in_database(rows)))
     members = {
         name: json.loads(data)
         for name, data in in_tree(TALK, revert={"messageID": "msg_3"}).members.items()
@@ -498,7 +513,7 @@ def test_any_value_at_any_place_is_survived() -> None:
         carrier = MemoryTranscript(
             STORAGE, members={name: json.dumps(each).encode() for name, each in changed.items()}
         )
-        assert unique(tell(opencode, carrier))
+        assert unique(parse_transcript(opencode, carrier))
 
 
 @settings(max_examples=40, deadline=None)
@@ -515,7 +530,7 @@ def test_no_database_raises(data: st.DataObject) -> None:
     carrier.database.execute(
         "UPDATE part SET data = substr(data, 1, 9) || ? WHERE message_id = 'msg_2'", (cut,)
     )
-    assert unique(tell(opencode, carrier))
+    assert unique(parse_transcript(opencode, carrier))
 
 
 @settings(max_examples=30, deadline=None)
@@ -525,19 +540,19 @@ def test_no_tree_raises(data: st.DataObject) -> None:
     carrier.members = {
         name: data.draw(broken(json.loads(each))) for name, each in carrier.members.items()
     }
-    assert unique(tell(opencode, carrier))
+    assert unique(parse_transcript(opencode, carrier))
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the samples are not on this machine")
 def test_the_sample_is_read_in_full() -> None:
     OPEN.append(sqlite3.connect(f"file:{SAMPLE}?mode=ro&immutable=1", uri=True))
     carrier = MemoryTranscript(str(SAMPLE), SAMPLE.read_bytes(), database=OPEN[0])
-    told = tell(opencode, carrier)
+    parsed = parse_transcript(opencode, carrier)
     assert recognised(opencode, MemoryTranscript("renamed", carrier.data))
-    assert told.said == [("Hello, help me with Go", "Sure, I can help with Go.")]
-    assert (told.title, told.project, told.exchanges[0].id) == (
+    assert parsed.said == [("Hello, help me with Go", "Sure, I can help with Go.")]
+    assert (parsed.title, parsed.project, parsed.exchanges[0].id) == (
         "Test Session",
         "/home/user/code/myapp",
         "msg_1",
     )
-    assert not told.unknown
+    assert not parsed.unknown

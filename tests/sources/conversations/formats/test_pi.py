@@ -1,4 +1,4 @@
-"""pi: what was typed and said is told; the branch of the last entry is active, all others are superseded."""
+"""pi: every message is read; the branch of the last entry is active, all others are superseded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
-from sources.conversations.formats.carriers import MemoryTranscript, Told, jsonl, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    jsonl,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.mutations import broken, survives
 
 from anchord.sources.conversations.formats import pi
@@ -50,13 +56,15 @@ def call(name: str, **arguments: object) -> dict[str, object]:
     return {"type": "toolCall", "id": "c", "name": name, "arguments": arguments}
 
 
-def session(*entries: Mapping[str, object], header: Mapping[str, object] | None = None) -> Told:
-    return tell(pi, MemoryTranscript(PATH, jsonl(header or HEADER, *entries)))
+def session(
+    *entries: Mapping[str, object], header: Mapping[str, object] | None = None
+) -> ParsedTranscript:
+    return parse_transcript(pi, MemoryTranscript(PATH, jsonl(header or HEADER, *entries)))
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -92,14 +100,14 @@ def test_another_ending_is_not_that_of_a_session() -> None:
     assert not recognised(pi, MemoryTranscript("a.json", jsonl(HEADER)))
 
 
-def test_questions_and_answers_are_told_in_their_order() -> None:
-    told = session(*TALK)
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
-    assert [exchange.id for exchange in told.exchanges] == ["a", "c"]
-    assert told.exchanges[0].at == "2025-12-01T10:00:01.500Z"
-    assert told.exchanges[0].model == "opus"
-    assert (told.heads[0].session, told.project) == ("5f0c", "/home/ann/shop")
-    assert not told.unknown
+def test_questions_and_answers_are_read_in_their_order() -> None:
+    parsed = session(*TALK)
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
+    assert [exchange.id for exchange in parsed.exchanges] == ["a", "c"]
+    assert parsed.exchanges[0].at == "2025-12-01T10:00:01.500Z"
+    assert parsed.exchanges[0].model == "opus"
+    assert (parsed.heads[0].session, parsed.project) == ("5f0c", "/home/ann/shop")
+    assert not parsed.unknown
 
 
 def test_entries_of_the_first_version_are_one_line_of_conversation() -> None:
@@ -107,10 +115,10 @@ def test_entries_of_the_first_version_are_one_line_of_conversation() -> None:
         {key: value for key, value in each.items() if key not in ("id", "parentId")}
         for each in TALK
     ]
-    told = session(*bare)
-    assert told.said == session(*TALK).said
-    assert [exchange.id for exchange in told.exchanges] == [
-        f"at-{exchange.offset}" for exchange in told.exchanges
+    parsed = session(*bare)
+    assert parsed.said == session(*TALK).said
+    assert [exchange.id for exchange in parsed.exchanges] == [
+        f"at-{exchange.offset}" for exchange in parsed.exchanges
     ]
 
 
@@ -125,8 +133,8 @@ def test_the_header_names_the_session_or_else_the_file() -> None:
 
 
 def test_a_copied_header_does_not_name_the_session() -> None:
-    told = session({"type": "session", "id": "old", "cwd": "/old"}, *TALK)
-    assert (told.heads[0].session, told.project) == ("5f0c", "/home/ann/shop")
+    parsed = session({"type": "session", "id": "old", "cwd": "/old"}, *TALK)
+    assert (parsed.heads[0].session, parsed.project) == ("5f0c", "/home/ann/shop")
 
 
 def test_a_fork_is_no_sub_agents_session() -> None:
@@ -145,16 +153,16 @@ def test_calls_of_tools_are_lines_and_changed_files_are_named() -> None:
         call("edit", path="till.py", oldText="a"),
         call("read", path="door.py"),
     ]
-    told = session(
+    parsed = session(
         asked("a", None, "Go"), answered("b", "a", "", *calls), answered("c", "b", "Done.")
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == ("[bash] ls -l", "[edit] till.py", "[read] door.py")
-    assert told.exchanges[0].files == ("till.py",)
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == ("[bash] ls -l", "[edit] till.py", "[read] door.py")
+    assert parsed.exchanges[0].files == ("till.py",)
 
 
 def test_thinking_results_and_summaries_are_no_prose() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, "Go"),
         entry("b", "a", "assistant", [{"type": "thinking", "thinking": "hm"}]),
         entry("c", "b", "toolResult", [{"type": "text", "text": "output"}]),
@@ -179,12 +187,12 @@ def test_thinking_results_and_summaries_are_no_prose() -> None:
         {"type": "label", "id": "j", "parentId": "i", "targetId": "a", "label": "here"},
         answered("k", "j", "Done."),
     )
-    assert told.said == [("Go", "Done.")]
-    assert not told.unknown
+    assert parsed.said == [("Go", "Done.")]
+    assert not parsed.unknown
 
 
 def test_a_command_that_a_person_ran_is_a_line() -> None:
-    told = session(
+    parsed = session(
         *TALK,
         {
             "type": "message",
@@ -193,47 +201,47 @@ def test_a_command_that_a_person_ran_is_a_line() -> None:
             "message": {"role": "bashExecution", "command": "ls"},
         },
     )
-    assert told.exchanges[-1].tools == ("[bash] ls",)
-    assert told.said[-1] == ("And why?", "It was cheap.")
+    assert parsed.exchanges[-1].tools == ("[bash] ls",)
+    assert parsed.said[-1] == ("And why?", "It was cheap.")
 
 
 def test_an_expanded_skill_is_not_typed_and_what_follows_it_is() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, '<skill name="tidy" location="/s">\nLong text\n</skill>\n\nthe cellar')
     )
-    assert told.said == [("the cellar", "")]
+    assert parsed.said == [("the cellar", "")]
 
 
 def test_files_of_the_command_line_are_attachments() -> None:
-    told = session(
+    parsed = session(
         asked(
             "a",
             None,
             '<file name="/a.txt">\nfirst\n</file>\n<file name="/b.txt">\nsecond\n</file>\nCompare them',
         )
     )
-    assert told.said == [("Compare them", "")]
+    assert parsed.said == [("Compare them", "")]
     attached = [
-        (each.question, each.answer) for each in told.exchanges if each.kind == "attachment"
+        (each.question, each.answer) for each in parsed.exchanges if each.kind == "attachment"
     ]
     assert attached == [("/a.txt", "first"), ("/b.txt", "second")]
 
 
 def test_attachments_and_images_come_along_with_the_question() -> None:
-    told = session(
+    parsed = session(
         entry("a", None, "user", [{"type": "text", "text": "See"}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}],
               attachments=[{"fileName": "list.pdf", "extractedText": "Apples"}])
     )  # fmt: skip
-    assert told.said == [("See\n\n[image]", "")]
+    assert parsed.said == [("See\n\n[image]", "")]
     assert [
-        (each.question, each.answer) for each in told.exchanges if each.kind == "attachment"
+        (each.question, each.answer) for each in parsed.exchanges if each.kind == "attachment"
     ] == [("list.pdf", "Apples")]
 
 
 def test_files_without_a_question_are_named_in_its_place() -> None:
     nameless = entry("b", "a", "user", [], attachments=[{"extractedText": "b"}])
-    told = session(asked("a", None, '<file name="/a.txt">\nfirst\n</file>'), nameless)
-    assert told.said == [("[/a.txt]", ""), ("[attachment]", "")]
+    parsed = session(asked("a", None, '<file name="/a.txt">\nfirst\n</file>'), nameless)
+    assert parsed.said == [("[/a.txt]", ""), ("[attachment]", "")]
 
 
 def test_an_empty_message_is_no_question() -> None:
@@ -242,15 +250,15 @@ def test_an_empty_message_is_no_question() -> None:
 
 def test_the_model_is_that_of_the_message_or_the_one_chosen_before() -> None:
     chosen = {"type": "model_change", "id": "m", "parentId": "a", "modelId": "haiku"}
-    told = session(asked("a", None, "Go"), chosen, entry("b", "m", "assistant", "Done."))
-    assert told.exchanges[0].model == "haiku"
-    told = session(
+    parsed = session(asked("a", None, "Go"), chosen, entry("b", "m", "assistant", "Done."))
+    assert parsed.exchanges[0].model == "haiku"
+    parsed = session(
         asked("a", None, "Go"),
         answered("b", "a", "Done."),
         asked("c", "b", "On"),
         entry("d", "c", "assistant", "Yes."),
     )
-    assert [exchange.model for exchange in told.exchanges] == ["opus", "opus"]
+    assert [exchange.model for exchange in parsed.exchanges] == ["opus", "opus"]
 
 
 def test_a_message_has_a_time_of_its_own() -> None:
@@ -267,15 +275,15 @@ def test_an_empty_name_leaves_the_title() -> None:
 
 
 def test_a_rewound_question_is_superseded() -> None:
-    told = session(*TALK, asked("e", "b", "And when?"), answered("f", "e", "In May."))
-    assert told.said == [("Where is the till?", "At the door."), ("And when?", "In May.")]
-    assert superseded(told) == [("And why?", "It was cheap.")]
+    parsed = session(*TALK, asked("e", "b", "And when?"), answered("f", "e", "In May."))
+    assert parsed.said == [("Where is the till?", "At the door."), ("And when?", "In May.")]
+    assert superseded(parsed) == [("And why?", "It was cheap.")]
 
 
 def test_a_first_question_that_was_edited_leaves_all_before_it() -> None:
-    told = session(*TALK, asked("e", None, "Where is the door?"))
-    assert told.said == [("Where is the door?", "")]
-    assert superseded(told) == [
+    parsed = session(*TALK, asked("e", None, "Where is the door?"))
+    assert parsed.said == [("Where is the door?", "")]
+    assert superseded(parsed) == [
         ("Where is the till?", "At the door."),
         ("And why?", "It was cheap."),
     ]
@@ -283,55 +291,55 @@ def test_a_first_question_that_was_edited_leaves_all_before_it() -> None:
 
 def test_the_last_entry_makes_an_older_branch_active_again() -> None:
     label = {"type": "label", "id": "l", "parentId": "d", "targetId": "a", "label": "x"}
-    told = session(*TALK, asked("e", "b", "And when?"), answered("f", "e", "In May."), label)
-    assert told.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
-    assert superseded(told) == [("And when?", "In May.")]
+    parsed = session(*TALK, asked("e", "b", "And when?"), answered("f", "e", "In May."), label)
+    assert parsed.said == [("Where is the till?", "At the door."), ("And why?", "It was cheap.")]
+    assert superseded(parsed) == [("And when?", "In May.")]
 
 
 def test_an_answer_that_was_left_in_the_middle_has_its_question_again() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, "Go"),
         answered("b", "a", "First"),
         answered("c", "b", "Astray"),
         answered("d", "b", "Second"),
     )
-    assert told.said == [("Go", "First\n\nSecond")]
-    assert superseded(told) == [("Go", "Astray")]
-    assert len({exchange.id for exchange in told.exchanges}) == 2
+    assert parsed.said == [("Go", "First\n\nSecond")]
+    assert superseded(parsed) == [("Go", "Astray")]
+    assert len({exchange.id for exchange in parsed.exchanges}) == 2
 
 
 def test_calls_alone_that_were_left_make_no_exchange() -> None:
-    told = session(
+    parsed = session(
         asked("a", None, "Go"),
         answered("b", "a", "", call("bash", command="ls")),
         answered("c", "a", "Done."),
     )
-    assert [(each.question, each.answer) for each in told.exchanges] == [("Go", "Done.")]
+    assert [(each.question, each.answer) for each in parsed.exchanges] == [("Go", "Done.")]
 
 
 def test_a_lost_entry_does_not_make_a_branch_of_what_was_before_it() -> None:
     data = (
         jsonl(HEADER, *TALK[:2]) + b'{"type": "mess\n' + jsonl(asked("e", "lost", "Still there?"))
     )
-    told = tell(pi, MemoryTranscript(PATH, data))
-    assert told.said == [("Where is the till?", "At the door."), ("Still there?", "")]
-    assert told.unknown == {"broken line": 1}
+    parsed = parse_transcript(pi, MemoryTranscript(PATH, data))
+    assert parsed.said == [("Where is the till?", "At the door."), ("Still there?", "")]
+    assert parsed.unknown == {"broken line": 1}
 
 
-def test_a_repeated_entry_is_told_once() -> None:
+def test_a_repeated_entry_is_read_once() -> None:
     assert session(*TALK, TALK[3]).said == session(*TALK).said
 
 
 def test_a_circle_of_parents_loses_nothing() -> None:
-    told = session(asked("a", "a", "One"), asked("b", "a", "Two"))
-    assert {exchange.question for exchange in told.exchanges} == {"One", "Two"}
+    parsed = session(asked("a", "a", "One"), asked("b", "a", "Two"))
+    assert {exchange.question for exchange in parsed.exchanges} == {"One", "Two"}
 
 
 def test_unknown_entries_and_roles_are_counted() -> None:
-    told = session(
+    parsed = session(
         {"type": "novel"}, {}, entry("a", None, "narrator", "Once"), {"type": "message"}, *TALK
     )
-    assert told.unknown == {
+    assert parsed.unknown == {
         "novel": 1,
         "entry without a type": 1,
         "role narrator": 1,
@@ -357,10 +365,10 @@ def test_nothing_that_is_broken_raises(data: bytes) -> None:
 def test_the_sample_gives_what_a_person_counts() -> None:
     carrier = MemoryTranscript(str(SAMPLE), SAMPLE.read_bytes())
     assert recognised(pi, carrier)
-    told = tell(pi, carrier)
-    assert len(told.exchanges) == len(told.active) == 88
-    assert sum(len(question) for question, _ in told.said) == 12_492
-    assert sum(1 for _, answer in told.said if answer) == 76
+    parsed = parse_transcript(pi, carrier)
+    assert len(parsed.exchanges) == len(parsed.active) == 88
+    assert sum(len(question) for question, _ in parsed.said) == 12_492
+    assert sum(1 for _, answer in parsed.said if answer) == 76
     # 244 texts of 51,482 characters in 76 answers, with two line ends between each two.
-    assert sum(len(answer) for _, answer in told.said) == 51_482 + 2 * (244 - 76)
-    assert not told.unknown
+    assert sum(len(answer) for _, answer in parsed.said) == 51_482 + 2 * (244 - 76)
+    assert not parsed.unknown

@@ -1,4 +1,4 @@
-"""What readers share: noise at a text's start alone, values of any type, exports of any length, exchanges of any events."""
+"""What all readers share: noise at the start of a text, odd values, long exports, exchanges of events."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_prose_is_a_text_or_the_texts_of_blocks() -> None:
     assert join_text_blocks({"text": "a"}, "text") == ""
 
 
-def test_lines_that_are_no_objects_are_told_of() -> None:
+def test_lines_that_are_no_objects_are_counted() -> None:
     lines = [
         b'{"a": 1}',
         b"",
@@ -181,12 +181,12 @@ def test_lines_that_are_no_objects_are_told_of() -> None:
         b"[" * 9_000,
         b'{"c": ' + b"1" * 9_000 + b"}",
     ]
-    told = list(parse_lines(Line(place, data) for place, data in enumerate(lines)))
-    assert [each for each in told if not isinstance(each, UnknownRecord)] == [
+    parsed = list(parse_lines(Line(place, data) for place, data in enumerate(lines)))
+    assert [each for each in parsed if not isinstance(each, UnknownRecord)] == [
         (0, {"a": 1}),
         (6, {"b": 2}),
     ]
-    assert told.count(UnknownRecord("broken line")) == 5
+    assert parsed.count(UnknownRecord("broken line")) == 5
 
 
 def test_a_byte_that_is_no_letter_is_replaced() -> None:
@@ -205,7 +205,7 @@ BROKEN, NONE = UnknownRecord("broken JSON"), UnknownRecord("no conversation")
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "parsed"),
     [
         (b'[{"a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}]), (b'\xef\xbb\xbf \n[{"a": 1}]', [{"a": 1}]), (b'{"a": 1}', [{"a": 1}]),
         (b"[]", []), (b'[7, {"a": 1}, null]', [NONE, {"a": 1}, NONE]), (b'[{"a": 1}, {"b"', [{"a": 1}, BROKEN]),
@@ -213,8 +213,8 @@ BROKEN, NONE = UnknownRecord("broken JSON"), UnknownRecord("no conversation")
         (b'[{"a": "\xff\\ud800"}]', [{"a": "\ufffd\ud800"}]), (b"[" * 9_000, [BROKEN]),
     ],
 )  # fmt: skip
-def test_each_object_of_an_export_is_told(data: bytes, told: list[object]) -> None:
-    assert exported(data) == told
+def test_each_object_of_an_export_is_yielded(data: bytes, parsed: list[object]) -> None:
+    assert exported(data) == parsed
 
 
 def test_an_export_over_many_blocks_is_what_was_written() -> None:
@@ -247,7 +247,7 @@ def made(*events: Event, first: int = 0) -> list[Exchange]:
 
 
 def test_an_exchange_ends_before_the_next_question() -> None:
-    told = made(
+    parsed = made(
         answered("z", "Hello."),
         asked("a", "One"),
         answered("b", "1"),
@@ -255,22 +255,22 @@ def test_an_exchange_ends_before_the_next_question() -> None:
         asked("d", "Two"),
         asked("e", "Three"),
     )
-    assert [(each.id, each.number, each.question, each.answer) for each in told] == [
+    assert [(each.id, each.number, each.question, each.answer) for each in parsed] == [
         ("preamble", 0, "", "Hello."), ("a", 1, "One", "1\n\n2"), ("d", 2, "Two", ""), ("e", 3, "Three", ""),
     ]  # fmt: skip
 
 
 def test_a_preamble_without_prose_is_none_and_keeps_its_number() -> None:
-    told = made(answered("z", " \n", tools=("[Bash] ls",)), asked("a", "One"))
-    assert [(each.id, each.number) for each in told] == [("a", 1)]
+    parsed = made(answered("z", " \n", tools=("[Bash] ls",)), asked("a", "One"))
+    assert [(each.id, each.number) for each in parsed] == [("a", 1)]
 
 
-def test_an_exchange_gathers_what_its_turns_tell() -> None:
-    (told,) = made(
+def test_an_exchange_gathers_what_its_turns_contain() -> None:
+    (parsed,) = made(
         asked("a", "One", at="1", offset=7), answered("b", "", tools=("x", "y"), files=("f",), model="old", at="2"),
         answered("c", "1", tools=("x",), files=("g", "f"), model="new"),
     )  # fmt: skip
-    assert (told.tools, told.files, told.model, told.at, told.until, told.offset) == (
+    assert (parsed.tools, parsed.files, parsed.model, parsed.at, parsed.until, parsed.offset) == (
         ("x", "y"),
         ("f", "g"),
         "new",
@@ -281,19 +281,19 @@ def test_an_exchange_gathers_what_its_turns_tell() -> None:
 
 
 def test_attachments_are_exchanges_of_their_own() -> None:
-    told = made(
+    parsed = made(
         asked("a", "One"),
         Turn(id="x", role=Role.ATTACHMENT, text="n.txt\nApples\nPears"),
         answered("b", "1"),
         Turn(id="y", role=Role.ATTACHMENT, text="m"),
     )
-    assert [(each.id, each.kind, each.question, each.answer) for each in told] == [
+    assert [(each.id, each.kind, each.question, each.answer) for each in parsed] == [
         ("a", "exchange", "One", "1"), ("a+1", "attachment", "n.txt", "Apples\nPears"),
     ]  # fmt: skip
 
 
-def test_another_session_begins_anew_and_the_same_does_not() -> None:
-    told = made(
+def test_another_session_restarts_the_numbering_and_the_same_does_not() -> None:
+    parsed = made(
         asked("a", "One"),
         SessionInfo(session="s", title="T"),
         answered("b", "1"),
@@ -301,13 +301,13 @@ def test_another_session_begins_anew_and_the_same_does_not() -> None:
         answered("c", "2"),
         first=5,
     )
-    assert [(each.session, each.id, each.number, each.answer) for each in told] == [
+    assert [(each.session, each.id, each.number, each.answer) for each in parsed] == [
         ("s", "a", 5, "1"),
         ("t", "preamble", 0, "2"),
     ]
 
 
-def test_what_is_told_beside_turns_passes_through() -> None:
+def test_what_is_read_beside_turns_passes_through() -> None:
     events: list[Event] = [
         SessionInfo(session="s"),
         SupersededQuestions(frozenset({"a"})),
@@ -318,44 +318,44 @@ def test_what_is_told_beside_turns_passes_through() -> None:
 
 
 def test_speakers_stand_before_what_they_said() -> None:
-    (told,) = made(
+    (parsed,) = made(
         asked("a", "One", speaker="Ann"), answered("b", "1", speaker="Bob"), answered("c", "2")
     )
-    assert (told.question, told.answer) == ("Ann: One", "Bob: 1\n\n2")
+    assert (parsed.question, parsed.answer) == ("Ann: One", "Bob: 1\n\n2")
 
 
 def test_texts_are_as_chunkers_take_them() -> None:
-    (told,) = made(
+    (parsed,) = made(
         asked("\ud800", "\ufeffa\r\nb\rc\0\ud800"),
         answered("b", "\n\n  x\n", model="\ud800", tools=("\0",), files=("\udfff",)),
     )
-    assert (told.id, told.question, told.answer) == ("\ufffd", "a\nb\nc\ufffd\ufffd", "  x")
-    assert (told.model, told.tools, told.files) == ("\ufffd", ("\ufffd",), ("\ufffd",))
+    assert (parsed.id, parsed.question, parsed.answer) == ("\ufffd", "a\nb\nc\ufffd\ufffd", "  x")
+    assert (parsed.model, parsed.tools, parsed.files) == ("\ufffd", ("\ufffd",), ("\ufffd",))
 
 
 def test_speakers_names_can_be_written() -> None:
-    (told,) = made(asked("a", "One", speaker="\ud800nn"))
-    told.question.encode()
+    (parsed,) = made(asked("a", "One", speaker="\ud800nn"))
+    parsed.question.encode()
 
 
 def test_kinds_of_what_is_unknown_can_be_written() -> None:
-    (told,) = build_exchanges([UnknownRecord("\ud800")])
-    assert isinstance(told, UnknownRecord)
-    told.kind.encode()
+    (parsed,) = build_exchanges([UnknownRecord("\ud800")])
+    assert isinstance(parsed, UnknownRecord)
+    parsed.kind.encode()
 
 
 def test_a_superseded_question_takes_its_answers_along() -> None:
-    told = made(
+    parsed = made(
         asked("a", "One", superseded=True), answered("b", "1", superseded=True), asked("c", "Two")
     )
-    assert [(each.id, each.superseded) for each in told] == [("a", True), ("c", False)]
+    assert [(each.id, each.superseded) for each in parsed] == [("a", True), ("c", False)]
 
 
 def test_superseded_answers_of_an_active_question_are_apart() -> None:
-    told = made(asked("a", "One"), answered("b", "old", superseded=True), answered("c", "new"))
-    assert [each.answer for each in told if not each.superseded] == ["new"]
-    assert [each.answer for each in told if each.superseded] == ["old"]
-    assert len({each.id for each in told}) == 2
+    parsed = made(asked("a", "One"), answered("b", "old", superseded=True), answered("c", "new"))
+    assert [each.answer for each in parsed if not each.superseded] == ["new"]
+    assert [each.answer for each in parsed if each.superseded] == ["old"]
+    assert len({each.id for each in parsed}) == 2
 
 
 def test_a_superseded_preamble_is_superseded() -> None:
@@ -376,7 +376,7 @@ TURNS = st.lists(
 
 @given(TURNS)
 def test_nothing_that_was_said_is_left_out(turns: list[Turn]) -> None:
-    told = "\n".join(each.question + "\n" + each.answer for each in made(*turns))
+    parsed = "\n".join(each.question + "\n" + each.answer for each in made(*turns))
     for turn in turns:
         lines = (
             turn.text.replace("\0", "\ufffd")
@@ -387,4 +387,4 @@ def test_nothing_that_was_said_is_left_out(turns: list[Turn]) -> None:
             .split("\n")
         )
         wanted = lines if turn.role is not Role.ATTACHMENT else []
-        assert all(line in told for line in wanted if line.strip())
+        assert all(line in parsed for line in wanted if line.strip())

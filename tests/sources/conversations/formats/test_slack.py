@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 
 from anchord.sources.conversations.events import Turn
 from anchord.sources.conversations.formats import slack
@@ -44,8 +49,8 @@ def carrier(members: Mapping[str, object]) -> MemoryTranscript:
     )
 
 
-def export(*messages: object, **members: object) -> Told:
-    return tell(slack, carrier({"general/2023-11-14.json": list(messages), **members}))
+def export(*messages: object, **members: object) -> ParsedTranscript:
+    return parse_transcript(slack, carrier({"general/2023-11-14.json": list(messages), **members}))
 
 
 def test_an_export_is_known_by_the_names_in_it() -> None:
@@ -69,11 +74,11 @@ def test_a_file_of_an_export_names_its_folder(path: str, folder: str) -> None:
 
 
 def test_a_run_of_messages_is_one_exchange_and_names_who_speaks() -> None:
-    told = export(
+    parsed = export(
         message(0, "Is the till broken?"), message(5, "Yes.\nSince noon.", "U2"), message(24, "Oh.")
     )
-    assert told.said == [("Ann: Is the till broken?", "Bo C.: Yes.\nSince noon.\n\nAnn: Oh.")]
-    (exchange,) = told.exchanges
+    assert parsed.said == [("Ann: Is the till broken?", "Bo C.: Yes.\nSince noon.\n\nAnn: Oh.")]
+    (exchange,) = parsed.exchanges
     assert (exchange.id, exchange.at, exchange.until) == (
         "1700000000.000000", "2023-11-14T22:13:20.000Z", "2023-11-14T22:37:20.000Z"
     )  # fmt: skip
@@ -84,8 +89,8 @@ def test_a_pause_of_more_than_twenty_minutes_ends_a_run() -> None:
 
 
 def test_a_run_without_a_pause_is_cut_by_its_length() -> None:
-    told = export(*(message(number, "x") for number in range(120)))
-    assert [len(each.answer.split("\n\n")) + 1 for each in told.exchanges] == [50, 50, 20]
+    parsed = export(*(message(number, "x") for number in range(120)))
+    assert [len(each.answer.split("\n\n")) + 1 for each in parsed.exchanges] == [50, 50, 20]
     assert len(export(*(message(number, "x" * 3000) for number in range(4))).exchanges) == 2
 
 
@@ -93,8 +98,8 @@ def test_a_thread_over_several_days_is_one_exchange_of_the_day_it_began_on() -> 
     late = message(1500, "Still?", "U2", thread_ts=stamp(1))
     first = [message(0, "a"), message(1, "Is it broken?", thread_ts=stamp(1)), message(2, "b"),
              message(3, "Yes.", "U2", thread_ts=stamp(1))]  # fmt: skip
-    told = export(*first, **{"general/2023-11-15.json": [late, message(1501, "c")]})
-    assert [(each.session, each.question, each.answer) for each in told.exchanges] == [
+    parsed = export(*first, **{"general/2023-11-15.json": [late, message(1501, "c")]})
+    assert [(each.session, each.question, each.answer) for each in parsed.exchanges] == [
         ("C1/2023-11-14", "Ann: a", "Ann: b"),
         ("C1/2023-11-14", "Ann: Is it broken?", "Bo C.: Yes.\n\nBo C.: Still?"),
         ("C1/2023-11-15", "Ann: c", ""),
@@ -117,10 +122,10 @@ def test_a_late_reply_changes_its_own_exchange_alone() -> None:
     "parent", [{}, {"reply_count": 1}, {"replies": [{"user": "U2", "ts": stamp(3)}]}]
 )
 def test_an_old_parent_that_names_no_thread_begins_it(parent: dict[str, object]) -> None:
-    told = export(
+    parsed = export(
         message(0, "a?") | parent, message(1, "b"), message(2, "c", "U2", thread_ts=stamp(0))
     )
-    assert told.said == [("Ann: a?", "Bo C.: c"), ("Ann: b", "")]
+    assert parsed.said == [("Ann: a?", "Bo C.: c"), ("Ann: b", "")]
 
 
 def test_a_reply_to_what_was_deleted_begins_its_exchange() -> None:
@@ -131,15 +136,15 @@ def test_a_reply_to_what_was_deleted_begins_its_exchange() -> None:
 
 
 def test_each_channel_and_day_is_a_session_with_a_title() -> None:
-    told = export(message(0, "a"), **{
+    parsed = export(message(0, "a"), **{
         "random/2023-11-14.json": [message(0, "b")], "D9/2023-11-14.json": [message(1, "c")],
         "lost/2023-11-14.json": [message(1, "d")], "dms.json": [{"id": "D9", "members": ["U1", "U2"]}],
     })  # fmt: skip
-    assert {head.session: head.title for head in told.heads} == {
+    assert {head.session: head.title for head in parsed.heads} == {
         "C1/2023-11-14": "#general > 2023-11-14", "C2/2023-11-14": "#random > 2023-11-14",
         "D9/2023-11-14": "@Ann, @Bo C. > 2023-11-14", "lost/2023-11-14": "#lost > 2023-11-14",
     }  # fmt: skip
-    assert len(told.exchanges) == 4
+    assert len(parsed.exchanges) == 4
 
 
 def test_an_export_in_a_folder_of_its_archive_is_read() -> None:
@@ -147,7 +152,9 @@ def test_an_export_in_a_folder_of_its_archive_is_read() -> None:
         f"Ours/{name}": data
         for name, data in carrier({"general/2023-11-14.json": [message(0, "a")]}).members.items()
     }
-    assert tell(slack, MemoryTranscript("x.zip", members=members)).said == [("Ann: a", "")]
+    assert parse_transcript(slack, MemoryTranscript("x.zip", members=members)).said == [
+        ("Ann: a", "")
+    ]
 
 
 @pytest.mark.parametrize(("written", "meant"), [
@@ -157,7 +164,7 @@ def test_an_export_in_a_folder_of_its_archive_is_read() -> None:
     ("a &lt; b &amp;&amp; c &gt; d, &amp;lt; &quot;", "a < b && c > d, &lt; &quot;"),
     ("```\nif a &lt; b:\n  c\n```", "```\nif a < b:\n  c\n```"), ("a <b", "a <b"),
 ])  # fmt: skip
-def test_markup_is_told_as_it_was_meant(written: str, meant: str) -> None:
+def test_markup_is_read_as_it_was_meant(written: str, meant: str) -> None:
     assert export(message(0, written)).said == [(f"Ann: {meant}", "")]
 
 
@@ -166,8 +173,8 @@ def test_markup_is_told_as_it_was_meant(written: str, meant: str) -> None:
     ["channel_join", "channel_leave", "channel_topic", "channel_purpose", "bot_add", "tombstone"],
 )
 def test_what_slack_itself_says_is_left_out(subtype: str) -> None:
-    told = export(message(0, "<@U1> did it", subtype=subtype))
-    assert (told.said, told.unknown) == ([], {})
+    parsed = export(message(0, "<@U1> did it", subtype=subtype))
+    assert (parsed.said, parsed.unknown) == ([], {})
 
 
 def test_messages_without_a_text_are_left_out() -> None:
@@ -189,32 +196,32 @@ def test_the_speaker_is_named_as_well_as_can_be(more: dict[str, object], speaker
 
 
 def test_what_is_unknown_is_counted_and_what_was_typed_in_it_is_kept() -> None:
-    told = export(
+    parsed = export(
         message(0, "a", subtype="new_thing"), {"type": "poll", "text": "b"}, "c", message(1, "d")
     )
-    assert told.unknown == {"subtype new_thing": 1, "type poll": 1, "no message": 1}
-    assert told.said == [("Ann: a", "Ann: d")]
+    assert parsed.unknown == {"subtype new_thing": 1, "type poll": 1, "no message": 1}
+    assert parsed.said == [("Ann: a", "Ann: d")]
 
 
-def test_a_message_twice_is_told_once_and_one_without_a_time_stays_in_its_place() -> None:
-    told = export(
+def test_a_message_twice_is_read_once_and_one_without_a_time_stays_in_its_place() -> None:
+    parsed = export(
         message(0, "a"),
         message(0, "a"),
         {"type": "message", "text": "b", "user": "U2"},
         message(1, "c"),
     )
-    assert told.said == [("Ann: a", "Bo C.: b\n\nAnn: c")]
+    assert parsed.said == [("Ann: a", "Bo C.: b\n\nAnn: c")]
 
 
-def test_a_broken_file_is_told_and_the_others_are_read() -> None:
+def test_a_broken_file_is_reported_and_the_others_are_read() -> None:
     members = dict(carrier({"general/2023-11-14.json": [message(0, "a")]}).members)
     members |= {
         "general/2023-11-15.json": b'[{"type": "message", "te',
         "users.json": b"\xff",
         "random/2023-11-14.json": b"{}",
     }
-    told = tell(slack, MemoryTranscript("x.zip", members=members))
-    assert (told.said, told.unknown) == ([("U1: a", "")], {"broken JSON": 2})
+    parsed = parse_transcript(slack, MemoryTranscript("x.zip", members=members))
+    assert (parsed.said, parsed.unknown) == ([("U1: a", "")], {"broken JSON": 2})
 
 
 ANYTHING = st.recursive(
@@ -264,18 +271,18 @@ def test_nothing_is_raised_whatever_stands_in_it(
         **whole.members,
         "random/2023-11-15.json": whole.members["general/2023-11-14.json"][:end],
     }
-    told = tell(slack, MemoryTranscript("x.zip", members=members))
-    for exchange in told.exchanges:
+    parsed = parse_transcript(slack, MemoryTranscript("x.zip", members=members))
+    for exchange in parsed.exchanges:
         f"{exchange.question}{exchange.answer}".encode()
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the samples are not here")
-def test_of_the_sample_every_message_that_says_something_is_told() -> None:
+def test_of_the_sample_every_message_that_says_something_is_read() -> None:
     """Of its 158 messages 94 are a bot's without a text, and 11 are of people who joined and bots that were added."""
     with zipfile.ZipFile(SAMPLE) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     assert slack.matches_folder(list(members))
-    told = tell(slack, MemoryTranscript("slack/testarchive.zip", members=members))
+    parsed = parse_transcript(slack, MemoryTranscript("slack/testarchive.zip", members=members))
     turns = [
         event
         for event in slack.read_events(MemoryTranscript("x.zip", members=members))
@@ -288,5 +295,5 @@ def test_of_the_sample_every_message_that_says_something_is_told() -> None:
         "doubledeez",
         "heroeshannibal",
     }
-    assert (len(told.exchanges), len(told.heads), told.unknown) == (26, 10, {})
-    assert "<" not in told.said[0][0]
+    assert (len(parsed.exchanges), len(parsed.heads), parsed.unknown) == (26, 10, {})
+    assert "<" not in parsed.said[0][0]

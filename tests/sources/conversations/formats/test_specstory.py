@@ -1,11 +1,16 @@
-"""SpecStory's histories: turns with their times and models; tools and thoughts are no prose, whatever stands in them."""
+"""SpecStory: turns with times and models; tools and thoughts are not prose, whatever they contain."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    parse_transcript,
+    recognised,
+)
 
 from anchord.sources.conversations.formats import specstory
 
@@ -28,8 +33,8 @@ def tool(name: str, body: str, kind: str = "shell", detail: str = "") -> str:
     return f'<tool-use data-tool-type="{kind}" data-tool-name="{name}"><details>\n{summary}\n{body}\n</details></tool-use>\n\n'
 
 
-def history(*parts: str, top: str = TOP) -> Told:
-    return tell(specstory, MemoryTranscript(PATH, (top + "".join(parts)).encode()))
+def history(*parts: str, top: str = TOP) -> ParsedTranscript:
+    return parse_transcript(specstory, MemoryTranscript(PATH, (top + "".join(parts)).encode()))
 
 
 def test_a_history_is_known_by_its_first_line_or_its_turns() -> None:
@@ -50,15 +55,15 @@ def test_other_markdown_is_none(path: str, text: str) -> None:
 
 
 def test_the_session_is_that_of_the_program_and_turns_have_times_and_models() -> None:
-    told = history(USER, "Why so\nslow?\n\n", RULE, AGENT, "Because.\n\n```py\nx = 1\n```\n")
-    (exchange,) = told.exchanges
+    parsed = history(USER, "Why so\nslow?\n\n", RULE, AGENT, "Because.\n\n```py\nx = 1\n```\n")
+    (exchange,) = parsed.exchanges
     assert (exchange.session, exchange.id, exchange.model) == (SESSION, "1", "opus-5")
     assert (exchange.question, exchange.answer) == (
         "Why so\nslow?",
         "Because.\n\n```py\nx = 1\n```",
     )
     assert (exchange.at, exchange.until) == ("2026-07-13T13:40:49.000Z", "2026-07-13T13:41:00.000Z")
-    assert told.title == ""
+    assert parsed.title == ""
 
 
 @pytest.mark.parametrize(("heading", "title"), [
@@ -103,26 +108,26 @@ def test_a_turn_without_a_time_has_that_of_the_session_if_a_user_began_it() -> N
 
 
 def test_messages_that_have_ids_keep_them() -> None:
-    told = history(
+    parsed = history(
         USER.rstrip("\n"),
         "\n<!-- message-id: u-1 -->\n\na\n\n",
         RULE,
         USER,
         "<!-- message-id: u-1 -->\nb\n",
     )
-    assert [(exchange.id, exchange.question) for exchange in told.exchanges] == [
+    assert [(exchange.id, exchange.question) for exchange in parsed.exchanges] == [
         ("u-1", "a"),
         ("2", "b"),
     ]
 
 
-def test_tools_are_told_in_a_line_and_their_results_are_not() -> None:
-    told = history(
+def test_tools_become_one_line_without_their_results() -> None:
+    parsed = history(
         USER, "go\n\n", RULE, AGENT, "I look.\n\n", tool("Bash", "Run it\n\n`pytest -q`\n\n```text\n1 failed\n```"), AGENT,
         tool("Bash", "Find\n\n```bash\ncd a\nls\n```"), tool("Read", " `./a.py`", "read"),
         tool("command", "", "shell", " • Run command: cd a &amp;&amp; ls"), "Done.\n",
     )  # fmt: skip
-    (exchange,) = told.exchanges
+    (exchange,) = parsed.exchanges
     assert exchange.answer == "I look.\n\nDone."
     assert exchange.tools == (
         "[Bash] pytest -q",
@@ -132,13 +137,13 @@ def test_tools_are_told_in_a_line_and_their_results_are_not() -> None:
     )
 
 
-def test_files_that_were_written_are_told() -> None:
-    told = history(
+def test_files_that_were_written_are_read() -> None:
+    parsed = history(
         USER, "go\n\n", RULE, AGENT, tool("Edit", "\n```text\nThe file /a b/c.py has been updated.\n```", "write"),
         tool("Write", "\n```md\n# Plan\n```\n\n```text\nFile created successfully at: /p.md\n```", "write"),
         tool("search_replace", "x", "write", " • Edit file: src/t.ts"), tool("MultiEdit", " `./m.py`", "write"),
     )  # fmt: skip
-    assert told.exchanges[0].files == ("/a b/c.py", "/p.md", "src/t.ts", "./m.py")
+    assert parsed.exchanges[0].files == ("/a b/c.py", "/p.md", "src/t.ts", "./m.py")
 
 
 @pytest.mark.parametrize("inside", [
@@ -146,14 +151,14 @@ def test_files_that_were_written_are_told() -> None:
     "```text\n---\n\n_**User (2026-01-01 00:00:00Z)**_\n\nno\n```",
 ])  # fmt: skip
 def test_a_tool_may_have_read_anything(inside: str) -> None:
-    told = history(
+    parsed = history(
         USER, "go\n\n", RULE, AGENT, tool("Bash", inside), AGENT, "Done.\n\n", RULE, USER, "on\n"
     )
-    assert told.said == [("go", "Done."), ("on", "")]
+    assert parsed.said == [("go", "Done."), ("on", "")]
 
 
 def test_a_tool_that_was_broken_off_ends_at_the_next_turn() -> None:
-    told = history(
+    parsed = history(
         USER,
         "go\n\n",
         RULE,
@@ -163,7 +168,7 @@ def test_a_tool_that_was_broken_off_ends_at_the_next_turn() -> None:
         USER,
         "on",
     )
-    assert [question for question, _ in told.said] == ["go", "on"]
+    assert [question for question, _ in parsed.said] == ["go", "on"]
 
 
 def test_thoughts_are_no_prose() -> None:
@@ -175,13 +180,13 @@ def test_thoughts_are_no_prose() -> None:
 
 
 def test_the_parts_of_older_files_are_tools_up_to_the_next_rule() -> None:
-    told = history(
+    parsed = history(
         "_**User**_\n\ngo\n\n", RULE, "_**Assistant**_\n\n\n\n", RULE, "I look.\n\n", RULE,
         "Tool use: **read_file**\n\nRead file: a.js\n\n", RULE,
         "_****_\n\n<details>\n   <summary>Listed current directory • **2** results</summary>\n\n| a |\n\n</details>\n\n",
         RULE, "Tool use: **run**\n\n```bash\nls\n```\n\n```\n---\n```\n\n", RULE, "Done.\n\n", RULE, top="## SpecStory\n\n",
     )  # fmt: skip
-    (exchange,) = told.exchanges
+    (exchange,) = parsed.exchanges
     assert (exchange.question, exchange.answer) == ("go", "I look.\n\nDone.")
     assert exchange.tools == ("[read_file] a.js", "[run] ls")
 
@@ -200,8 +205,10 @@ def test_rules_and_headers_that_were_said_stay() -> None:
 
 
 def test_a_fence_that_is_left_open_does_not_hide_the_next_turn() -> None:
-    told = history(USER, "this:\n```\nx\n\n", RULE, AGENT, "```py\ny\n```\n\n", RULE, USER, "on\n")
-    assert told.said == [("this:\n```\nx", "```py\ny\n```"), ("on", "")]
+    parsed = history(
+        USER, "this:\n```\nx\n\n", RULE, AGENT, "```py\ny\n```\n\n", RULE, USER, "on\n"
+    )
+    assert parsed.said == [("this:\n```\nx", "```py\ny\n```"), ("on", "")]
 
 
 def test_a_user_may_show_tools_and_thoughts() -> None:
@@ -211,7 +218,7 @@ def test_a_user_may_show_tools_and_thoughts() -> None:
 
 def test_what_nobody_typed_is_left_out() -> None:
     noise = "<system-reminder>Be brief.</system-reminder>\n"
-    told = history(
+    parsed = history(
         USER, noise, "\n", RULE, USER, noise, "why?\n\n", RULE,
         "_**User - sidechain (2026-07-13 13:40:49Z)**_\n\nlook\n\n", RULE,
         "_**Agent - sidechain (opus-5 2026-07-13 13:40:49Z)**_\n\nseen\n\n",
@@ -219,7 +226,7 @@ def test_what_nobody_typed_is_left_out() -> None:
         "_**Recap (2026-06-16 04:12:16Z)**_\n\nAll is well.\n\n", RULE,
         "_**User - queued, not sent (2026-06-16 06:39:53Z)**_\n\nwait\n",
     )  # fmt: skip
-    assert told.said == [("why?", "So."), ("wait", "")]
+    assert parsed.said == [("why?", "So."), ("wait", "")]
 
 
 @pytest.mark.parametrize(
@@ -234,9 +241,9 @@ def test_of_a_slash_command_the_arguments_are_kept_if_they_are_prose(
 
 def test_windows_line_ends_are_read() -> None:
     text = (TOP + USER + "a\n\n" + RULE + AGENT + "b\n").replace("\n", "\r\n")
-    assert tell(specstory, MemoryTranscript(PATH, b"\xef\xbb\xbf" + text.encode())).said == [
-        ("a", "b")
-    ]
+    assert parse_transcript(
+        specstory, MemoryTranscript(PATH, b"\xef\xbb\xbf" + text.encode())
+    ).said == [("a", "b")]
 
 
 PARTS = [USER + "a\n\n", AGENT + "b\n\n", RULE, tool("Bash", "`ls`\n\n```text\n```x\n```\n```"), "```\n",
@@ -248,8 +255,8 @@ PARTS = [USER + "a\n\n", AGENT + "b\n\n", RULE, tool("Bash", "`ls`\n\n```text\n`
 @given(st.lists(st.sampled_from(PARTS), max_size=20), st.integers(0, 2000))
 def test_nothing_is_raised_whatever_stands_in_it(parts: list[str], end: int) -> None:
     data = (TOP + "".join(parts)).encode("utf-8", "surrogatepass")[:end]
-    told = tell(specstory, MemoryTranscript(PATH, data))
-    names = [(exchange.session, exchange.id) for exchange in told.exchanges]
+    parsed = parse_transcript(specstory, MemoryTranscript(PATH, data))
+    names = [(exchange.session, exchange.id) for exchange in parsed.exchanges]
     assert len(set(names)) == len(names)
 
 
@@ -266,4 +273,4 @@ def test_what_is_appended_changes_no_ids(before: list[str], after: list[str]) ->
 
 @given(st.binary(max_size=300))
 def test_nothing_is_raised_for_bytes_that_are_no_text(data: bytes) -> None:
-    tell(specstory, MemoryTranscript(PATH, data))
+    parse_transcript(specstory, MemoryTranscript(PATH, data))

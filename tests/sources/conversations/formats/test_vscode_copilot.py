@@ -1,4 +1,4 @@
-"""Copilot Chat: a request is an exchange; the log of changes gives the same as the document that it is the log of."""
+"""Copilot Chat: a request is an exchange; the log of changes gives the same as the document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sources.conversations.formats.carriers import MemoryTranscript, Told, jsonl, recognised, tell
+from sources.conversations.formats.carriers import (
+    MemoryTranscript,
+    ParsedTranscript,
+    jsonl,
+    parse_transcript,
+    recognised,
+)
 from sources.conversations.formats.everywhere import everywhere
 from sources.conversations.formats.mutations import broken, survives
 
@@ -43,15 +49,15 @@ def session(*requests: object, **more: object) -> dict[str, Any]:
             **more}  # fmt: skip
 
 
-def document(*requests: object, **more: object) -> Told:
-    return tell(
+def document(*requests: object, **more: object) -> ParsedTranscript:
+    return parse_transcript(
         vscode_copilot,
         MemoryTranscript(DOCUMENT, json.dumps(session(*requests, **more), indent=1).encode()),
     )
 
 
-def log(*entries: object) -> Told:
-    return tell(vscode_copilot, MemoryTranscript(LOG, jsonl(*entries)))
+def log(*entries: object) -> ParsedTranscript:
+    return parse_transcript(vscode_copilot, MemoryTranscript(LOG, jsonl(*entries)))
 
 
 def begun(*requests: object) -> dict[str, object]:
@@ -68,9 +74,9 @@ def push(
     return {"kind": 2, "k": list(to), "v": list(values), **more}
 
 
-def superseded(told: Told) -> list[tuple[str, str]]:
+def superseded(parsed: ParsedTranscript) -> list[tuple[str, str]]:
     return [
-        (exchange.question, exchange.answer) for exchange in told.exchanges if exchange.superseded
+        (exchange.question, exchange.answer) for exchange in parsed.exchanges if exchange.superseded
     ]
 
 
@@ -126,19 +132,19 @@ def test_other_files_are_not_sessions(path: str, data: bytes) -> None:
 
 
 def test_a_request_is_an_exchange() -> None:
-    told = document(RYE, WHEAT)
-    assert told.said == SAID
-    assert [exchange.id for exchange in told.exchanges] == ["r1", "r2"]
-    assert (told.exchanges[0].at, told.exchanges[0].model) == (
+    parsed = document(RYE, WHEAT)
+    assert parsed.said == SAID
+    assert [exchange.id for exchange in parsed.exchanges] == ["r1", "r2"]
+    assert (parsed.exchanges[0].at, parsed.exchanges[0].model) == (
         "2025-08-16T12:35:28.047Z",
         "copilot/gpt-5",
     )
-    assert (told.heads[0].session, told.title, told.heads[0].updated) == (
+    assert (parsed.heads[0].session, parsed.title, parsed.heads[0].updated) == (
         "s1",
         "Bread",
         "2025-08-16T12:35:28.048Z",
     )
-    assert not told.unknown
+    assert not parsed.unknown
 
 
 def test_an_answer_ends_when_it_was_complete() -> None:
@@ -156,10 +162,10 @@ def test_an_unanswered_question_is_an_exchange() -> None:
 
 def test_old_requests_are_a_text_and_have_no_id() -> None:
     old = {"message": "Hello?", "response": [prose("Hi.")], "providerRequestId": None}
-    told = document(old, old, sessionId=None, customTitle=None, computedTitle="Old")
-    assert told.said == [("Hello?", "Hi.")] * 2
-    assert [exchange.id for exchange in told.exchanges] == ["request-0", "request-1"]
-    assert (told.heads[0].session, told.title) == ("s1", "Old")
+    parsed = document(old, old, sessionId=None, customTitle=None, computedTitle="Old")
+    assert parsed.said == [("Hello?", "Hi.")] * 2
+    assert [exchange.id for exchange in parsed.exchanges] == ["request-0", "request-1"]
+    assert (parsed.heads[0].session, parsed.title) == ("s1", "Old")
 
 
 def test_two_requests_with_one_id_are_two_exchanges() -> None:
@@ -188,8 +194,8 @@ def test_a_reference_is_its_name() -> None:
     ]
     parts = [part("inlineReference", inlineReference=each) for each in references]
     named = part("inlineReference", inlineReference=uri, name="the oven")
-    told = document(request("r1", "Where?", prose("In "), *parts, prose(", see "), named))
-    assert told.said == [("Where?", "In oven.pyoven.pybake()oven.py, see the oven")]
+    parsed = document(request("r1", "Where?", prose("In "), *parts, prose(", see "), named))
+    assert parsed.said == [("Where?", "In oven.pyoven.pybake()oven.py, see the oven")]
 
 
 def test_calls_of_tools_are_lines() -> None:
@@ -205,9 +211,9 @@ def test_calls_of_tools_are_lines() -> None:
         part("toolInvocationSerialized"),
     ]
     assert document(request("r1", "Go", *calls)).said == [("Go", "")]
-    told = document(request("r1", "Go", *calls, prose("Done.")))
-    assert told.said == [("Go", "Done.")]
-    assert told.exchanges[0].tools == (
+    parsed = document(request("r1", "Go", *calls, prose("Done.")))
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.exchanges[0].tools == (
         "[run_in_terminal] ls -l",
         "[run_in_terminal] id",
         "[run_in_terminal] pwd",
@@ -220,7 +226,7 @@ def test_calls_of_tools_are_lines() -> None:
 def test_edited_files_are_named_and_their_texts_are_no_prose() -> None:
     edits = [part("textEditGroup", uri={"path": "/w/oven.py"}, edits=[[{"text": "secret"}]]),
              part("notebookEditGroup", uri={"fsPath": "/w/a.ipynb"}, edits=[]), part("textEditGroup")]  # fmt: skip
-    told = document(
+    parsed = document(
         request(
             "r1",
             "Go",
@@ -230,8 +236,8 @@ def test_edited_files_are_named_and_their_texts_are_no_prose() -> None:
             part("undoStop"),
         )
     )
-    assert told.said == [("Go", "Now:")]
-    assert told.exchanges[0].files == ("/w/oven.py", "/w/a.ipynb")
+    assert parsed.said == [("Go", "Now:")]
+    assert parsed.exchanges[0].files == ("/w/oven.py", "/w/a.ipynb")
 
 
 @pytest.mark.parametrize(
@@ -246,45 +252,45 @@ def test_edited_files_are_named_and_their_texts_are_no_prose() -> None:
     ],
 )
 def test_other_parts_are_no_prose(kind: str) -> None:
-    told = document(
+    parsed = document(
         request("r1", "Go", part(kind, value="secret", content={"value": "secret"}), prose("Done."))
     )
-    assert told.said == [("Go", "Done.")]
-    assert not told.unknown
+    assert parsed.said == [("Go", "Done.")]
+    assert not parsed.unknown
 
 
 def test_unknown_parts_are_counted() -> None:
-    told = document(
+    parsed = document(
         request("r1", "Go", part("dream", value="secret"), {"x": 1}, "y", prose("Done."))
     )
-    assert told.said == [("Go", "Done.")]
-    assert told.unknown == {"part dream": 1, "part without a kind": 2}
+    assert parsed.said == [("Go", "Done.")]
+    assert parsed.unknown == {"part dream": 1, "part without a kind": 2}
 
 
 def test_what_was_typed_in_answer_to_the_assistants_questions_is_a_question() -> None:
     answers = {"t:0": {"freeformValue": "Only rye"}, "t:1": {"selectedValue": "Yes"}}
     carousel = part("questionCarousel", resolveId="t", isUsed=True, data=answers)
-    told = document(request("r1", "Bake", prose("Sure."), carousel, prose("Rye it is.")), WHEAT)
-    assert told.said == [("Bake", "Sure."), ("Only rye", "Rye it is."), SAID[1]]
-    assert [exchange.id for exchange in told.exchanges] == ["r1", "r1~t", "r2"]
+    parsed = document(request("r1", "Bake", prose("Sure."), carousel, prose("Rye it is.")), WHEAT)
+    assert parsed.said == [("Bake", "Sure."), ("Only rye", "Rye it is."), SAID[1]]
+    assert [exchange.id for exchange in parsed.exchanges] == ["r1", "r1~t", "r2"]
 
 
 def test_an_answer_that_was_only_chosen_is_not_typed() -> None:
     carousel = part(
         "questionCarousel", resolveId="t", isUsed=True, data={"t:0": {"selectedValue": "Yes"}}
     )
-    told = document(request("r1", "Bake", prose("Sure, "), carousel, prose("yes.")))
-    assert told.said == [("Bake", "Sure, yes.")]
-    assert not told.unknown
+    parsed = document(request("r1", "Bake", prose("Sure, "), carousel, prose("yes.")))
+    assert parsed.said == [("Bake", "Sure, yes.")]
+    assert not parsed.unknown
 
 
 def test_images_and_pasted_texts_come_along_with_the_question() -> None:
     variables = [{"kind": "image", "name": "oven.png"}, {"kind": "paste", "name": "Pasted", "code": "a = 1\nb = 2"},
                  {"kind": "file", "name": "x.py", "value": {"path": "/x.py"}}]  # fmt: skip
-    told = document(request("r1", "Why?", prose("So."), variableData={"variables": variables}))
-    assert told.said == [("Why?\n\n[image]", "So.")]
+    parsed = document(request("r1", "Why?", prose("So."), variableData={"variables": variables}))
+    assert parsed.said == [("Why?\n\n[image]", "So.")]
     assert [
-        (each.question, each.answer) for each in told.exchanges if each.kind == "attachment"
+        (each.question, each.answer) for each in parsed.exchanges if each.kind == "attachment"
     ] == [("Pasted", "a = 1\nb = 2")]
 
 
@@ -300,9 +306,9 @@ def test_a_request_that_vs_code_made_itself_belongs_to_the_question_before(flag:
 
 
 def test_a_request_that_was_undone_is_superseded() -> None:
-    told = document(RYE, {**WHEAT, "shouldBeRemovedOnSend": {"requestId": "r2"}})
-    assert told.said == SAID[:1]
-    assert superseded(told) == SAID[1:]
+    parsed = document(RYE, {**WHEAT, "shouldBeRemovedOnSend": {"requestId": "r2"}})
+    assert parsed.said == SAID[:1]
+    assert superseded(parsed) == SAID[1:]
     assert superseded(document(RYE, {**WHEAT, "isHidden": True})) == SAID[1:]
 
 
@@ -317,7 +323,7 @@ def test_a_request_of_which_a_part_was_undone_is_not() -> None:
 
 def test_a_log_is_replayed() -> None:
     asked = {**RYE, "response": []}
-    told = log(
+    parsed = log(
         begun(),
         push(asked),
         push(prose("Two hou"), to=("requests", 0, "response")),
@@ -326,42 +332,42 @@ def test_a_log_is_replayed() -> None:
         push(WHEAT),
         {"kind": 3, "k": ["requests", 1, "modelId"]},
     )
-    assert told.said == SAID
-    assert told.title == "Rye"
-    assert [exchange.model for exchange in told.exchanges] == ["copilot/gpt-5", ""]
-    assert superseded(told) == []
-    assert not told.unknown
+    assert parsed.said == SAID
+    assert parsed.title == "Rye"
+    assert [exchange.model for exchange in parsed.exchanges] == ["copilot/gpt-5", ""]
+    assert superseded(parsed) == []
+    assert not parsed.unknown
 
 
 def test_an_edited_question_and_all_after_it_are_superseded() -> None:
-    told = log(begun(RYE, WHEAT), push(request("r3", "And spelt?", prose("No idea.")), i=0))
-    assert told.said == [("And spelt?", "No idea.")]
-    assert superseded(told) == SAID
+    parsed = log(begun(RYE, WHEAT), push(request("r3", "And spelt?", prose("No idea.")), i=0))
+    assert parsed.said == [("And spelt?", "No idea.")]
+    assert superseded(parsed) == SAID
 
 
 def test_a_cut_alone_supersedes() -> None:
-    told = log(begun(RYE, WHEAT), {"kind": 2, "k": ["requests"], "i": 1})
-    assert (told.said, superseded(told)) == (SAID[:1], SAID[1:])
+    parsed = log(begun(RYE, WHEAT), {"kind": 2, "k": ["requests"], "i": 1})
+    assert (parsed.said, superseded(parsed)) == (SAID[:1], SAID[1:])
 
 
 def test_a_request_that_was_thrown_out_and_comes_back_is_active() -> None:
-    told = log(
+    parsed = log(
         begun(RYE, WHEAT), push(WHEAT, i=1), put([RYE, WHEAT], "requests"), begun(RYE, WHEAT)
     )
-    assert (told.said, superseded(told)) == (SAID, [])
+    assert (parsed.said, superseded(parsed)) == (SAID, [])
 
 
 def test_what_a_request_of_vs_code_said_is_not_put_to_another_question_when_it_is_thrown_out() -> (
     None
 ):
     made = request("r9", "Terminal 1 has finished", prose("It is ready."), isSystemInitiated=True)
-    told = log(begun(RYE, made), push(WHEAT, i=1))
-    assert (told.said, superseded(told)) == (SAID, [("", "It is ready.")])
+    parsed = log(begun(RYE, made), push(WHEAT, i=1))
+    assert (parsed.said, superseded(parsed)) == (SAID, [("", "It is ready.")])
 
 
-def test_a_written_anew_log_begins_again() -> None:
-    told = log(begun(RYE), push(WHEAT), begun(WHEAT))
-    assert (told.said, superseded(told)) == (SAID[1:], SAID[:1])
+def test_a_rewritten_log_begins_again() -> None:
+    parsed = log(begun(RYE), push(WHEAT), begun(WHEAT))
+    assert (parsed.said, superseded(parsed)) == (SAID[1:], SAID[:1])
 
 
 @pytest.mark.parametrize(
@@ -385,29 +391,31 @@ def test_a_written_anew_log_begins_again() -> None:
 def test_a_change_that_does_not_fit_is_counted_and_changes_nothing(
     entry: dict[str, object],
 ) -> None:
-    told = log(begun(RYE), entry, push(WHEAT))
-    assert told.said == SAID
-    assert told.unknown == {"change that does not fit": 1}
+    parsed = log(begun(RYE), entry, push(WHEAT))
+    assert parsed.said == SAID
+    assert parsed.unknown == {"change that does not fit": 1}
 
 
 def test_changes_without_a_beginning_give_what_they_can() -> None:
-    told = log(push(RYE), push(WHEAT))
-    assert told.said == SAID
-    assert told.heads[0].session == "s1"
+    parsed = log(push(RYE), push(WHEAT))
+    assert parsed.said == SAID
+    assert parsed.heads[0].session == "s1"
 
 
 def test_a_broken_line_loses_no_other() -> None:
-    told = tell(
+    parsed = parse_transcript(
         vscode_copilot,
         MemoryTranscript(LOG, jsonl(begun(RYE)) + b'{"kind": 1, "k": [\n' + jsonl(push(WHEAT))),
     )
-    assert told.said == SAID
-    assert told.unknown == {"broken line": 1}
+    assert parsed.said == SAID
+    assert parsed.unknown == {"broken line": 1}
 
 
 def test_a_document_without_sense_yields_nothing() -> None:
-    told = tell(vscode_copilot, MemoryTranscript(DOCUMENT, b'{"requests": [{"message"'))
-    assert (told.exchanges, told.unknown) == ([], {"broken JSON": 1})
+    parsed = parse_transcript(
+        vscode_copilot, MemoryTranscript(DOCUMENT, b'{"requests": [{"message"')
+    )
+    assert (parsed.exchanges, parsed.unknown) == ([], {"broken JSON": 1})
 
 
 @pytest.mark.parametrize("depth", range(800, 1000, 10))
@@ -421,8 +429,8 @@ def test_nesting_beyond_measure_and_numbers_beyond_measure_are_survived(depth: i
         .replace('"HERE"', absurd)
         .replace('"THERE"', "9" * 400)
     )
-    told = tell(vscode_copilot, MemoryTranscript(DOCUMENT, data.encode()))
-    assert [each for each in told.said if each[0] != "x"] == SAID or told.unknown == {
+    parsed = parse_transcript(vscode_copilot, MemoryTranscript(DOCUMENT, data.encode()))
+    assert [each for each in parsed.said if each[0] != "x"] == SAID or parsed.unknown == {
         "broken JSON": 1
     }
 
@@ -473,22 +481,22 @@ def test_no_log_raises(data: bytes) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12))
-def test_whatever_is_thrown_out_every_question_is_told_once(cuts: list[tuple[int, int]]) -> None:
-    """A cut throws out all from a place on, and a few new requests come."""
+def test_whatever_is_thrown_out_every_question_is_read_once(cuts: list[tuple[int, int]]) -> None:
+    """Cut off all requests from one on, and add a few new ones."""
     entries, active, typed = [begun()], list[str](), list[str]()
     for number, (cut, count) in enumerate(cuts):
         fresh = [f"q{number}-{each}" for each in range(count)]
         entries.append(push(*(request(key, key) for key in fresh), i=cut))
         active[cut:] = fresh
         typed += fresh
-    told = log(*entries)
-    assert [question for question, _ in told.said] == active
-    assert sorted(exchange.question for exchange in told.exchanges) == sorted(typed)
+    parsed = log(*entries)
+    assert [question for question, _ in parsed.said] == active
+    assert sorted(exchange.question for exchange in parsed.exchanges) == sorted(typed)
 
 
-def test_a_log_of_one_line_tells_the_same_as_the_document() -> None:
-    told, whole = log(begun(*EVERYTHING)), document(*EVERYTHING)
-    assert told == whole
+def test_a_log_of_one_line_gives_the_same_as_the_document() -> None:
+    parsed, whole = log(begun(*EVERYTHING)), document(*EVERYTHING)
+    assert parsed == whole
 
 
 @pytest.mark.skipif(not SAMPLES.exists(), reason="the samples are not on this machine")
@@ -500,7 +508,11 @@ def test_a_log_of_one_line_tells_the_same_as_the_document() -> None:
     ],
 )
 def test_the_samples_are_read_in_full(name: str, title: str, tools: tuple[str, ...]) -> None:
-    told = tell(vscode_copilot, MemoryTranscript(name, (SAMPLES / name).read_bytes()))
-    assert told.said == [("Read the file", "Reading the file... Done reading.")]
-    assert (told.title, told.exchanges[0].tools, told.exchanges[0].id) == (title, tools, "req1")
-    assert not told.unknown
+    parsed = parse_transcript(vscode_copilot, MemoryTranscript(name, (SAMPLES / name).read_bytes()))
+    assert parsed.said == [("Read the file", "Reading the file... Done reading.")]
+    assert (parsed.title, parsed.exchanges[0].tools, parsed.exchanges[0].id) == (
+        title,
+        tools,
+        "req1",
+    )
+    assert not parsed.unknown

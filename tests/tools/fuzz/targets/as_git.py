@@ -1,4 +1,4 @@
-"""Ignore files, with git itself as the judge: an input as that of `ignoring`."""
+"""Ignore files, with git as the reference; the input is that of `ignoring`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALONE = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": 
 
 
 def as_git(data: bytes) -> None:
-    """Judge a path: nothing that git ignores belongs to the index. More may be left out, and by other rules is."""
+    """Check a path: a file that git ignores is not indexed. Other rules may exclude more."""
     head, body = headed(data)
     path = "/".join(
         part for part in head.replace("\0", "").split("/") if part not in ("", ".", "..")

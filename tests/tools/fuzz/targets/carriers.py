@@ -1,4 +1,4 @@
-"""What is packed: archives, compressed files and databases, damaged on their way.
+"""Packed transcripts: archives, compressed files and databases, with damaged bytes.
 
 An input's first line is how it is packed (`raw`, `zip`, `zst`, `rows`) with `,place:value` for each byte of that to be changed,
 and the path; the rest are the members of an archive, the rows of a database, or the file.
@@ -34,7 +34,7 @@ def carriers(data: bytes) -> None:
     with taking(safe_path(word(words, 1))) as taken:
         seen = taken.take(packed)
         hold(seen.problem is None or seen.problem.reason, "a problem has its reason", seen)
-        told = taken.told()
+        archived = taken.archived()
         outside = [
             file
             for file in taken.folder.parent.rglob("*")
@@ -43,7 +43,7 @@ def carriers(data: bytes) -> None:
         hold(len(outside) == 1, "nothing is unpacked to the disk", outside)
         again = taken.again()
         hold(
-            again.problem == seen.problem and taken.told() == told,
+            again.problem == seen.problem and taken.archived() == archived,
             "a carrier tells the same twice",
             seen,
             again,
@@ -61,7 +61,7 @@ def _packed(how: str, body: bytes) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members(body).items():
-            with suppress(ValueError):  # A name that no archive can hold.
+            with suppress(ValueError):  # A name that an archive cannot contain.
                 archive.writestr(
                     zipfile.ZipInfo(name.encode("utf-8", "replace").decode()[:200] or "x"), content
                 )

@@ -1,6 +1,6 @@
-"""What holds conversations, made of an input's body: a file, a folder of members, or a database of rows.
+"""Transcripts made of an input's body: a file, a folder of members, or a database of rows.
 
-Which of them it is the path says: one that ends in "/" is a folder, one in `.vscdb` or `.db` a database, whose body has a line
+The path selects the kind: one that ends in "/" is a folder, one in `.vscdb` or `.db` a database, whose body has a line
 `["table", value, ...]` for each row.
 """
 
@@ -51,7 +51,7 @@ class _Database(SingleTranscriptFile):
 
 @contextmanager
 def carrier_of(path: str, body: bytes) -> Iterator[tuple[TranscriptFile, bytes]]:
-    """Give a carrier, and what its family would be recognised by."""
+    """Return a transcript, and the bytes by which its format is recognised."""
     if path.endswith("/"):
         held = members(body)
         yield (

@@ -71,7 +71,7 @@ _SIZES = (("max_chunk_tokens", 64, 600), ("max_chars", 64, 3_000), ("min_chars",
 
 
 def chunking(data: bytes) -> None:
-    """Cut a document: all that `anchord chunk --check` promises holds, nothing is lost, and a second time gives the same."""
+    """Chunk a document: `anchord chunk --check` passes, nothing is lost, and a second run gives the same."""
     task = task_of(data)
     if task is None:
         return
@@ -137,8 +137,8 @@ def _is_counted(plan: Plan, chunks: list[Chunk], where: str) -> None:
     counted = (
         count().count_without_caching([piece.embed_text for piece in chunks]) if chunks else []
     )
-    told = [piece.token_count for piece in chunks]
-    hold(told == counted, "a chunk's count is the model's", told, counted, where=where)
+    reported = [piece.token_count for piece in chunks]
+    hold(reported == counted, "a chunk's count is the model's", reported, counted, where=where)
     hold(
         max(counted, default=0) <= plan.limits.window,
         "no embedded text is over the window",
@@ -149,10 +149,10 @@ def _is_counted(plan: Plan, chunks: list[Chunk], where: str) -> None:
 
 def _is_told(document: Document, plan: Plan, chunks: list[Chunk]) -> None:
     """What is said of chunks can be said of these."""
-    told = chunks_to_dicts(
+    reported = chunks_to_dicts(
         chunks, document, RootedPath("root", "file.md"), plan.strategy, include_keywords=True
     )
-    hold(len(told) == len(chunks), "each chunk is described")
+    hold(len(reported) == len(chunks), "each chunk is described")
     topic_of(document.text)
     for piece in chunks:
         memory_type_of(piece.content)

@@ -1,4 +1,4 @@
-"""Carriers -> exchanges: every family's reader, whatever the carrier holds.
+"""Transcripts -> exchanges: the reader of every format, on any content.
 
 An input's first line is the family and the path, the rest the carrier (see `carriers_in_memory`). A family that is not known is
 the one that recognises it.
@@ -52,7 +52,7 @@ _MOST_KEPT = 20
 
 
 def conversations(data: bytes) -> None:
-    """Read a carrier: nothing is raised, nothing that was said is lost, and a second time gives the same."""
+    """Read a transcript: nothing is raised, no text is lost, and a second read gives the same."""
     head, body = headed(data)
     source, _, path = head.partition(" ")
     path = _named(source, path)
@@ -112,7 +112,7 @@ def _family(source: str, path: str, carrier: TranscriptFile, begin: bytes) -> Tr
 
 
 def _offsets(family: TranscriptFormat, events: Sequence[Event], body: bytes) -> None:
-    """Where a family can be read on, it begins at a line."""
+    """A resume point is the beginning of a line."""
     for turn in (event for event in events if isinstance(event, Turn)) if family.can_resume else ():
         begins = turn.offset == 0 or body[turn.offset - 1 : turn.offset] == b"\n"
         hold(begins, "a turn starts with a line", turn, where=family.source)
@@ -147,7 +147,7 @@ def _are_written(family: TranscriptFormat, found: Sequence[Exchange]) -> None:
 
 
 def _are_named(family: TranscriptFormat, made: Sequence[object]) -> None:
-    """No two exchanges of what is seen have one name, or the index would hold one of them alone."""
+    """Active exchanges have unique names, because the index would keep only one of two."""
     names: Counter[tuple[int, str, str]] = Counter()
     run = 0
     for each in made:
@@ -165,16 +165,16 @@ def _are_named(family: TranscriptFormat, made: Sequence[object]) -> None:
 
 
 def _are_left(family: TranscriptFormat, made: Sequence[object]) -> None:
-    """What is named as left was told before: the archive leaves out what it holds at that moment."""
-    told_now: set[tuple[str, str]] = set()
+    """Superseded questions were read before: the archive marks only exchanges that it has."""
+    read_before: set[tuple[str, str]] = set()
     session, left = "", set[tuple[str, str]]()
     for each in made:
         if isinstance(each, SessionInfo):
             session = each.session
         elif isinstance(each, SupersededQuestions):
-            left |= {(session, name) for name in each.ids} - told_now
+            left |= {(session, name) for name in each.ids} - read_before
         elif isinstance(each, Exchange):
-            told_now.add((each.session, each.id))
+            read_before.add((each.session, each.id))
             late = (each.session, each.id) in left and not each.superseded
             hold(
                 not late, "what is left is told before it is named so", each.id, where=family.source
@@ -201,15 +201,15 @@ def _are_kept(family: TranscriptFormat, found: Sequence[Exchange], head: Session
         )
         document = decode_exchange(whole)
         question_line(whole)
-        told_again = json.loads(kept)
+        restored = json.loads(kept)
         hold(
-            told_again["question"] == exchange.question,
+            restored["question"] == exchange.question,
             "a question is kept as it is",
             exchange.question,
             where=family.source,
         )
         hold(
-            told_again["answer"] == exchange.answer,
+            restored["answer"] == exchange.answer,
             "an answer is kept as it is",
             exchange.answer,
             where=family.source,

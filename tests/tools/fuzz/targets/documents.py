@@ -27,7 +27,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 
 
 def documents(data: bytes) -> None:
-    """Read a file: a document or a problem, whatever it holds; of what is sound nothing is lost."""
+    """Read a file: any content gives a document or a problem, and no valid text is lost."""
     path, body = headed(data)
     read = parse_document(body, path)
     plain = _plain(body)

@@ -1,4 +1,4 @@
-"""Filters -> SQL, and LanceDB's own engine as the judge of it.
+"""Filters -> SQL, with LanceDB's engine as the reference.
 
 An input's first line is a query; each line after it is `field text`, a field of `Filters` and what is wanted of it.
 """
@@ -105,7 +105,7 @@ def _table() -> Any:  # noqa: ANN401 - lancedb ships no types
 
 
 def _taken(sql: str) -> None:
-    """The engine takes the condition; what it finds is its business."""
+    """The engine accepts the condition; its result is not checked."""
     _table().count_rows(sql)
 
 
@@ -117,7 +117,7 @@ def _same(text: str) -> None:
 
 
 def _found(phrase: str) -> None:
-    """The engine finds a phrase where it stands, as Python does."""
+    """The engine finds a phrase in the same places as Python."""
     found = _table().count_rows(
         f"regexp_like({sql_literal(f'({phrase})')}, {sql_literal(phrase_regex(phrase))})"
     )

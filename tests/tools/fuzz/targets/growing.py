@@ -1,4 +1,4 @@
-"""A session that grows: what is read on from a mark is what a whole reading gives.
+"""A growing session: reading on from a resume point gives the same as a full read.
 
 An input's first line is the family (for who reads it), how many bytes of the rest were there first, and the path.
 """
@@ -17,13 +17,13 @@ from anchord.sources.conversations.formats.registry import PROSE_SUFFIXES
 
 _FIRST = ("title", "project", "question", "answer", "tools", "files")
 
-Told = Mapping[str, bytes]
+Archived = Mapping[str, bytes]
 
 
 def repeats(data: bytes) -> bool:
-    """Whether a log names something twice, its session anew, or a line that comes later: a program writes a line once.
+    """Whether a log has a repeated id, a second session record, or a reference to a later line, which no program writes.
 
-    What is read on knows nothing of what was before, so such lines are told otherwise than in a whole reading;
+    Resumed reads do not know the lines before, so they read such lines differently than a full read;
     `found/` has them.
     """
     seen = set[str]()
@@ -61,7 +61,7 @@ def _records(body: bytes) -> Iterator[dict[str, Any]]:
 
 
 def growing(data: bytes) -> None:
-    """Take a file in, then as it has grown: the archive holds what it would if it had been read once."""
+    """Ingest a file, then its grown version: the archive equals that of one full read."""
     head, body = headed(data)
     words = head.split(" ", 2)
     cut, path = number(word(words, 1), 0, len(body)), safe_path(word(words, 2))
@@ -69,27 +69,29 @@ def growing(data: bytes) -> None:
         return  # What is packed does not grow; and a text stays a transcript once it was one, whatever becomes of it.
     with taking(path) as fresh:
         is_sound(fresh.take(body))
-        whole = fresh.told()
+        whole = fresh.archived()
         is_sound(fresh.again())
-        _same(fresh.told(), whole, "a file that is read again tells the same")
+        _same(fresh.archived(), whole, "a file that is read again tells the same")
     with taking(path) as grown:
         is_sound(grown.take(body[:cut]))
         is_sound(grown.take(body))
-        _same(grown.told(), whole, "a file that grew tells what a whole reading tells")
+        _same(grown.archived(), whole, "a file that grew tells what a whole reading tells")
 
 
-def _same(told: Told, whole: Told, law: str) -> None:
+def _same(archived: Archived, whole: Archived, law: str) -> None:
     differing = sorted(
-        name for name in told.keys() | whole.keys() if told.get(name) != whole.get(name)
+        name for name in archived.keys() | whole.keys() if archived.get(name) != whole.get(name)
     )
-    seen = [(name, told.get(name), whole.get(name)) for name in differing[:2]]
-    where = f"{differing[0].split('/')[1]}: {_how(told, whole, differing[0])}" if differing else ""
+    seen = [(name, archived.get(name), whole.get(name)) for name in differing[:2]]
+    where = (
+        f"{differing[0].split('/')[1]}: {_how(archived, whole, differing[0])}" if differing else ""
+    )
     hold(not differing, law, *seen, where=where)
 
 
-def _how(told: Told, whole: Told, name: str) -> str:
-    """Say in what an exchange differs: another cause, most often."""
-    if name not in told or name not in whole:
+def _how(archived: Archived, whole: Archived, name: str) -> str:
+    """Name the field in which an exchange differs, which usually identifies the cause."""
+    if name not in archived or name not in whole:
         return "missing" if name in whole else "too much"
-    now, wanted = json.loads(told[name]), json.loads(whole[name])
+    now, wanted = json.loads(archived[name]), json.loads(whole[name])
     return str(next(key for key in (*_FIRST, *wanted) if now.get(key) != wanted[key]))

@@ -1,6 +1,6 @@
 """Ignore files: an input's first line is a path, the rest the lines of a `.gitignore` in the root.
 
-Beside the rules stands what they are made of: each pattern asked by itself, without the looks that spare that.
+The reference is each pattern matched alone, without the shortcuts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ROOT = Root(name="root", path="/srv/root")
 
 
 def ignoring(data: bytes) -> None:
-    """Judge a path: no line breaks the rules, and no shortcut changes what they say."""
+    """Check a path: no line breaks the rules, and no shortcut changes the result."""
     head, body = headed(data)
     path = "/".join(
         part for part in head.replace("\0", "").split("/") if part not in ("", ".", "..")

@@ -1,4 +1,4 @@
-"""How much time a long text is: one of twice the length may take about twice as long.
+"""The time for long texts: twice the length may take about twice as long.
 
 An input's first line says what reads the text: `redaction`, `rooms`, `queries`, `notebooks`, or a family of conversations; the
 rest is repeated. What takes the time here are regular expressions, which run in C and have no steps to be counted: it is the

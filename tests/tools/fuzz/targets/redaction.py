@@ -14,7 +14,7 @@ _MARK = re.compile(r"\[REDACTED:[a-z0-9-]+\]\n*")
 
 
 def redaction(data: bytes) -> None:
-    """Take secrets out: what stays is the text around them, and a second time finds nothing more."""
+    """Redact secrets: the text around them stays, and a second run finds nothing."""
     text = normalize_text(data.decode("utf-8", "replace"))
     once = redact(text)
     spans = find_secrets(text)
@@ -36,7 +36,7 @@ def redaction(data: bytes) -> None:
 
 
 def _stays(parts: list[str], text: str) -> bool:
-    """Whether parts stand in a text in their order."""
+    """Whether a text contains the parts in their order."""
     at = 0
     for part in parts:
         found = text.find(part, at)

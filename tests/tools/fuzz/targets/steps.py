@@ -1,4 +1,4 @@
-"""How much work a text is: a text that is repeated four times as often may cost some four times as many steps.
+"""The steps for long texts: a text of four times the length may cost about four times the steps.
 
 An input is one of `chunking`, whose text is repeated. Steps are lines of Python that ran, not seconds; what runs in C (a
 regular expression, the tokenizer) is left to the runner's limit of time for an input, and gets a text that is long enough.

@@ -1,4 +1,4 @@
-"""Files of a root of conversations on a real disk, taken into a real archive, as the writer does it."""
+"""Files of a conversations root on a real disk, ingested into a real archive as the writer does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAILED = "cannot be read as conversations"
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """One file, what takes it in, and the archive of what it told."""
+    """One transcript file, its ingester, and the archive."""
 
     folder: Path
     path: str
@@ -32,19 +32,19 @@ class Taking:
     conversations: ConversationIngester
 
     def take(self, data: bytes) -> IngestResult:
-        """Write the file and take it in."""
+        """Write the file and ingest it."""
         file = self.folder / self.path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
         return self.again()
 
     def again(self) -> IngestResult:
-        """Take the file in as it is."""
+        """Ingest the file as it is."""
         taken = self.conversations.ingest(RootedPath(_ROOT, self.path))
         self.conversations.mark_indexed(taken.changed_exchanges)
         return taken
 
-    def told(self) -> dict[str, bytes]:
+    def archived(self) -> dict[str, bytes]:
         """Return every exchange that is found, by its path."""
         found = [each.path for each in self.archive.list_exchanges(_ROOT)]
         read = {path: self.archive.read(RootedPath(_ROOT, path)) for path in found}
@@ -81,6 +81,6 @@ def taking(path: str) -> Iterator[Taking]:
 
 
 def is_sound(taken: IngestResult) -> None:
-    """Hold that reading did not break; a file that is read at all is told wholly, partly, or as what it is."""
+    """Check that reading did not fail: a file is read fully, partly, or as an ordinary document."""
     failed = taken.problem is not None and taken.problem.reason.startswith(_FAILED)
     hold(not failed, "a plain file does not break its reader", taken.problem)

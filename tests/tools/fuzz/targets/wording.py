@@ -19,7 +19,7 @@ _WORD = re.compile(r"\w+")
 
 
 def wording(data: bytes) -> None:
-    """Take a query apart: nothing is lost, every pattern of it works, and what is marked in a text stands there."""
+    """Parse a query: nothing is lost, every pattern of it works, and highlighted text is in the text."""
     query, body = headed(data)
     text = body.decode("utf-8", "replace")
     asked = parse_query(query)
@@ -46,7 +46,7 @@ def _is_all_there(query: str, asked: ParsedQuery) -> None:
 
 
 def _is_read_again(asked: ParsedQuery) -> None:
-    """What was understood, written plainly, is understood so again."""
+    """A parsed query that is written out parses to the same."""
     plain = [f'"{phrase}"' for phrase in asked.required_phrases] + [
         f'-"{phrase}"' for phrase in asked.excluded_phrases
     ]

@@ -334,7 +334,7 @@ class DetachedExchanges:
     # The groups
 
     def groups(self) -> list[DetachedGroup]:
-        """Return all groups, the oldest first, with what they hold."""
+        """Return all groups with their numbers of sessions and exchanges, oldest first."""
         rows = self._db.execute(
             "SELECT d.key, d.reason, d.root, d.folder, count(DISTINCT e.session), count(e.id), "
             "total(e.carrier IS NULL) FROM detached d LEFT JOIN exchanges e ON e.root=d.key "

@@ -352,10 +352,15 @@ class Archive:
         return self._detached.exchanges()
 
     def find_from(self, path: str) -> FoundInArchive:
-        """Return what comes from a transcript file or a folder of them, detached or not.
+        """Find the records of the transcript files at or below a path, and their exchanges.
+
+        Detached exchanges are included.
 
         Args:
             path: Absolute path; the file or folder need not exist any more.
+
+        Returns:
+            Ids and paths, by which they can be deleted; empty lists if nothing matches.
         """
         return find_from(self._db, path)
 
