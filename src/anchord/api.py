@@ -67,15 +67,15 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
 
 
 def read_document(data: bytes, origin: RootedPath, display_name: str) -> Document:
-    """Parse the bytes of a file. A file of unknown type, or without a name, is read as Markdown.
+    """Parse the bytes of a file. A file without a known suffix is read as Markdown.
 
     Args:
         data: The content.
-        origin: Its path; the suffix selects the format. The path may be "".
+        origin: The file; the suffix of its path selects the format. The path may be "".
         display_name: How to name the file in an error message.
 
     Raises:
-        UsageError: The content is binary or otherwise no text.
+        UsageError: The content is binary, or is not text in a known encoding.
     """
     document = parse_document(data, origin.path)
     if isinstance(document, Problem):

@@ -63,10 +63,11 @@ def remove_root(file: Path, index: int) -> None:
 
     Args:
         file: The configuration file.
-        index: Which of the roots, from 0.
+        index: Position of the [[root]] table in the file, from 0.
 
     Raises:
-        ConfigError: The file cannot be read, or would be wrong without the root.
+        ConfigError: The file cannot be read, or would not be valid without the root; nothing was
+            written.
     """
     text = read_text(file)
     document = tomlkit.parse(text)

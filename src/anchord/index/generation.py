@@ -313,6 +313,7 @@ class _SharedVectors:
         self._cache: VectorCache = writer.vector_cache
 
     def get(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
+        """Return the vectors that are known, by key."""
         found = dict(self._store.vectors_by_key(vector_keys))
         return found | dict(self._cache.get([key for key in vector_keys if key not in found]))
 

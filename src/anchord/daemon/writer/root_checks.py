@@ -61,11 +61,15 @@ class RootChecks:
         return settled
 
     def find_changed(self, watcher: RootWatcher, now: float) -> set[str]:
-        """Return the roots to walk because of changes that no event reports.
+        """Return the names of the roots to walk because of changes that no file event reports.
 
-        That is a root that lost its watch or whose folder is another one, an ignore file above a
-        root or one of git's own and, every ten seconds, a root whose folder was refused: its files
-        may be back.
+        These are roots whose folder was replaced or is no longer watched, and roots for which an
+        ignore file changed outside: above the root, or among git's own files. Every ten seconds
+        also roots whose folder anchord refuses to read: their files may be back.
+
+        Args:
+            watcher: Watches the folders of the roots.
+            now: Seconds of the monotonic clock.
         """
         checks_refused = now >= self._next_refused_check
         if checks_refused:

@@ -96,7 +96,8 @@ class WorkerQueue:
     def embed(self, texts: Sequence[str], token_count: int, *, query: bool) -> EmbeddedBatch:
         """Embed one batch; blocks until it is this caller's turn and the batch is done.
 
-        Ends the process after a failure, and after a batch if it has grown too large.
+        Ends the worker process after a failure, and after a batch if its memory has grown too
+        large; the next batch starts another one.
 
         Args:
             texts: The texts of the batch.

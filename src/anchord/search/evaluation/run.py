@@ -157,10 +157,11 @@ def read_questions(file: Path, documents: Mapping[str, str]) -> list[EvaluationQ
 
     Args:
         file: The file of questions.
-        documents: Texts by paths relative to the folder.
+        documents: The texts that are searched, by path relative to the evaluated folder.
 
     Raises:
-        UsageError: The file cannot be read, a line is wrong, or what it names does not exist.
+        UsageError: The file cannot be read, a line is wrong, or it names a path that is
+            not among the documents.
     """
     try:
         lines = file.read_bytes().splitlines()
