@@ -245,7 +245,7 @@ def rerank_hits(
 ) -> list[Hit]:
     """Sort the best 30 hits again, by how well their texts answer a query; the others follow.
 
-    The 30 scores stay as they are and are given out in the new order, so that scores still
+    The best of the new order gets the highest of the old scores, and so on: scores still
     decrease. Hits whose row was just deleted are left out.
 
     Raises:

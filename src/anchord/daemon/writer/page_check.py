@@ -35,13 +35,13 @@ class PageCheck:
         self._damage: StoreDamagedError | None = None
 
     def run_if_due(self, now: float) -> None:
-        """Start a check if one is due; never blocks.
+        """Start a check of the databases' pages in its own thread if one is due; never blocks.
 
         Args:
             now: Time of the monotonic clock.
 
         Raises:
-            StoreDamagedError: A check has found a damaged file. Raised once.
+            StoreDamagedError: The last check has found a damaged file. Raised once a check.
         """
         damage, self._damage = self._damage, None
         if damage:

@@ -25,12 +25,12 @@ def repair_index_table(
 ) -> list[str]:
     """Read the whole table; drop or rebuild what is lost or damaged, and open it again. Blocks.
 
-    Afterwards rows may be missing: call `audit_index` and index the files that it returns. Reads
-    about 300 MB a second, 100,000 chunks. Does nothing for a remote table.
+    Afterwards rows may be missing: call `audit_index` and index the files that it returns. It
+    reads about 100,000 chunks (300 MB) a second. Does nothing for a remote table.
 
     Args:
         writer: The index.
-        altered_files: Files of the table that are known to be lost or changed, relative to its
+        altered_files: Files of the table that are known to be missing or changed, relative to its
             folder.
         rebuild_indices: Build the search indices again, whatever state they are in.
 
