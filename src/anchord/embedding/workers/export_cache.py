@@ -199,7 +199,7 @@ def _run_export(
     module = "anchord.embedding.workers.export_model"
     settings_json = msgspec.json.encode(settings).decode()
     process = subprocess.Popen(
-        [sys.executable, "-m", module, settings_json, str(build_folder), precision],
+        [sys.executable, "-P", "-m", module, settings_json, str(build_folder), precision],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
