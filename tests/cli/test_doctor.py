@@ -20,6 +20,7 @@ from conversations.conftest import claude
 
 from anchord.config.paths import find_paths
 from anchord.daemon import doctor as doctoring
+from anchord.daemon import machine_checks
 from anchord.daemon.doctor import Finding, Health, run_checks
 from anchord.daemon.host import limits
 from anchord.daemon.host.limits import InotifyLimits, measure_clock_skew_s
@@ -61,6 +62,7 @@ def test_in_a_sound_home_nothing_is_bad_and_every_thing_is_looked_at(indexed: Sh
         "service",
         "roots",
         "open files",
+        "confinement",
         "disk",
         "index",
         "model",
@@ -131,6 +133,16 @@ def test_a_limit_of_watches_that_is_near_comes_with_the_exact_command(
         lambda: InotifyLimits(max_watches=600_000, max_instances=1_024, watches_used=590_000),
     )
     assert "max_user_watches=2097152`" in the(findings(indexed), "watches").remedy
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere there is nothing to install")
+def test_a_layer_of_confinement_that_the_system_lacks_is_named(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_checks, "missing_layers", lambda: ("Landlock",))
+    finding = the(findings(indexed), "confinement")
+    assert finding.health is Health.DOUBTFUL
+    assert "without Landlock" in finding.observation
 
 
 def test_too_few_instances_and_open_files_are_named(

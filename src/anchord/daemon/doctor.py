@@ -25,6 +25,7 @@ from anchord.daemon.backup_check import check_backup
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.machine_checks import (
     check_clock,
+    check_confinement,
     check_disk,
     check_open_files,
     check_watches,
@@ -340,6 +341,7 @@ _CHECKS: Mapping[str, Check] = {
     "roots": _check_roots,
     "watches": check_watches,
     "files": check_open_files,
+    "confinement": check_confinement,
     "disk": check_disk,
     "store": _check_index,
     "archive": _check_archive,

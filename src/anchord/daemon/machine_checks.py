@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.host import limits
+from anchord.ipc.confinement import missing_layers
 from anchord.store import disk_usage
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -50,6 +52,22 @@ def check_open_files(_: CheckContext) -> Iterator[Finding]:
         )
     else:
         yield Finding("open files", Health.GOOD, f"a process may open {limit:,}")
+
+
+def check_confinement(_: CheckContext) -> Iterator[Finding]:
+    """Check what confines the processes that read transcripts and parse code."""
+    missing = missing_layers()
+    if not missing:
+        yield Finding("confinement", Health.GOOD, "by Landlock, seccomp and resource limits")
+    elif sys.platform != "linux":
+        yield Finding("confinement", Health.GOOD, "by resource limits only; Linux has more")
+    else:
+        yield Finding(
+            "confinement",
+            Health.DOUBTFUL,
+            f"without {' and '.join(missing)}, readers of transcripts and code are limited less",
+            "use Linux 5.13 or later with Landlock enabled, and install libseccomp",
+        )
 
 
 def check_disk(context: CheckContext) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from anchord.embedding.model_files import find_model_folder
+from anchord.embedding.workers.export_cache import offline_environment
 from anchord.errors import EmbedderError
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError
 
@@ -80,7 +81,7 @@ class CrossEncoderReranker:
         if self._process and self._process.is_alive:
             return self._process
         self._stop()
-        self._process = WorkerProcess(_WORKER_MODULE, (str(self._folder),))
+        self._process = WorkerProcess(_WORKER_MODULE, (str(self._folder),), offline_environment())
         loaded = self._process.call_or_kill(_LOAD_TIMEOUT_S)
         if "error" in loaded:
             self._stop()

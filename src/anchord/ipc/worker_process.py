@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO, cast
 
@@ -57,7 +57,8 @@ class WorkerProcess:
         """
         try:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
+                # -P: a module in the current folder must not be loaded instead of a library.
+                [sys.executable, "-P", "-m", module, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -144,6 +145,7 @@ class OnDemandWorker:
         self._worker_module = worker_module
         self._lock = threading.Lock()
         self._child: WorkerProcess | None = None
+        self._child_is_for: Hashable = ()
         self._last_used = 0.0
 
     def stop_if_idle(self) -> None:
@@ -156,15 +158,20 @@ class OnDemandWorker:
         with self._lock:
             self._end()
 
-    def _running_child(self) -> WorkerProcess:
+    def _running_child(self, arguments: Sequence[str] = (), is_for: Hashable = ()) -> WorkerProcess:
         """Return the process; start it unless it runs.
+
+        Args:
+            arguments: The command-line arguments of a new process.
+            is_for: What the process may serve. One that runs for something else is ended first.
 
         Raises:
             WorkerProcessError: It cannot be started.
         """
-        if self._child is None or not self._child.is_alive:
+        if self._child is None or not self._child.is_alive or self._child_is_for != is_for:
             self._end()
-            self._child = WorkerProcess(self._worker_module, (), environment_without_keys())
+            self._child = WorkerProcess(self._worker_module, arguments, environment_without_keys())
+            self._child_is_for = is_for
         return self._child
 
     def _end(self) -> None:

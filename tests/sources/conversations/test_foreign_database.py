@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,38 @@ def test_a_torn_page_is_a_broken_database_or_other_rows(tmp_path: Path, page: in
     file.write_bytes(data)
     with suppress(BrokenError):
         list(ForeignDatabase(str(file)).query(SQL))
+
+
+@pytest.mark.parametrize("state", ["open in its program", "closed", "copied with its index"])
+def test_a_database_with_a_log_is_read_and_nothing_is_written_beside_it(
+    tmp_path: Path, state: str
+) -> None:
+    folder = tmp_path / "program"
+    folder.mkdir()
+    program = sqlite3.connect(folder / "a.db")
+    program.execute("PRAGMA journal_mode=WAL")
+    program.executescript("CREATE TABLE cursorDiskKV(key); INSERT INTO cursorDiskKV VALUES ('a')")
+    if state == "copied with its index":
+        folder = shutil.copytree(folder, tmp_path / "copy")
+    if state != "open in its program":
+        program.close()
+    before = {each.name: each.read_bytes() for each in folder.iterdir() if each.suffix != ".db-shm"}
+    names = sorted(os.listdir(folder))
+    with closing(ForeignDatabase(str(folder / "a.db"))) as database:
+        assert list(database.query(SQL)) == [("a",)]
+    assert sorted(os.listdir(folder)) == names
+    assert all((folder / name).read_bytes() == content for name, content in before.items())
+    program.close()
+
+
+def test_a_log_without_its_index_is_refused_and_not_left_out(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db")) as program:
+        program.execute("PRAGMA journal_mode=WAL")
+        program.execute("CREATE TABLE cursorDiskKV(key)")
+        for name in ("a.db", "a.db-wal"):
+            shutil.copy(tmp_path / name, tmp_path / f"copy-{name}")
+        with (
+            closing(ForeignDatabase(str(tmp_path / "copy-a.db"))) as database,
+            pytest.raises(BrokenError, match="no index"),
+        ):
+            list(database.query(SQL))

@@ -127,7 +127,7 @@ def test_a_broken_file_is_named_by_its_error_and_the_process_lives_on(
         list(reader(request_for(file)))
     first = reader._child
     with pytest.raises(UnreadableTranscriptError, match="FileNotFoundError"):
-        list(reader(request_for(tmp_path / "gone.json")))
+        list(reader(request_for(file.with_name("gone.json"))))
     assert reader._child is first
 
 

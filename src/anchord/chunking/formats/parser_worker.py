@@ -1,8 +1,9 @@
 """The program of the process that parses code, with its memory, CPU time and files limited.
 
-A grammar is C code that reads untrusted text. In this process it can write no file and start no
-process, its environment holds no key, and its memory and CPU time are bounded by the system: 20 KB
-of `<a ` take 4 GB in the grammar of C#. The process ends when its input ends.
+A grammar is C code that reads untrusted text. In this process it can write no file, read none but
+its own code, start no process and open no socket (`ipc.confinement`). Its environment holds no key,
+and its memory and CPU time are bounded by the system: 20 KB of `<a ` take 4 GB in the grammar of
+C#. The process ends when its input ends.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 
 from anchord.chunking.formats.code_symbols import find_definitions
-from anchord.ipc.confinement import limit_resources, reset_cpu_limit
+from anchord.ipc.confinement import limit_resources, read_only_below, reset_cpu_limit
 from anchord.ipc.framing import read_frame, write_frame
 
 MAX_MEMORY_BYTES = 1 << 30
@@ -26,6 +27,7 @@ def apply_resource_limits() -> None:
     limit_resources(
         {"AS": MAX_MEMORY_BYTES, "FSIZE": 0, "NPROC": 0, "NOFILE": _MAX_OPEN_FILES, "CORE": 0}
     )
+    read_only_below(())
 
 
 def main() -> None:

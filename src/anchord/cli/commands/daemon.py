@@ -171,7 +171,7 @@ def _spawn_daemon(log_file: Path, folders: list[str], kind: str) -> subprocess.P
     """Start `anchord run` in a session of its own; its output goes to the log file."""
     with log_file.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "anchord", "run", "--kind", kind, *folders],
+            [sys.executable, "-P", "-m", "anchord", "run", "--kind", kind, *folders],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -9,6 +9,7 @@ then moved to its place.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import msgspec
 
 from anchord.embedding.workers.worker_main import WorkerSettings
 
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH", re.IGNORECASE)
 OnProcessStarted = Callable[["subprocess.Popen[bytes]"], None]
 """Receive the export's process, for example to kill it later."""
 
@@ -174,9 +176,11 @@ def delete_interrupted_exports(exports_folder: Path, now_s: float) -> None:
 def offline_environment() -> dict[str, str]:
     """Return this process's environment for a process that loads a model.
 
-    The libraries contact no model hub and print no warnings or progress bars.
+    The libraries contact no model hub and print no warnings or progress bars. Variables that are
+    named like a secret, such as API keys, are left out. The rest can configure the libraries.
     """
-    return os.environ | {
+    kept = {name: value for name, value in os.environ.items() if not _SECRET_NAME.search(name)}
+    return kept | {
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -199,7 +203,7 @@ def _run_export(
     module = "anchord.embedding.workers.export_model"
     settings_json = msgspec.json.encode(settings).decode()
     process = subprocess.Popen(
-        [sys.executable, "-m", module, settings_json, str(build_folder), precision],
+        [sys.executable, "-P", "-m", module, settings_json, str(build_folder), precision],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

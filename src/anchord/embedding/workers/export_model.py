@@ -36,6 +36,7 @@ from anchord.embedding.workers.export_cache import (
 from anchord.embedding.workers.onnx_worker import OnnxModel
 from anchord.embedding.workers.torch_worker import embed_batch, load_sentence_transformer
 from anchord.embedding.workers.worker_main import WorkerSettings, lower_priority, settings_from_argv
+from anchord.ipc.confinement import refuse_internet
 
 _OPSET = 17
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -107,6 +108,7 @@ def main() -> None:
     """
     settings, folder, precision = settings_from_argv(), Path(sys.argv[2]), sys.argv[3]
     lower_priority(settings.nice)
+    refuse_internet()
     os.dup2(2, 1)
     torch.set_num_threads(settings.threads)
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from sentence_transformers import CrossEncoder
 
+from anchord.ipc.confinement import refuse_internet
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import die_with_parent
 
@@ -27,6 +28,7 @@ def score_texts(model: Any, query: str, texts: list[str]) -> list[float]:  # noq
 def main() -> None:
     """Load the model named on the command line; answer requests until standard input ends."""
     die_with_parent()
+    refuse_internet()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # What a library prints must not get between the frames.
     try:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 import psutil
 
+from anchord.ipc.confinement import refuse_internet
 from anchord.ipc.framing import read_frame, write_frame
 
 EmbedFunction = Callable[[Sequence[str], bool], bytes]
@@ -80,6 +81,7 @@ def run_worker_loop(load_model: Callable[[WorkerSettings], EmbedFunction]) -> No
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lower_priority(settings.nice)
+    refuse_internet()
     embed = load_model(settings)
     write_frame(answers, {"ready": settings.dimension})
     while (request := read_frame(sys.stdin.buffer)) is not None:

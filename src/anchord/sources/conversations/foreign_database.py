@@ -8,6 +8,7 @@ computed column cannot be interrupted: the process that reads has a deadline of 
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -34,7 +35,15 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-_PRAGMAS = ("trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0", "query_only=ON")
+_PRAGMAS = (
+    "trusted_schema=OFF",
+    "cell_size_check=ON",
+    "mmap_size=0",
+    "query_only=ON",
+    "temp_store=MEMORY",
+)
+_WAL_VERSION = b"\2\2"
+_WAL_VERSION_OFFSET = 18
 _SCHEMA_TABLES = frozenset({"sqlite_master", "pragma_table_info"})
 _REAL_TABLES_SQL = (
     "SELECT name FROM sqlite_master "
@@ -88,7 +97,7 @@ class ForeignDatabase:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            uri = f"file:{quote(self.path)}?mode=ro"
+            uri = f"file:{quote(self.path)}?mode=ro&{_options(self.path)}"
             connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
             self._connection = connection
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
@@ -123,3 +132,22 @@ class ForeignDatabase:
             # SQLite asks this to declare `pragma_table_info`. `query_only` refuses a real one.
             is_allowed = name == "sqlite_master"
         return sqlite3.SQLITE_OK if is_allowed and view is None else sqlite3.SQLITE_DENY
+
+
+def _options(path: str) -> str:
+    """Return the options with which SQLite reads a database and writes nothing beside it.
+
+    Of a database with a write-ahead log, SQLite writes the log's index. While its program runs,
+    there is an index; it is only read. Without a log, no program has the database open.
+
+    Raises:
+        BrokenError: A log without an index, as of an incomplete copy: SQLite would have to write.
+    """
+    with open(path, "rb") as file:
+        file.seek(_WAL_VERSION_OFFSET)
+        has_log = file.read(len(_WAL_VERSION)) == _WAL_VERSION
+    if not has_log or os.path.exists(f"{path}-shm"):
+        return "readonly_shm=1"
+    if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+        raise BrokenError("the write-ahead log has no index: copy the file -shm too")
+    return "immutable=1"

@@ -89,7 +89,10 @@ class WholeReads:
 
 
 class ReaderProcess(OnDemandWorker):
-    """A `WholeReader` that reads in a child process. One thread may use it at a time."""
+    """A `WholeReader` that reads in a child process. One thread may use it at a time.
+
+    A process can open the files of one root only, so that of another root gets a new one.
+    """
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class ReaderProcess(OnDemandWorker):
         """
         with self._lock:
             try:
-                child = self._running_child()
+                child = self._running_child((request.root_path,), _identity(request.root_path))
             except WorkerProcessError as error:
                 # This is not the file's fault: the writer tries again later.
                 raise StoreError(
@@ -151,6 +154,15 @@ class ReaderProcess(OnDemandWorker):
             raise TooLongError(str(answer["reason"]))
         if answer["error"]:
             raise UnreadableTranscriptError(str(answer["error"]))
+
+
+def _identity(root_path: str) -> tuple[str | int, ...]:
+    """Return what tells a root's folder from another at its path: the process may open one."""
+    try:
+        status = os.stat(root_path)
+    except OSError:
+        return (root_path,)
+    return (root_path, status.st_dev, status.st_ino)
 
 
 def _encode_request(request: ReadRequest, cpu_s: int) -> dict[str, object]:

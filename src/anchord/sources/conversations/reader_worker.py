@@ -1,8 +1,9 @@
 """The program of the process that reads transcript files, with memory, CPU time and files limited.
 
-A zip, a database or an export can be made by a stranger. In this process it can start no other, no
-key is in its environment, and the system bounds its memory and CPU time. It ends when its input
-ends.
+A zip, a database or an export can be made by a stranger. In this process it can write no file, read
+none outside the one root that its argument names, start no process and open no socket
+(`ipc.confinement`). No key is in its environment, and the system bounds its memory and CPU time.
+It ends when its input ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from anchord.ipc.confinement import limit_resources, reset_cpu_limit
+from anchord.ipc.confinement import limit_resources, read_only_below, reset_cpu_limit
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import die_with_parent
 from anchord.sources.conversations.events import Exchange, TooLongError, UnknownRecord
@@ -26,8 +27,6 @@ from anchord.sources.conversations.whole_read import ReadItem, ReadRequest, read
 
 MAX_MEMORY_BYTES = 2 << 30
 """The largest text that is read as a whole takes a third of it."""
-_MAX_FILE_BYTES = 64 << 20
-"""SQLite may have to create the index of a database's write-ahead log."""
 _MAX_OPEN_FILES = 256
 _BATCH_ITEMS = 100
 _BATCH_CHARS = 200_000
@@ -44,12 +43,13 @@ def main() -> None:
     limit_resources(
         {
             "AS": MAX_MEMORY_BYTES,
-            "FSIZE": _MAX_FILE_BYTES,
+            "FSIZE": 0,
             "NPROC": 0,
             "NOFILE": _MAX_OPEN_FILES,
             "CORE": 0,
         }
     )
+    read_only_below(sys.argv[1:])
     while isinstance(request := read_frame(sys.stdin.buffer), dict):
         _answer(answers, request)
 
