@@ -55,6 +55,7 @@ sys.path[:] = {path}
 import msgspec
 
 here = {here!r}
+assert sys.argv.pop(1) == "-P"  # Else a module in the current folder would be loaded.
 program = sys.argv[2].rpartition(".")[2]
 settings = json.loads(sys.argv[3])
 

@@ -27,6 +27,7 @@ from anchord.core.types import RootedPath
 from anchord.daemon.writer.work_queue import WorkQueue
 from anchord.index.integrity.verify import expected_rows_of_roots
 from anchord.index.session import open_reader
+from anchord.sources.files import rule_files
 from anchord.store.vector_cache import SqliteVectorCache
 
 WAYS = ("followed", "followed", "paused", "stopped", "deaf")
@@ -37,7 +38,15 @@ _PATIENCE_S = 60.0
 
 
 def missing_from(places: Paths) -> set[str]:
-    """Return the keys of the vectors that a home's trees need and that neither table nor vector cache has."""
+    """Return the keys of the vectors that a home's trees need and that neither table nor vector cache has.
+
+    A change of an ignore file counts at once, as it does for whoever waits in `sync`.
+    """
+    with patch.object(rule_files, "SETTLE_NS", 0):
+        return _missing_from(places)
+
+
+def _missing_from(places: Paths) -> set[str]:
     reader = open_reader(places, load_config(places.config_file))
     vanished = SqliteVectorCache(places.vector_cache_file)
     try:

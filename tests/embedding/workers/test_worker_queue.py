@@ -38,6 +38,7 @@ import json, os, struct, sys
 sys.path[:] = {path}
 import msgspec
 
+assert sys.argv.pop(1) == "-P"  # Else a module in the current folder would be loaded.
 given = json.loads(sys.argv[3])
 folder = given["folder"]
 out = sys.stdout.buffer
