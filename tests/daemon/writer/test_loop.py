@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import pairwise
 
 import pytest
 from daemon.writer.conftest import Steps
 
 from anchord.core.types import RootedPath
-from anchord.errors import AnchordError, StoreDamagedError
+from anchord.daemon.writer import own_files
+from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
 from anchord.index.generation import RECHUNK
 from anchord.store.table.connection import TableReadError
 
@@ -188,6 +190,40 @@ def test_a_deleted_data_folder_asks_once_for_a_new_process_and_ends_calls_of_syn
     assert not loop.wait_for_sync(None)
     monkeypatch.undo()
     assert "backlog.md" not in steps.paths()
+
+
+def test_an_archive_that_cannot_be_saved_is_tried_again_after_a_pause(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full: each try costs a copy of the archive, and files are saved meanwhile."""
+    loop, clock = steps.loop, [1000.0]
+    tries: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(own_files, "_SETTLE_S", 0.0)
+
+    def fail() -> None:
+        tries.append(clock[0])
+        raise StoreUnavailableError("the disk is full", "make room")
+
+    monkeypatch.setattr(loop.index_check.own_files, "_save_archive", fail)
+    steps.writer.paths.archive_file.unlink()
+    loop.work_queue.add_hint(steps.write("hint.md", "Saved meanwhile."))
+    for _ in range(1000):
+        waits = len(steps.waits)
+        try:
+            loop._step()
+        except StoreUnavailableError as error:
+            loop._back_off(error)
+        else:
+            assert len(steps.waits) == waits + 1, "the loop is busy"
+        clock[0] += 0.1
+    assert [round(later - earlier) for earlier, later in pairwise(tries)] == [1, 2, 4, 8, 16, 32]
+    assert loop.blocked_reason == "the disk is full: make room"
+    monkeypatch.undo()
+    monkeypatch.setattr(loop._backoff, "resume_at", 0.0)
+    loop._step()
+    assert steps.writer.paths.archive_file.exists()
+    assert len(steps.restarts) == 1
 
 
 def test_too_much_memory_asks_for_a_new_process(

@@ -256,8 +256,10 @@ class WriterLoop:
         """Take in what other threads left, then do the most urgent piece of work, or sleep."""
         now, queue = time.monotonic(), self.work_queue
         self._writer.heartbeat.beat()
-        if self._has_lost_files():
-            self._sleep(now + _SUPERVISE_S)
+        is_unsaved = self.index_check.own_files.is_unsaved
+        if (is_unsaved and now < self._backoff.resume_at) or self._has_lost_files():
+            # What waits may not be written to a lost file: it does not keep the loop busy.
+            self._sleep(now + _SUPERVISE_S, wakes_for_work=False)
             return
         queue.drain_hints(skip_debounce=False)
         self._jobs.run_pending()
@@ -420,8 +422,7 @@ class WriterLoop:
         stats, maintenance = self.stats, self.maintenance
         if maintenance.is_check_due(now):
             self.index_check.look_for_altered_files()
-        last_commit_at = stats.last_commit_at or self._started_at
-        maintenance.compact_if_due(idle_s=now - last_commit_at)
+        maintenance.compact_if_due(idle_s=now - (stats.last_commit_at or self._started_at))
         self.work_queue.enqueue(maintenance.check_and_repair_if_due(now))
         if maintenance.last_checked_at is not None:
             stats.last_verified_at = max(maintenance.last_checked_at, stats.last_verified_at or 0.0)
@@ -429,12 +430,17 @@ class WriterLoop:
         maintenance.stop_worker_if_idle()
         self._sleep(min(self.work_queue.next_due_at(), self._next_supervise))
 
-    def _sleep(self, until: float) -> None:
-        """Wait until a time, a hint, a job or a call of `sync`; 2 s at most."""
+    def _sleep(self, until: float, *, wakes_for_work: bool = True) -> None:
+        """Wait until a time, a hint, a job or a call of `sync`; 2 s at most.
+
+        Args:
+            until: By the monotonic clock.
+            wakes_for_work: Whether to return at once while any of these wait.
+        """
         with self.work_queue.wake_condition:
             has_work = self.work_queue.has_hints or self._jobs or self._barrier.has_new_calls
             # While paused, calls of `sync` stay where they are: they must not keep the loop busy.
-            if self._stopping or (has_work and not self.paused):
+            if self._stopping or (has_work and wakes_for_work and not self.paused):
                 return
             timeout_s = min(until - time.monotonic(), _SUPERVISE_S)
             self.work_queue.wake_condition.wait(max(0.0, timeout_s))
