@@ -12,7 +12,8 @@ from daemon.writer.conftest import Steps
 from anchord.core.types import RootedPath
 from anchord.daemon.writer import own_files
 from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
-from anchord.index.generation import RECHUNK
+from anchord.index.generation import REBUILD, RECHUNK
+from anchord.store.table import damage
 from anchord.store.table.connection import TableReadError
 
 # What is most urgent
@@ -269,6 +270,32 @@ def test_an_error_of_a_loop_that_ends_is_none(
     monkeypatch.setattr(steps.loop, "_stopping", True)
     steps.loop._back_off(StoreDamagedError("x", ""))
     assert (steps.restarts, steps.loop.blocked_reason) == ([], "")
+
+
+def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, before = steps.loop, steps.paths()
+
+    def fail(*_: object) -> None:
+        raise OSError("LanceError(IO): Generic LocalFileSystem error: (os error 5)")
+
+    monkeypatch.setattr(damage, "_read_all", fail)
+    loop.index_check.request_repair()
+    with pytest.raises(StoreUnavailableError) as raised:
+        loop._step()
+    loop._back_off(raised.value)
+    assert "(EIO)" in loop.blocked_reason
+    assert "`anchord rebuild` writes a new index" in loop.blocked_reason
+    assert loop.index_check.is_repair_due
+    assert steps.restarts == []
+    loop.start_generation(REBUILD)
+    loop._backoff.resume_at = 0.0
+    for _ in range(10):
+        loop._step()
+    assert (loop.next_generation, loop.blocked_reason) == (None, "")
+    assert not loop.index_check.is_repair_due
+    assert steps.paths() == before
 
 
 # What is told

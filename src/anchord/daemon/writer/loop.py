@@ -272,6 +272,11 @@ class WriterLoop:
             return
         # Neither paused nor backing off: the index may be changed from here on.
         if self.index_check.is_repair_due:
+            if self._builds.is_from_scratch:
+                # It replaces the table, which may be on a part of the disk that cannot be read.
+                self._build()
+                self._sleep(self._builds.next_step_at)
+                return
             self._check_index()
         if now >= self._next_supervise:
             self._supervise(now)
@@ -395,12 +400,8 @@ class WriterLoop:
 
     def _build(self) -> None:
         """Index the next files of a new generation; promote it once it holds everything."""
-        unavailable_roots = [
-            name
-            for name, state in self.work_queue.root_watcher.states.items()
-            if state.walk_error or state.held_deletions
-        ]
-        outcomes = self._builds.index_next_files(unavailable_roots, self._backlog_should_wait)
+        unseen_roots = self.work_queue.root_watcher.unseen_roots
+        outcomes = self._builds.index_next_files(unseen_roots, self._backlog_should_wait)
         building = self.next_generation
         if building is None or outcomes is None:
             return
@@ -409,7 +410,7 @@ class WriterLoop:
         self._backoff.reset()
         if building.is_finished:
             self.run_promotion(building.promote)
-            self.index_check.note_files()
+            self.index_check.note_new_table()
             self._builds.current = None
             self.stats.last_commit_at = time.monotonic()
             # Files may have changed since the build read them.
