@@ -318,6 +318,8 @@ def _conversation_differences(
 ) -> Iterator[Finding]:
     held = set().union(*of_root.values()) if of_root else set()
     present = set().union(*world.transcripts(root).values())
+    if stale := world.only_in_excluded(held):
+        yield Finding("row-of-excluded-talk", f"{root.name}: {_some(stale)}")
     if missing := present - world.archived.keys():
         yield Finding("archive-missing", f"{root.name}: {_some(missing)}")
     if missing := (present & world.archived.keys()) - held:
@@ -344,7 +346,7 @@ def _search_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[F
 
 def _forget_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[Finding]:
     removed = (answer.json.get("files"), answer.json.get("rows"))
-    if removed == (0, 0):
+    if removed == (0, 0) and not answer.json.get("exchanges"):
         yield Finding("forget-nothing-exit-0", answer.arguments[0])
     words = set(answer.arguments[1:]) - _words_to_read(world)
     shown = {key for key, known in by_file.items() if known & words}
