@@ -69,6 +69,9 @@ class World:
     """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
     left_excluded: set[str] = field(default_factory=set)
     """Words whose transcript was deleted while the rules excluded it: they stay out of the index."""
+    fileless: set[str] = field(default_factory=set)
+    """Words that were archived when the archive was damaged: which file contains them may be lost
+    with it, so they stay in the index when that file is excluded."""
     attic: dict[Path, bytes] = field(default_factory=dict)
     """Former contents, for a restore."""
     damage: str = ""
@@ -194,7 +197,7 @@ class World:
         """Return those of some words that only transcripts ever contained that are excluded now."""
         return {
             word
-            for word in words
+            for word in words - self.fileless
             if (paths := [path for path, said in self.said_at.items() if word in said])
             and all(path.exists() and self.is_excluded(path) for path in paths)
         }
