@@ -63,3 +63,16 @@ def test_verify_does_not_call_a_transcript_equal_that_it_cannot_read(talks: Shel
     verified = talks("verify", "--json")
     assert verified.code == 1
     assert verified.json["held"] == {"talks": 1}
+
+
+def test_verify_does_not_call_an_index_equal_that_holds_an_excluded_transcript(
+    talks: Shell,
+) -> None:
+    talks.write(".gitignore", "s1.jsonl\n")
+    verified = talks("verify", "--json")
+    assert verified.code == 1
+    assert {(each["kind"], each["path"]) for each in verified.json["differences"]} == {
+        ("archived", "s1.jsonl")
+    }
+    assert talks("verify", "--repair", "--json").json["ok"]
+    assert '"session":"s1"' not in talks("dump").out

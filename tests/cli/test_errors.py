@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from anchord.cli import app
+from anchord.cli.commands import chunk as chunk_commands
 from anchord.cli.help_groups import HELP_GROUPS
 
 _COMMANDS = [
@@ -411,3 +413,23 @@ def test_the_help_of_a_group_is_not_cut(bare: Shell, group: str) -> None:
     lines = bare(group, "--help").out.splitlines()
     assert max(len(line) for line in lines) <= 80
     assert not [line for line in lines[1:] if line.endswith("...")]
+
+
+@pytest.mark.parametrize("name", ["HEAD", "packed-refs"])
+def test_diff_does_not_wait_for_a_named_pipe_in_the_repository(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(chunk_commands, "_GIT_TIMEOUT_S", 0.3)
+    file = tmp_path / "a.md"
+    file.write_text("Words.\n")
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / ".git" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / ".git" / name)
+    shell("diff", str(file)).is_refused(2, "git did not answer", "named pipe")
+
+
+@pytest.mark.parametrize("arguments", [("diff", "pipe.md"), ("chunk", "pipe.md")])
+def test_a_named_pipe_is_not_read(shell: Shell, tmp_path: Path, arguments: tuple[str, str]) -> None:
+    os.mkfifo(tmp_path / "pipe.md")
+    command, name = arguments
+    shell(command, str(tmp_path / name)).is_refused(2, "is not a file")

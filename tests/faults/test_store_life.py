@@ -135,7 +135,7 @@ def test_f6_a_catalogue_that_is_older_than_the_table_is_repaired(service: Servic
     assert service.embedded() == 0
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "nul", "ones"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "nul", "ones", "column"])
 def test_a_manifest_that_a_power_loss_left_torn_is_set_aside_and_the_version_before_it_serves(
     service: Service, damage: str
 ) -> None:
@@ -150,6 +150,8 @@ def test_a_manifest_that_a_power_loss_left_torn_is_set_aside_and_the_version_bef
     torn = {"empty": b"", "cut": data[: len(data) // 2], "garbage": garbage}
     # Lance reads the first without an error, as a table without columns; at the second it panics.
     torn |= {"nul": bytes(len(data)), "ones": b"\xff" * (len(data) - 16) + data[-16:]}
+    # It opens, and has a column that nobody writes.
+    torn |= {"column": data.replace(b"search_text", b"search_tex|")}
     newest.write_bytes(torn[damage])
     reopened(service)
     assert "went back to the one before" in service.status()["repairs"][0]

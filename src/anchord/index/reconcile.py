@@ -56,6 +56,9 @@ class ReconcileResult:
     held_deletions: int = 0
     """Number of files that are missing and not in `paths_due`, because a person must confirm the
     mass deletion."""
+    released_deletions: int = 0
+    """Number of missing files in `paths_due` that the guard let pass in this walk: their rows will
+    be deleted, and nobody has confirmed that."""
     file_count: int = 0
     """Number of files that the walk found and that the rules include, without exchanges."""
     listed_folders: tuple[str, ...] = ()
@@ -136,7 +139,9 @@ def _reconcile(
     guard = _MassDeletionGuard(dependencies, root, deletion_policy)
     at_risk = guard.deletions_to_count(missing, moves)
     held_count = 0
-    if not folder.path and guard.update_hold(at_risk, _without(records, excluded), walk):
+    # Invariant: a released file has left already, and `recent_count` counts it.
+    left = excluded.keys() | {each.path for each in deletion_policy.released if each.root == root}
+    if not folder.path and guard.update_hold(at_risk, _without(records, left), walk):
         # Invariant: what stays in `missing` moved, is confirmed, or keeps its exchanges. Its rows
         # can be deleted without a loss; the others wait for a confirmation.
         held_count = len(at_risk)
@@ -153,6 +158,7 @@ def _reconcile(
             for new_path, old_path in moves.items()
         },
         held_deletions=held_count,
+        released_deletions=0 if held_count or deletion_policy.all_confirmed else len(at_risk),
         file_count=sum(not is_exchange_path(found.path) for found in walk.files),
         listed_folders=walk.listed_folders,
         skipped=walk.skipped_count,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from itertools import pairwise
 
 import pytest
 from daemon.writer.conftest import Steps
 
 from anchord.core.types import RootedPath
-from anchord.errors import AnchordError, StoreDamagedError
-from anchord.index.generation import RECHUNK
+from anchord.daemon.writer import own_files
+from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
+from anchord.index.generation import REBUILD, RECHUNK
+from anchord.store.table import damage
 from anchord.store.table.connection import TableReadError
 
 # What is most urgent
@@ -190,6 +193,40 @@ def test_a_deleted_data_folder_asks_once_for_a_new_process_and_ends_calls_of_syn
     assert "backlog.md" not in steps.paths()
 
 
+def test_an_archive_that_cannot_be_saved_is_tried_again_after_a_pause(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full: each try costs a copy of the archive, and files are saved meanwhile."""
+    loop, clock = steps.loop, [1000.0]
+    tries: list[float] = []
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(own_files, "_SETTLE_S", 0.0)
+
+    def fail() -> None:
+        tries.append(clock[0])
+        raise StoreUnavailableError("the disk is full", "make room")
+
+    monkeypatch.setattr(loop.index_check.own_files, "_save_archive", fail)
+    steps.writer.paths.archive_file.unlink()
+    loop.work_queue.add_hint(steps.write("hint.md", "Saved meanwhile."))
+    for _ in range(1000):
+        waits = len(steps.waits)
+        try:
+            loop._step()
+        except StoreUnavailableError as error:
+            loop._back_off(error)
+        else:
+            assert len(steps.waits) == waits + 1, "the loop is busy"
+        clock[0] += 0.1
+    assert [round(later - earlier) for earlier, later in pairwise(tries)] == [1, 2, 4, 8, 16, 32]
+    assert loop.blocked_reason == "the disk is full: make room"
+    monkeypatch.undo()
+    monkeypatch.setattr(loop._backoff, "resume_at", 0.0)
+    loop._step()
+    assert steps.writer.paths.archive_file.exists()
+    assert len(steps.restarts) == 1
+
+
 def test_too_much_memory_asks_for_a_new_process(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +270,32 @@ def test_an_error_of_a_loop_that_ends_is_none(
     monkeypatch.setattr(steps.loop, "_stopping", True)
     steps.loop._back_off(StoreDamagedError("x", ""))
     assert (steps.restarts, steps.loop.blocked_reason) == ([], "")
+
+
+def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, before = steps.loop, steps.paths()
+
+    def fail(*_: object) -> None:
+        raise OSError("LanceError(IO): Generic LocalFileSystem error: (os error 5)")
+
+    monkeypatch.setattr(damage, "_read_all", fail)
+    loop.index_check.request_repair()
+    with pytest.raises(StoreUnavailableError) as raised:
+        loop._step()
+    loop._back_off(raised.value)
+    assert "(EIO)" in loop.blocked_reason
+    assert "`anchord rebuild` writes a new index" in loop.blocked_reason
+    assert loop.index_check.is_repair_due
+    assert steps.restarts == []
+    loop.start_generation(REBUILD)
+    loop._backoff.resume_at = 0.0
+    for _ in range(10):
+        loop._step()
+    assert (loop.next_generation, loop.blocked_reason) == (None, "")
+    assert not loop.index_check.is_repair_due
+    assert steps.paths() == before
 
 
 # What is reported

@@ -162,6 +162,65 @@ def test_deletions_just_before_count_in_a_walk_of_the_root(steps: Steps) -> None
     assert queue.reconcile("docs").held_deletions == 0, "these went through the guard"
 
 
+def leave(steps: Steps, count: int, folder: str = "gone") -> list[RootedPath]:
+    """Index files of a folder, and delete them; return them."""
+    (steps.folder / folder).mkdir()
+    files = [steps.write(f"{folder}/{n}.md", f"Words of {folder} {n}.\n") for n in range(count)]
+    steps.loop.walk_and_index_all()
+    for file in files:
+        (steps.folder / file.path).unlink()
+    return files
+
+
+@pytest.mark.parametrize("is_indexed_between", [False, True])
+@pytest.mark.parametrize("later_by", ["events", "walk"])
+def test_deletions_that_a_walk_found_count_with_those_that_follow(
+    steps: Steps, *, later_by: str, is_indexed_between: bool
+) -> None:
+    queue = steps.loop.work_queue
+    others = [steps.write(f"other{n}.md", f"Words of {n}.\n") for n in range(30)]
+    leave(steps, 30)
+    assert queue.reconcile("docs").held_deletions == 0
+    if is_indexed_between:
+        steps.loop._index(list(queue.backlog), lambda: False)
+    for file in others:
+        (steps.folder / file.path).unlink()
+    if later_by == "events":
+        for file in others:
+            queue.add_hint(file)
+        queue.drain_hints(skip_debounce=True)
+    else:
+        queue.reconcile("docs")
+    assert queue.root_watcher.states["docs"].held_deletions == 30
+    assert not queue.missing_files.keys() & set(others)
+
+
+def test_deletions_that_wait_to_be_indexed_are_counted_once(steps: Steps) -> None:
+    queue = steps.loop.work_queue
+    leave(steps, 30)
+    for _ in range(3):
+        assert queue.reconcile("docs").held_deletions == 0
+    assert queue._recent_deletions.count("docs") == 30
+
+
+def test_confirmed_deletions_do_not_count_with_those_that_follow(steps: Steps) -> None:
+    queue = steps.loop.work_queue
+    leave(steps, 60)
+    assert queue.reconcile("docs").held_deletions == 60
+    queue.reconcile("docs", deletions_confirmed=True)
+    assert queue._recent_deletions.count("docs") == 0
+    (steps.folder / "0.md").unlink()
+    assert queue.reconcile("docs").held_deletions == 0
+
+
+def test_a_walk_of_a_polled_folder_holds_a_mass_deletion(steps: Steps) -> None:
+    queue = steps.loop.work_queue
+    files = leave(steps, 60)
+    assert queue.reconcile("docs", "gone").held_deletions == 60
+    assert not queue.backlog.keys() & set(files)
+    assert queue.root_watcher.states["docs"].held_deletions == 60
+
+
 def test_files_of_a_folder_that_moved_are_moves(steps: Steps) -> None:
     (steps.folder / "old").mkdir()
     for name in ("a.md", "b.md"):

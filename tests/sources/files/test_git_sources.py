@@ -254,14 +254,46 @@ def test_a_git_that_does_not_answer_is_no_reason_to_let_anything_in(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tree, {"a.md": "text"})
+    asked = []
 
-    def hang(*_: object, **__: object) -> None:
+    def hang(*arguments: object, **__: object) -> None:
+        asked.append(arguments)
         raise subprocess.TimeoutExpired("git", 1)
 
     monkeypatch.setattr(subprocess, "run", hang)
-    walk = served(tree).walk("tree", "")
-    assert walk.files == ()  # type: ignore[union-attr]
-    assert "git could not be asked" in walk.folder_problems[0][1].reason  # type: ignore[union-attr]
+    files = served(tree)
+    for _ in range(3):
+        walk = files.walk("tree", "")
+        assert walk.files == ()  # type: ignore[union-attr]
+        assert "git did not answer" in walk.folder_problems[0][1].reason  # type: ignore[union-attr]
+    assert len(asked) == 1, "each question costs 20 s"
+    now = time.monotonic()
+    monkeypatch.undo()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 600)
+    assert walked(files, "tree") == {"a.md"}
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config", "commondir", "config.worktree"])
+def test_a_named_pipe_in_a_repository_is_found_before_git_waits_for_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    fill(tree, {"a.md": "text"})
+    file = tree / ".git" / name
+    former = file.read_bytes() if file.exists() else None
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    files = served(tree)
+    with monkeypatch.context() as patch:
+        patch.setattr(git_repositories, "_run_git", lambda *_: pytest.fail("git would wait"))
+        walk = files.walk("tree", "")
+        assert walk.files == ()  # type: ignore[union-attr]
+        reason = walk.folder_problems[0][1].reason  # type: ignore[union-attr]
+        assert f"{file} is not a regular file" in reason
+    file.unlink()
+    if former is not None:
+        file.write_bytes(former)
+    assert files.rules.has_outside_changes("tree")
+    assert walked(files, "tree") == {"a.md"}
 
 
 def test_without_git_on_the_machine_the_default_places_count(

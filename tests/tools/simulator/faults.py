@@ -86,6 +86,8 @@ def damage(stage: Stage, rng: Random) -> list[Finding]:
         _overwrite_page(path, rng)
     if stage.world.damage != "flipped":
         stage.world.damage = how
+    if path.name.startswith("conversations.sqlite"):
+        stage.world.fileless |= stage.world.archived.keys()
     rebase_archive(stage.world)
     return []
 

@@ -23,6 +23,7 @@ WEIGHTS: dict[Callable[..., Any], float] = {
     sources.say_something: 6, sources.rename_talk: 1.5, sources.delete_talk: 2, sources.copy_talk: 0.7,
     sources.truncate_talk: 1, sources.tear_talk: 1, sources.nul_talk: 1,
     sources.write_many: 0.4, sources.delete_many: 0.4, sources.ignore: 1.5, sources.unignore: 0.5,
+    sources.ignore_talks: 1.2, sources.unignore_talks: 0.8,
     sources.lose_config: 0.8, sources.restore_config: 0.8, sources.rename_root: 0.8, sources.drop_root: 0.6,
     sources.put_roots_back: 1, sources.nest_root: 0.8, sources.replace_root: 0.8, sources.put_folders_back: 0.8,
     commands.index: 9, commands.reindex: 0.7, commands.rebuild: 0.4, commands.verify: 1, commands.search: 2,
@@ -139,6 +140,7 @@ def _put_right(stage: Stage) -> Iterable[Finding]:
     stage.trace("-- all is put back --")
     sources.put_folders_back(world, rng)
     sources.put_roots_back(world, rng)
+    sources.unignore_talks(world, rng)
     if isinstance(stage.program, Daemon):
         found = commands.start(stage, rng)
         command: tuple[str, ...] = ("sync", "--timeout", "30")

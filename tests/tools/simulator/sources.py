@@ -155,7 +155,9 @@ def copy_talk(world: World, rng: Random) -> None:
     """Copy a transcript under another name."""
     if path := _any(world, rng, "conversations"):
         prefix = "rollout-" if kind_of(path) == "codex" else ""
-        shutil.copyfile(path, path.with_name(f"{prefix}copy{rng.randrange(10)}{path.suffix}"))
+        copy = path.with_name(f"{prefix}copy{rng.randrange(10)}{path.suffix}")
+        if copy != path:
+            shutil.copyfile(path, copy)
 
 
 def write_many(world: World, rng: Random) -> None:
@@ -186,6 +188,19 @@ def unignore(world: World, rng: Random) -> None:
     rules = sorted([*world.base.glob("docs/**/.gitignore"), *world.base.glob("docs/**/.*ignore")])
     if rules:
         rng.choice(rules).unlink()
+
+
+def ignore_talks(world: World, rng: Random) -> None:
+    """Exclude some transcripts, or one."""
+    talk = _any(world, rng, "conversations")
+    patterns = ["*.jsonl", "*.json", "old/", *([talk.name] if talk else [])]
+    (world.base / "talks" / ".gitignore").write_text(f"{rng.choice(patterns)}\n")
+
+
+def unignore_talks(world: World, rng: Random) -> None:
+    """Include all transcripts again."""
+    del rng
+    (world.base / "talks" / ".gitignore").unlink(missing_ok=True)
 
 
 # Configuration and roots

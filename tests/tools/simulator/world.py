@@ -63,8 +63,15 @@ class World:
     """Word of an exchange -> folders of the roots under which the archive held it."""
     said_at: dict[Path, set[str]] = field(default_factory=dict)
     """Transcript -> every word that it ever contained, under this name or an earlier one."""
+    renamed: dict[Path, set[str]] = field(default_factory=dict)
+    """Transcript -> every word that it contained under an earlier name."""
     trashed: set[str] = field(default_factory=set)
     """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
+    left_excluded: set[str] = field(default_factory=set)
+    """Words whose transcript was deleted while the rules excluded it: they stay out of the index."""
+    fileless: set[str] = field(default_factory=set)
+    """Words that were archived when the archive was damaged: which file contains them may be lost
+    with it, so they stay in the index when that file is excluded."""
     attic: dict[Path, bytes] = field(default_factory=dict)
     """Former contents, for a restore."""
     damage: str = ""
@@ -164,19 +171,45 @@ class World:
         for path in self.files_below("conversations"):
             words = WORDS.findall(path.read_bytes().decode("utf-8", "replace"))
             self.said_at.setdefault(path, set()).update(words)
+        for path, said in self.said_at.items():
+            if not path.exists() and self.is_excluded(path):
+                self.left_excluded |= said
 
     def note_a_rename(self, old: Path, new: Path) -> None:
         """Remember that a transcript is another one's continuation."""
-        self.said_at.setdefault(new, set()).update(self.said_at.get(old, ()))
+        lineage = self.said_at.get(old, set())
+        self.said_at.setdefault(new, set()).update(lineage)
+        self.renamed.setdefault(new, set()).update(lineage)
 
     @property
     def may_be_out_of_the_index(self) -> set[str]:
-        """Words of exchanges that need have no rows if no transcript contains them."""
-        return self.erased | self.doubtful | self.trashed
+        """Words of exchanges that need have no rows if no included transcript contains them."""
+        said = (words for path, words in self.said_at.items() if self.is_excluded(path))
+        return self.erased.union(self.doubtful, self.trashed, self.left_excluded, *said)
+
+    def is_excluded(self, path: Path) -> bool:
+        """Whether the rules of every root that a transcript is in exclude it."""
+        folders = [self.folder_of(root) for root in self.roots if root.kind == "conversations"]
+        around = [folder for folder in folders if path.is_relative_to(folder)]
+        return bool(around) and all(_is_ignored(path, folder) for folder in around)
+
+    def only_in_excluded(self, words: set[str]) -> set[str]:
+        """Return those of some words that only transcripts ever contained that are excluded now."""
+        return {
+            word
+            for word in words - self.fileless
+            if (paths := [path for path, said in self.said_at.items() if word in said])
+            and all(path.exists() and self.is_excluded(path) for path in paths)
+        }
 
     def sourceless_words(self) -> set[str]:
         """Return the words of transcripts that are gone, and that no other one ever contained."""
-        present = {word for path, words in self.said_at.items() if path.exists() for word in words}
+        present: set[str] = set()
+        for path, words in self.said_at.items():
+            if path.exists():
+                # What was cut off a transcript before its new name was indexed is deleted with the
+                # former name.
+                present |= words - (self.renamed.get(path, set()) - readable_words(path))
         return self.archived.keys() - present
 
     def keep(self, path: Path) -> None:
@@ -210,6 +243,18 @@ def _walk_inside(
             yield from _walk_inside(path, rules, forgotten, suffixes)
         elif stat.S_ISREG(entry.stat(follow_symlinks=False).st_mode) and path.suffix in suffixes:
             yield path
+
+
+def _is_ignored(path: Path, root: Path) -> bool:
+    """Whether the rules of a root and of the folders in it match a path, or a folder above it."""
+    rules: list[tuple[Path, str]] = []
+    at = root
+    for part in path.relative_to(root).parts:
+        rules += _rules_of(at)
+        at /= part
+        if any(_ignores(pattern, part, is_folder=at != path) for _, pattern in rules):
+            return True
+    return False
 
 
 def _rules_of(folder: Path) -> list[tuple[Path, str]]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from anchord.chunking.plan import Plan
 
 _AGAINST_HINT = "give --against FILE2 or a git revision"
+_GIT_TIMEOUT_S = 20.0
+"""git waits for ever where a file of its own is a named pipe, or on a disk that is away."""
 
 
 class _ChunkedDocument(NamedTuple):
@@ -233,6 +235,11 @@ def _read_from_git(file: str, revision: str) -> bytes:
         raise UsageError(
             f"{revision} is not a file, and git is not installed", "give --against FILE2"
         ) from None
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"git did not answer within {_GIT_TIMEOUT_S:.0f} s",
+            "give --against FILE2, or look for a named pipe in its .git folder",
+        ) from None
     if shown.returncode:
         message = shown.stderr.decode("utf-8", "replace").strip()
         reason = message.splitlines()[-1] if message else "git knows no such revision"
@@ -257,4 +264,10 @@ def _git_show(folder: str, name: str, revision: str) -> subprocess.CompletedProc
 
 def _git(folder: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
     command = ["git", "-C", folder, *arguments]
-    return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command,
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        timeout=_GIT_TIMEOUT_S,
+    )

@@ -11,6 +11,7 @@ from anchord.core.quoting import sanitize_line
 _REASONS = {
     "root": "its root was removed or changed",
     "reader": "a newer version does not find it in its file",
+    "excluded": "your rules exclude its file; it returns when they include it",
     "trash": "deleted; kept for 30 days",
 }
 _MAX_QUESTION_CHARS = 74

@@ -83,6 +83,8 @@ class RecentDeletions:
 
     def record(self, root_name: str, file_count: int) -> None:
         """Count files of a root that are about to be deleted from the index."""
+        if not file_count:
+            return
         self._by_root.setdefault(root_name, deque()).append((time.monotonic(), file_count))
 
     def count(self, root_name: str) -> int:

@@ -30,6 +30,11 @@ class GenerationBuilds:
         """When the build goes on, by the monotonic clock; later than now while it waits."""
         self._writer = writer
 
+    @property
+    def is_from_scratch(self) -> bool:
+        """Whether a generation is being built that needs nothing of the present one."""
+        return self.current is not None and self.current.request.is_from_scratch
+
     def resume_or_delete(self) -> None:
         """Go on with a build that is needed or was interrupted; else delete what one left."""
         build_request = find_required_build(self._writer) or find_interrupted_build(self._writer)

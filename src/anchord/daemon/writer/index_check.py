@@ -96,6 +96,12 @@ class IndexCheck:
         """Note the table's files after this process has deleted some of them."""
         self._files = list_table_files(self._table)
 
+    def note_new_table(self) -> None:
+        """Note the files of a table that has replaced the former one: no damage is known of it."""
+        self.note_files()
+        self._altered_files.clear()
+        self.is_repair_due = False
+
     def request_repair(self) -> None:
         """Ask for a read of the whole table: rows could not be read.
 

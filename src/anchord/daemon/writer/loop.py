@@ -260,8 +260,10 @@ class WriterLoop:
         """Take in what other threads left, then do the most urgent piece of work, or sleep."""
         now, queue = time.monotonic(), self.work_queue
         self._writer.heartbeat.beat()
-        if self._has_lost_files():
-            self._sleep(now + _SUPERVISE_S)
+        is_unsaved = self.index_check.own_files.is_unsaved
+        if (is_unsaved and now < self._backoff.resume_at) or self._has_lost_files():
+            # What waits may not be written to a lost file: it does not keep the loop busy.
+            self._sleep(now + _SUPERVISE_S, wakes_for_work=False)
             return
         queue.drain_hints(skip_debounce=False)
         self._jobs.run_pending()
@@ -274,6 +276,11 @@ class WriterLoop:
             return
         # Neither paused nor backing off: the index may be changed from here on.
         if self.index_check.is_repair_due:
+            if self._builds.is_from_scratch:
+                # It replaces the table, which may be on a part of the disk that cannot be read.
+                self._build()
+                self._sleep(self._builds.next_step_at)
+                return
             self._check_index()
         if now >= self._next_supervise:
             self._supervise(now)
@@ -397,12 +404,8 @@ class WriterLoop:
 
     def _build(self) -> None:
         """Index the next files of a new generation; promote it once it holds everything."""
-        unavailable_roots = [
-            name
-            for name, state in self.work_queue.root_watcher.states.items()
-            if state.walk_error or state.held_deletions
-        ]
-        outcomes = self._builds.index_next_files(unavailable_roots, self._backlog_should_wait)
+        unseen_roots = self.work_queue.root_watcher.unseen_roots
+        outcomes = self._builds.index_next_files(unseen_roots, self._backlog_should_wait)
         building = self.next_generation
         if building is None or outcomes is None:
             return
@@ -411,7 +414,7 @@ class WriterLoop:
         self._backoff.reset()
         if building.is_finished:
             self.run_promotion(building.promote)
-            self.index_check.note_files()
+            self.index_check.note_new_table()
             self._builds.current = None
             self.stats.last_commit_at = time.monotonic()
             # Files may have changed since the build read them.
@@ -424,8 +427,7 @@ class WriterLoop:
         stats, maintenance = self.stats, self.maintenance
         if maintenance.is_check_due(now):
             self.index_check.look_for_altered_files()
-        last_commit_at = stats.last_commit_at or self._started_at
-        maintenance.compact_if_due(idle_s=now - last_commit_at)
+        maintenance.compact_if_due(idle_s=now - (stats.last_commit_at or self._started_at))
         self.work_queue.enqueue(maintenance.check_and_repair_if_due(now))
         if maintenance.last_checked_at is not None:
             stats.last_verified_at = max(maintenance.last_checked_at, stats.last_verified_at or 0.0)
@@ -433,12 +435,17 @@ class WriterLoop:
         maintenance.stop_worker_if_idle()
         self._sleep(min(self.work_queue.next_due_at(), self._next_supervise))
 
-    def _sleep(self, until: float) -> None:
-        """Wait until a time, a hint, a job or a call of `sync`; 2 s at most."""
+    def _sleep(self, until: float, *, wakes_for_work: bool = True) -> None:
+        """Wait until a time, a hint, a job or a call of `sync`; 2 s at most.
+
+        Args:
+            until: By the monotonic clock.
+            wakes_for_work: Whether to return at once while any of these wait.
+        """
         with self.work_queue.wake_condition:
             has_work = self.work_queue.has_hints or self._jobs or self._barrier.has_new_calls
             # While paused, calls of `sync` stay where they are: they must not keep the loop busy.
-            if self._stopping or (has_work and not self.paused):
+            if self._stopping or (has_work and wakes_for_work and not self.paused):
                 return
             timeout_s = min(until - time.monotonic(), _SUPERVISE_S)
             self.work_queue.wake_condition.wait(max(0.0, timeout_s))

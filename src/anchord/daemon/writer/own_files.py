@@ -34,6 +34,8 @@ class OwnFiles:
         self._writer = writer
         self._identities: dict[Path, tuple[int, int]] = {}
         """Device and inode of each database and of its write-ahead log."""
+        self.is_unsaved = False
+        """Whether the archive was lost and could not be saved: another try costs a copy of it."""
         self._lost_database = ""
         """What was found lost; the archive has been saved then, and must not be saved again."""
 
@@ -63,7 +65,9 @@ class OwnFiles:
         if not lost:
             return ""
         if self._writer.paths.archive_file in lost:
+            self.is_unsaved = True
             self._save_archive()
+            self.is_unsaved = False
         self._lost_database = f"{lost[0]} was deleted or replaced"
         return self._lost_database
 

@@ -227,13 +227,17 @@ class WorkQueue:
         Args:
             root_name: Name of a root that is watched.
             folder: Path relative to the root; "" walks the whole root, applies the deletion guard
-                and updates the root's state in `root_watcher`.
+                and updates the root's state in `root_watcher`. So does a folder in which so many
+                files are missing that the guard must decide.
             deletions_confirmed: A user confirmed the deletions, so none is held.
 
         Returns:
             What the walk found; its paths are queued already.
         """
         result = self._walk(root_name, folder, deletions_confirmed=deletions_confirmed)
+        if folder and self._needs_deletion_guard(root_name, result.gone_or_emptied):
+            return self.reconcile(root_name)
+        self._recent_deletions.record(root_name, result.released_deletions)
         self.missing_files.update(result.gone_or_emptied)
         self.enqueue(result.paths_due)
         if not folder:

@@ -70,7 +70,23 @@ def compare_archive(reader: IndexReader, on_progress: TranscriptProgress) -> Arc
             # A folder that is one transcript is read with the first of its files.
             if comparison.transcripts.isdisjoint(_folders_of(origin)):
                 _compare_file(reader, whole_reads, origin, comparison)
+    comparison.differences.extend(_of_excluded_files(reader))
     return comparison
+
+
+def _of_excluded_files(reader: IndexReader) -> Iterator[Difference]:
+    """Yield the exchanges that are indexed of transcript files that the rules exclude now."""
+    files, archive = reader.files.folder_files, reader.files.archive
+    if archive is None:
+        return
+    path_filter = files.path_filter()
+    for root in reader.roots:
+        for origin in archive.transcript_files(root.name) if root.kind == "conversations" else ():
+            match = path_filter(origin)
+            is_excluded = not (match.is_included or match.is_undecided)
+            if is_excluded and isinstance(files.fingerprint(origin), Fingerprint):
+                for path in sorted(archive.forms_in(origin)):
+                    yield Difference(DifferenceKind.ARCHIVED, origin, path)
 
 
 def _list_files(reader: IndexReader) -> Iterator[RootedPath]:

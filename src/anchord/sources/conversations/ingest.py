@@ -12,7 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anchord.core.change_detection import RACY_WINDOW_NS
 from anchord.core.types import Absent, Fingerprint, IngestResult, Problem, Root, RootedPath, Row
@@ -164,6 +164,26 @@ class ConversationIngester:
         Raises:
             StoreError: The archive cannot be written.
         """
+        returned = self._include(origin)
+        result = self._ingest(origin)
+        changed = dict.fromkeys((*result.changed_exchanges, *returned))
+        return replace(result, changed_exchanges=tuple(changed))
+
+    def _include(self, origin: RootedPath) -> list[RootedPath]:
+        """Attach what `exclude` detached, if the rules include the file; return the exchanges."""
+        paths = {each.transcript_folder(origin.path) for each in FORMATS} | {origin.path}
+        excluded = [
+            file
+            for file in (RootedPath(origin.root, path) for path in sorted(paths - {""}))
+            if self._archive.excluded_files.contains(file)
+        ]
+        if not excluded or not self._files.path_filter()(origin).is_included:
+            return []
+        with self._archive.transaction():
+            returned = [self._archive.excluded_files.attach(file) for file in excluded]
+        return list(itertools.chain.from_iterable(returned))
+
+    def _ingest(self, origin: RootedPath) -> IngestResult:
         for transcript_format in FORMATS:
             folder = transcript_format.transcript_folder(origin.path)
             if folder:
@@ -186,14 +206,29 @@ class ConversationIngester:
     def exclude(self, origin: RootedPath) -> IngestResult:
         """Detach the exchanges of a file that the rules exclude now; the archive keeps them.
 
-        They return when the file is ingested again. Those that another file contains stay.
+        They return when the file is ingested again, also those that the file has lost. Exchanges
+        that another file contains stay. A folder that is one transcript is excluded with the last
+        of its files.
 
         Raises:
             StoreError: The archive cannot be written.
         """
+        origin = self._excluded_folder(origin) or origin
         with self._archive.transaction():
-            self._archive.remove_transcript_file(origin, self._clock(), DetachReason.READER)
+            self._archive.exclude_transcript_file(origin, self._clock())
         return self._changed_result(origin)
+
+    def _excluded_folder(self, origin: RootedPath) -> RootedPath | None:
+        """Return the folder of a file that is one transcript, if the rules exclude all of it."""
+        path_filter = self._files.path_filter()
+        for transcript_format in FORMATS:
+            path = transcript_format.transcript_folder(origin.path)
+            folder = RootedPath(origin.root, path)
+            if path and self._archive.find_transcript_file(folder):
+                listed = self._files.list_files_below(folder)
+                members = (RootedPath(origin.root, f"{path}/{name}") for name, _ in listed)
+                return None if any(path_filter(each).is_included for each in members) else folder
+        return None
 
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Record that the index has taken over these exchanges' changes.

@@ -12,14 +12,19 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from anchord.core.types import escape_non_utf8
 from anchord.sources.files.source_memory import GitSettings, SourceMemory
 
 _TIMEOUT_S = 20.0
+_TIMEOUT_REPEAT_S = 600.0
+"""A repository for which git did not answer in time is not asked about again sooner."""
+_TIMED_OUT = f"git did not answer within {_TIMEOUT_S:.0f} s"
 _MAX_GIT_FILE_BYTES = 10_000
 _LOCAL_VARIABLES = frozenset(
     """
@@ -78,6 +83,7 @@ class GitRepositories:
         """
         self._memory = memory
         self._answers: dict[str, _Answer] = {}
+        self._timed_out_at: dict[str, float] = {}
 
     def around(self, folder: str) -> Repository | None:
         """Return the repository that a folder belongs to: its own, or the next one above it."""
@@ -134,21 +140,40 @@ class GitRepositories:
             *_user_files(),
         ]
         states = {path: state_of_file(path) for path in origins}  # Before git reads them.
+        if time.monotonic() - self._timed_out_at.get(top, -_TIMEOUT_REPEAT_S) < _TIMEOUT_REPEAT_S:
+            return _Answer(None, _TIMED_OUT, {"/": ()})
+        own = {path: state_of_file(path) for path in _own_files(git_folder)}
+        if pipe := _find_pipe([*states, *own]):
+            self._answers[top] = _Answer(None, f"{pipe} is not a regular file", states | own)
+            return self._answers[top]
         try:
-            entries, refusal = _list_settings(top)
-        except FileNotFoundError:
-            answer = _Answer(_settings_without_git(common_folder), "", states)
+            answer = _ask_git(top, git_folder, common_folder, states)
+        except subprocess.TimeoutExpired:
+            self._timed_out_at[top] = time.monotonic()
+            return _Answer(None, _TIMED_OUT, {"/": ()})
         except (OSError, subprocess.SubprocessError) as error:
             return _Answer(None, f"git could not be asked: {error}", {"/": ()})
-        else:
-            for path in _files_behind(entries, top, git_folder):
-                states.setdefault(path, state_of_file(path))
-            if refusal:
-                states[top] = state_of_file(top)
-            settings = None if refusal else _settings_of(entries, top)
-            answer = _Answer(settings, refusal, states)
         self._answers[top] = answer
         return answer
+
+
+def _ask_git(
+    top: str, git_folder: str, common_folder: str, states: dict[str, tuple[int, ...]]
+) -> _Answer:
+    """Ask git for a repository's settings; add the files that they come from to `states`.
+
+    Raises:
+        OSError, subprocess.SubprocessError: git does not run, or does not answer in time.
+    """
+    try:
+        entries, refusal = _list_settings(top)
+    except FileNotFoundError:
+        return _Answer(_settings_without_git(common_folder), "", states)
+    for path in _files_behind(entries, top, git_folder):
+        states.setdefault(path, state_of_file(path))
+    if refusal:
+        states[top] = state_of_file(top)
+    return _Answer(None if refusal else _settings_of(entries, top), refusal, states)
 
 
 def state_of_file(path: str) -> tuple[int, ...]:
@@ -158,6 +183,24 @@ def state_of_file(path: str) -> tuple[int, ...]:
     except OSError as error:
         return (error.errno or 0,)
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_uid, status.st_mode
+
+
+def _own_files(git_folder: str) -> list[str]:
+    """Return the other files that git reads before it says anything of a repository."""
+    return [os.path.join(git_folder, name) for name in ("HEAD", "commondir")]
+
+
+def _find_pipe(paths: Iterable[str]) -> str:
+    """Return a file that is none, "" if all are regular or missing: git would wait for a pipe."""
+    for path in paths:
+        try:
+            mode = os.stat(path).st_mode
+        except OSError:
+            continue
+        # A folder or /dev/null ends at once.
+        if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+            return path
+    return ""
 
 
 def _git_folder(git_path: str) -> str | None:

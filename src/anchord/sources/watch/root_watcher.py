@@ -208,6 +208,12 @@ class RootWatcher:
             return False
         return not self._watcher.is_watching_current_folder(state.root.name)
 
+    @property
+    def unseen_roots(self) -> list[str]:
+        """Names of the roots that cannot be seen as a whole, or whose deletions are held."""
+        states = self.states.items()
+        return [name for name, state in states if state.walk_error or state.held_deletions]
+
     def retargeted_roots(self) -> list[Root]:
         """Return the roots whose configured path is a symbolic link that leads elsewhere now.
 

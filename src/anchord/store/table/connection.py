@@ -24,6 +24,7 @@ from anchord.store.table.schema import (
     LanceTable,
     create_or_replace_indices,
     table_schema,
+    unknown_columns,
 )
 
 T = TypeVar("T")
@@ -116,15 +117,17 @@ class TableConnection:
             raise StoreDamagedError(
                 f"{self._uri}: {first_line(error)}", "run `anchord index` to rebuild it"
             ) from error
-        if "vector" not in schema.names:  # Lance reads a manifest that is all NUL without an error.
-            raise StoreDamagedError(
-                f"{self._uri}: the newest version has no columns",
-                "run `anchord index` to rebuild it",
-            )
         self.schema_version = int((schema.metadata or {}).get(b"anchord.schema", b"0"))
         if self.schema_version > SCHEMA_VERSION:
             raise NewerStateError.for_schema_version(
                 f"the table in {self._uri}", self.schema_version
+            )
+        # Lance reads a manifest that is all NUL, or whose names of columns are damaged, without an
+        # error.
+        if "vector" not in schema.names or unknown_columns(schema):
+            raise StoreDamagedError(
+                f"{self._uri}: the newest version has other columns",
+                "run `anchord index` to rebuild it",
             )
         if schema.field("vector").type.list_size != self._dimension:
             raise DimensionMismatchError(

@@ -43,6 +43,7 @@ from anchord.store.table.schema import (
     checksummed_columns,
     corrupt_row_ids,
     iter_vectors,
+    unknown_columns,
 )
 
 FileStamps = Mapping[str, tuple[int, int]]
@@ -166,7 +167,10 @@ def _open_newest(table: Path, damaged_folder: Path) -> tuple[PylanceDataset | No
         try:
             with panics_as_errors():
                 _require_magic(manifest)
-                return lance.dataset(str(table)), repairs
+                dataset = lance.dataset(str(table))
+                if unknown := unknown_columns(dataset.schema):
+                    raise ValueError(f"the manifest names unknown columns: {sorted(unknown)}")
+                return dataset, repairs
         except LANCE_ERRORS as error:
             raise_if_unavailable(str(table), error)
             damaged_folder.mkdir(parents=True, exist_ok=True)

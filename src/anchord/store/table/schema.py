@@ -94,6 +94,14 @@ def table_schema(dimension: int, model: str) -> pa.Schema:
     return pa.schema(fields, metadata=metadata)
 
 
+def unknown_columns(arrow_schema: pa.Schema) -> set[str]:
+    """Return the columns of a table that no version of anchord writes: their names are damaged."""
+    fields = (*_FIELDS_BEFORE_VECTOR, *_FIELDS_AFTER_VECTOR)
+    known_names = {field.name for field in fields}
+    known_names.add("vector")
+    return set(arrow_schema.names) - known_names
+
+
 def row_from_columns(columns: Mapping[str, Any]) -> Row:
     """Return a row from column values; columns that were not read are "" or 0."""
     values = dict(_EMPTY_ROW)

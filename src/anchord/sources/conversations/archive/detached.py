@@ -8,9 +8,11 @@ takes exchanges out of the index moves them to a group, unless the user asked to
              holds another question now
     TRASH    their file was deleted in a root with `on_delete = "delete"`; deleted after 30 days,
              or given back when the root keeps them again
+    EXCLUDED the rules exclude their file; one group for each file, which returns as a whole,
+             with what the file has lost, when the file is read again
 
-An exchange that a file contains again is stored again as usual. An equal copy in a READER or TRASH
-group is deleted then.
+An exchange that a file contains again is stored again as usual. An equal copy in a READER, TRASH or
+EXCLUDED group is deleted then.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ TRASH_DAYS = 30
 _DAY_NS = 24 * 3600 * 10**9
 DETACHED_KEY_PREFIX = "\x01"
 """No root has a name that begins with this control character."""
-_SET_ASIDE_REASONS = ("reader", "trash")
+_SET_ASIDE_REASONS = ("reader", "trash", "excluded")
 
 
 _COPY_SQL = """
@@ -47,6 +49,7 @@ class DetachReason(StrEnum):
     ROOT = "root"
     READER = "reader"
     TRASH = "trash"
+    EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,7 @@ class DetachedExchanges:
     def detach_root(self, name: str, now_ns: int) -> None:
         """Move all that the archive holds of a root to a new group."""
         folder = self.folder_of_root(name) or ""
-        key = self._create_group(DetachReason.ROOT, name, folder)
+        key = self.create_group(DetachReason.ROOT, name, folder)
         for table in ("exchanges", "sessions", "carriers"):
             self._db.execute(f"UPDATE {table} SET root=? WHERE root=?", (key, name))
         self._db.execute("UPDATE exchanges SET detached_ns=? WHERE root=?", (now_ns, key))
@@ -145,19 +148,19 @@ class DetachedExchanges:
             was_moved = group.root == name and not exists(group.folder)
             if group.reason is not DetachReason.ROOT:
                 if inside == "" or (was_moved and group.root == name):
-                    self._rename_group(group, name, folder)
+                    self.rename_group(group.key, name, folder)
             elif inside is not None or was_moved:
-                self._merge(group.key, name, inside or "", next_version)
+                self.merge(group.key, name, inside or "", next_version)
                 count += group.exchange_count
             elif (part := path_inside(group.folder, folder)) is not None:
                 key = self._split_group(group, part, folder)
-                self._merge(key, name, "", next_version)
+                self.merge(key, name, "", next_version)
         self.delete_empty_groups()
         return count
 
     def _split_group(self, group: DetachedGroup, inside: str, folder: str) -> str:
         """Move what comes from a folder inside a group's own to a new group; return its key."""
-        key = self._create_group(DetachReason.ROOT, group.root, folder)
+        key = self.create_group(DetachReason.ROOT, group.root, folder)
         below, skipped = BelowPath(inside), len(os.fsencode(inside)) + 2
         self._db.execute(
             "UPDATE carriers SET root=?, path=substr(path, ?) "
@@ -176,13 +179,13 @@ class DetachedExchanges:
             )
         return key
 
-    def _rename_group(self, group: DetachedGroup, name: str, folder: str) -> None:
+    def rename_group(self, key: str, name: str, folder: str) -> None:
+        """Make a group wait for a root of another name or folder."""
         self._db.execute(
-            "UPDATE detached SET root=?, folder=? WHERE key=?",
-            (name, os.fsencode(folder), group.key),
+            "UPDATE detached SET root=?, folder=? WHERE key=?", (name, os.fsencode(folder), key)
         )
 
-    def _merge(self, key: str, name: str, inside: str, next_version: Callable[[], int]) -> None:
+    def merge(self, key: str, name: str, inside: str, next_version: Callable[[], int]) -> None:
         """Move a group's files, sessions and exchanges to a root that may hold some of them."""
         prefix = f"{inside}/" if inside else ""
         self._db.execute(
@@ -260,11 +263,13 @@ class DetachedExchanges:
             "SELECT root, path, digest FROM exchanges WHERE id=?", (exchange_id,)
         ).fetchone()
         self.delete_copies(root, path, digest)
-        key = self._group_without(reason, root, path)
-        session_id = self._session_in(key, exchange_id)
+        self.move_exchange(exchange_id, self._group_without(reason, root, path), now_ns)
+
+    def move_exchange(self, exchange_id: int, key: str, now_ns: int) -> None:
+        """Move one exchange to a group that has none at its path."""
         self._db.execute(
             "UPDATE exchanges SET root=?, session=?, detached_ns=?, due=0 WHERE id=?",
-            (key, session_id, now_ns, exchange_id),
+            (key, self._session_in(key, exchange_id), now_ns, exchange_id),
         )
 
     def trash_orphans(self, root: str, now_ns: int) -> None:
@@ -284,7 +289,7 @@ class DetachedExchanges:
         """Give a root the exchanges back that are in its trash."""
         for group in self.groups():
             if group.reason is DetachReason.TRASH and group.root == root:
-                self._merge(group.key, root, "", next_version)
+                self.merge(group.key, root, "", next_version)
 
     def copy_aside(self, exchange_id: int, reason: DetachReason) -> int:
         """Put a copy of an exchange into a group of its root; return the copy's id."""
@@ -300,7 +305,7 @@ class DetachedExchanges:
         """Delete equal copies of an exchange that were set aside: the root holds it again."""
         self._db.execute(
             "DELETE FROM exchanges WHERE path=? AND digest=? AND root IN "
-            "(SELECT key FROM detached WHERE root=? AND reason IN (?,?))",
+            "(SELECT key FROM detached WHERE root=? AND reason IN (?,?,?))",
             (path, digest, root, *_SET_ASIDE_REASONS),
         )
 
@@ -314,7 +319,7 @@ class DetachedExchanges:
         if row:
             return str(row[0])
         folder = self._db.execute("SELECT folder FROM roots WHERE name=?", (root,)).fetchone()
-        return self._create_group(reason, root, os.fsdecode(folder[0]) if folder else "")
+        return self.create_group(reason, root, os.fsdecode(folder[0]) if folder else "")
 
     def _session_in(self, key: str, exchange_id: int) -> int:
         """Return the id of a copy in a group of an exchange's session; insert it if it is new."""
@@ -393,7 +398,8 @@ class DetachedExchanges:
         self.delete_empty_groups()
         return deleted
 
-    def _create_group(self, reason: DetachReason, root: str, folder: str) -> str:
+    def create_group(self, reason: DetachReason, root: str, folder: str) -> str:
+        """Insert an empty group; return its key."""
         (last,) = self._db.execute("SELECT max(key) FROM detached").fetchone()
         number = int(last.removeprefix(DETACHED_KEY_PREFIX)) + 1 if last else 1
         key = f"{DETACHED_KEY_PREFIX}{number:08}"

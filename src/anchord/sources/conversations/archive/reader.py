@@ -341,6 +341,31 @@ class Archive:
                 total[kind] = total.get(kind, 0) + count
         return counts
 
+    def exchange_ids_of(
+        self, file_id: int, session_id: int | None = None, first_number: int = 0
+    ) -> set[int]:
+        """Return the ids of the exchanges that a file contains.
+
+        Args:
+            file_id: The file's id in the archive.
+            session_id: Only exchanges of this session; None for all.
+            first_number: With `session_id`: only exchanges whose number in the session is at least
+                this.
+        """
+        where, values = "carrier=?", [file_id]
+        if session_id is not None:
+            where += " AND exchange IN (SELECT id FROM exchanges WHERE session=? AND number>=?)"
+            values += [session_id, first_number]
+        rows = self._db.execute(f"SELECT exchange FROM tellings WHERE {where}", values)
+        return {exchange_id for (exchange_id,) in rows}
+
+    def origin_of(self, exchange_id: int) -> RootedPath:
+        """Return root and path of an exchange."""
+        root, path = self._db.execute(
+            "SELECT root, path FROM exchanges WHERE id=?", (exchange_id,)
+        ).fetchone()
+        return RootedPath(root, path)
+
     # Detached exchanges
 
     def detached_groups(self) -> list[DetachedGroup]:

@@ -32,7 +32,7 @@ from anchord.core.sqlite_connection import CheckedConnection, open_sqlite, prima
 from anchord.core.sqlite_errors import damaged_error
 from anchord.errors import NewerStateError, StoreDamagedError, StoreError
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _DETACHED_SINCE = 3
 _DELETIONS_SINCE = 4
 _HIGHEST_VERSION = 10_000
@@ -62,12 +62,13 @@ CREATE TABLE IF NOT EXISTS forgotten(
 CREATE INDEX IF NOT EXISTS forgotten_by_path ON forgotten(path_digest);
 CREATE INDEX IF NOT EXISTS forgotten_by_digest ON forgotten(digest);
 """
-_MIGRATIONS = {1: _HEADS_SQL, 2: _DETACHED_SQL, 3: _DELETIONS_SQL, 4: ""}
+_MIGRATIONS = {1: _HEADS_SQL, 2: _DETACHED_SQL, 3: _DELETIONS_SQL, 4: "", 5: ""}
 """Schema version -> the SQL that makes the next one.
 
 Version 2 adds `heads`; the table fills as files are read again. Version 3 adds `roots` and
 `detached`; `roots` fills as roots are added. Version 4 adds `deleted` and `forgotten`.
 Version 5 adds two fields to the JSON in `mark`, with which older versions cannot read it.
+Version 6 adds groups of excluded files, which older versions do not know.
 """
 _SCHEMA_SQL = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

@@ -15,6 +15,7 @@ from anchord.sources.conversations.archive.detached import (
     DetachReason,
 )
 from anchord.sources.conversations.archive.exchange_forms import ExchangeForms, ExchangeSource
+from anchord.sources.conversations.archive.excluded_files import ExcludedFiles
 from anchord.sources.conversations.archive.path_lookup import find_from
 from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
 from anchord.sources.conversations.archive.session_titles import SessionTitles
@@ -68,6 +69,8 @@ class ArchiveWriter(Archive):
             self._detached.delete_copies,
             self._copy_aside,
         )
+        self.excluded_files = ExcludedFiles(self._db, self._detached, self._next_version)
+        """The files that `exclude_transcript_file` detached."""
         # Dictionaries are used as sets that keep their order.
         self.files_to_reread: dict[RootedPath, None] = {}
         """Transcript files that must be read again, since the last `transaction` began."""
@@ -149,6 +152,22 @@ class ArchiveWriter(Archive):
         exchange_ids = sorted(self.exchange_ids_of(record.id))
         self.remove_source(record.id, exchange_ids, now_ns, orphans_go_to)
         self._delete_file_record(record.id)
+
+    def exclude_transcript_file(self, origin: RootedPath, now_ns: int) -> None:
+        """Detach a file that the rules exclude, with the exchanges that no other file contains.
+
+        Does nothing for a file that was never read.
+        """
+        record = self.find_transcript_file(origin)
+        if record is None:
+            return
+        sessions = self._titles.sessions_of(record.id)
+        detached = self.excluded_files.detach(record.id, now_ns)
+        shared = self.exchange_ids_of(record.id) - detached.keys()
+        self.removed_exchanges |= dict.fromkeys(detached.values())
+        self.remove_source(record.id, sorted(shared), now_ns, None)
+        self._detached.delete_empty_groups()
+        self._refresh_titles(sessions)
 
     def schedule_full_reads(self, transcript_files: Iterable[RootedPath]) -> None:
         """Make the next look at some files read all of them, and store again what differs.
@@ -302,24 +321,6 @@ class ArchiveWriter(Archive):
                 (self._next_version(), session_id, name),
             )
 
-    def exchange_ids_of(
-        self, file_id: int, session_id: int | None = None, first_number: int = 0
-    ) -> set[int]:
-        """Return the ids of the exchanges that a file contains.
-
-        Args:
-            file_id: The file's id in the archive.
-            session_id: Only exchanges of this session; None for all.
-            first_number: With `session_id`: only exchanges whose number in the session is at least
-                this.
-        """
-        where, values = "carrier=?", [file_id]
-        if session_id is not None:
-            where += " AND exchange IN (SELECT id FROM exchanges WHERE session=? AND number>=?)"
-            values += [session_id, first_number]
-        rows = self._db.execute(f"SELECT exchange FROM tellings WHERE {where}", values)
-        return {exchange_id for (exchange_id,) in rows}
-
     def remove_source(
         self,
         file_id: int,
@@ -342,7 +343,7 @@ class ArchiveWriter(Archive):
         for exchange_id in exchange_ids:
             is_orphan = self._forms.remove_source(file_id, exchange_id)
             if is_orphan and orphans_go_to is not None:
-                self.removed_exchanges[self._origin_of(exchange_id)] = None
+                self.removed_exchanges[self.origin_of(exchange_id)] = None
                 self._detached.set_aside(exchange_id, orphans_go_to, now_ns)
 
     def drop_repeated_exchanges(self, file_id: int, missing_ids: Collection[int]) -> set[int]:
@@ -367,7 +368,7 @@ class ArchiveWriter(Archive):
             if _is_in(self._texts_of(each), present)
         ]
         for exchange_id in repeated:
-            origin = self._origin_of(exchange_id)
+            origin = self.origin_of(exchange_id)
             if not origin.root.startswith(DETACHED_KEY_PREFIX):
                 self.removed_exchanges[origin] = None
             self._deletions.delete(exchange_id, origin)
@@ -386,12 +387,6 @@ class ArchiveWriter(Archive):
     def _is_named_by_place(self, exchange_id: int) -> bool:
         row = self._db.execute("SELECT name FROM exchanges WHERE id=?", (exchange_id,)).fetchone()
         return str(row[0]).startswith(POSITIONAL_IDS)
-
-    def _origin_of(self, exchange_id: int) -> RootedPath:
-        root, path = self._db.execute(
-            "SELECT root, path FROM exchanges WHERE id=?", (exchange_id,)
-        ).fetchone()
-        return RootedPath(root, path)
 
     # What the index has not taken over yet
 
@@ -426,6 +421,7 @@ class ArchiveWriter(Archive):
         """
         with self.transaction():
             self._detached.record_root(name, folder)
+            self.excluded_files.follow_root(name, folder)
             return self._detached.attach_root(name, folder, self._next_version, os.path.isdir)
 
     def detach_root(self, name: str, now_ns: int) -> None:
