@@ -110,7 +110,7 @@ def log_outcome(outcome: FileOutcome) -> None:
         action=str(outcome.action),
         root=outcome.origin.root,
         path=escape_non_utf8(redact_path(outcome.origin.path)),
-        reason=outcome.reason,
+        reason=redact_path(outcome.reason),
         chunks=outcome.chunks,
         kept=outcome.kept,
         shifted=outcome.shifted,
