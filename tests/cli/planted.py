@@ -69,7 +69,8 @@ class Planted:
 
 def _core(value: str) -> bytes:
     """Return the longest run of letters and digits in lower case: what a full-text index keeps."""
-    return max(_LONGEST_RUN.findall(value), key=len).lower().encode()
+    runs: list[str] = _LONGEST_RUN.findall(value)
+    return max(runs, key=len).lower().encode()
 
 
 def _encoded(value: str) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ _WORDS = (
     *(word for word, _ in commands._WORDS),
     *(f"{tool} x{option} " for option, tool in ((" -p", "mysql"), (" -a", "redis-cli"), (" -k", "openssl"))),
     *prose._NAMES, *prose._SEED_NAMES, *prose._CODE_NAMES,
-    "password", "password: ", "password is ", "the password for a b c ", "password | ", "type=\"password\" ",
+    "password", "password: ", "password is ", "the password for a b c ", "password | ", 'type="password" ',
     "url,username,password\n", "password,", "echo a | sudo ", "seed phrase: word ", "recovery codes: ab12-cd34 ", "`a` as ",
     "://a:b", "cookie: ", "bearer ", "basic ", "machine a login b password ", ":443:a:b:", "-----BEGIN PRIVATE KEY-----",
     "kind: Secret\ndata:\n  a: b\n", "%41", "\\u0041", "&amp;", "a" * 40 + " ", "aA0" * 20 + ".",
