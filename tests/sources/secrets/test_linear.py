@@ -11,7 +11,7 @@ from anchord.sources.secrets import commands, prose
 from anchord.sources.secrets.redactor import find_secrets
 from anchord.sources.secrets.rule_pack import load_rule_pack
 
-_CHARS = 1_000_000
+_CHARS = 200_000
 _MOST_TIMES = 3.5
 """Quadratic time would be 4 times."""
 _WORDS = (

@@ -78,12 +78,14 @@ def find_in_commands(text: str, lower_text: str) -> Iterator[Finding]:
     for word, form in _COMPILED_WORDS:
         for place in _places(lower_text, word):
             yield from _checked(form.match(text, place))
+    table_end = 0
     for place in _places(text, "pass"):
         yield from _checked(_PASS_ARGUMENT.match(text, place))
         if text[place - 1] in "\"'" and lower_text.startswith("type=", max(0, place - 6)):
             yield from _checked(_HTML_INPUT.match(text, place + len("password")))
-        if text[place - 1] == ",":
-            yield from _find_in_csv(text, lower_text, place)
+        if text[place - 1] == "," and place > table_end:
+            found, table_end = _find_in_csv(text, lower_text, place)
+            yield from found
     for word in ("| sudo ", "| docker "):
         for place in _places(text, word):
             line_start = max(text.rfind("\n", 0, place) + 1, place - _MAX_OPTION_PLACE)
@@ -132,12 +134,17 @@ def _command_end(text: str, place: int) -> int:
     return min(limit, len(text)) if end < 0 else end
 
 
-def _find_in_csv(text: str, lower_text: str, place: int) -> Iterator[Finding]:
-    """Find the passwords in an export of a password manager: its first line names the columns."""
+def _find_in_csv(text: str, lower_text: str, place: int) -> tuple[list[Finding], int]:
+    """Find the passwords in an export of a password manager: its first line names the columns.
+
+    Returns:
+        The passwords, and where the table ends: it is read once.
+    """
+    found: list[Finding] = []
     line_start = max(0, text.rfind("\n", 0, place) + 1)
     header = _CSV_HEADER.match(lower_text, line_start)
     if header is None:
-        return
+        return found, place
     names = header[0].strip().split(",")
     place = header.end() + 1
     column = names.index("password") if "password" in names else len(names)
@@ -149,5 +156,6 @@ def _find_in_csv(text: str, lower_text: str, place: int) -> Iterator[Finding]:
             break
         start = place + sum(len(field) + 1 for field in fields[:column])
         if len(fields[column].strip('"\r')) > 1:
-            yield Finding(start, start + len(fields[column].rstrip("\r")), "assigned")
+            found.append(Finding(start, start + len(fields[column].rstrip("\r")), "assigned"))
         place = end + 1
+    return found, place
