@@ -141,10 +141,10 @@ def _find_in_csv(text: str, lower_text: str, place: int) -> tuple[list[Finding],
         The passwords, and where the table ends: it is read once.
     """
     found: list[Finding] = []
-    line_start = max(0, text.rfind("\n", 0, place) + 1)
+    line_start = text.rfind("\n", max(0, place - _MAX_OPTION_PLACE), place) + 1
     header = _CSV_HEADER.match(lower_text, line_start)
     if header is None:
-        return found, place
+        return found, place + _MAX_OPTION_PLACE
     names = header[0].strip().split(",")
     place = header.end() + 1
     column = names.index("password") if "password" in names else len(names)
