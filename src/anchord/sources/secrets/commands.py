@@ -52,7 +52,7 @@ _MAX_OPTION_PLACE = 300
 """How far from its command an option is looked for."""
 _HTML_INPUT = re.compile(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,100})[\"']")
 _CSV_HEADER = re.compile(
-    r"^(?=[^\n]*\b(?:url|login|username|user)\b)[^\n|;:]{0,300}\bpassword\b[^\n|;:]{0,200}$",
+    r"^(?=[^\n]{0,300}\b(?:url|login|username|user)\b)[^\n|;:]{0,300}\bpassword\b[^\n|;:]{0,200}$",
     re.MULTILINE,
 )
 _MAX_CSV_LINE = 2000
