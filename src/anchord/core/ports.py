@@ -438,6 +438,9 @@ class TranscriptIngester(Protocol):
     def is_lost(self, origin: RootedPath) -> bool:
         """Whether the archive lacks an exchange of the index that nothing deleted on purpose."""
 
+    def is_renamed(self, origin: RootedPath) -> bool:
+        """Whether an exchange is stored under another path since its ids were redacted."""
+
     def restore(self, origin: RootedPath, rows: Sequence[Row]) -> None:
         """Store a lost exchange again, from all of its rows in their order."""
 
@@ -465,6 +468,10 @@ class NoConversations:
         """Do nothing."""
 
     def is_lost(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
+        """Return False."""
+        return False
+
+    def is_renamed(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
         """Return False."""
         return False
 

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from anchord.core.types import FileOutcome, escape_non_utf8
+from anchord.sources.files.secret_names import redact_path
 
 log = structlog.get_logger()
 
@@ -103,13 +104,13 @@ class Throughput:
 
 
 def log_outcome(outcome: FileOutcome) -> None:
-    """Write an outcome to the log, without any content of the file."""
+    """Write an outcome to the log, without any content of the file or secret of its name."""
     log.info(
         "file.handled",
         action=str(outcome.action),
         root=outcome.origin.root,
-        path=escape_non_utf8(outcome.origin.path),
-        reason=outcome.reason,
+        path=escape_non_utf8(redact_path(outcome.origin.path)),
+        reason=redact_path(outcome.reason),
         chunks=outcome.chunks,
         kept=outcome.kept,
         shifted=outcome.shifted,

@@ -279,9 +279,11 @@ class _MassDeletionGuard:
                 continue
             rooted_path = RootedPath(self.root, path)
             # Invariant: a released file went through the guard before. A transcript file that keeps
-            # its exchanges loses no row, nor does an exchange that its rows give back.
+            # its exchanges loses no row, nor does an exchange that its rows give back, or that has
+            # another path now.
             keeps_rows = conversations.keeps_after_delete(rooted_path)
             keeps_rows = keeps_rows or conversations.is_lost(rooted_path)
+            keeps_rows = keeps_rows or conversations.is_renamed(rooted_path)
             if rooted_path not in self.policy.released and not keeps_rows:
                 at_risk[path] = last_seen
         return at_risk

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from anchord.config.roots import find_root, resolve_path
 from anchord.core.types import Action, Problem, RootedPath
-from anchord.errors import UsageError
+from anchord.errors import StoreError, UsageError
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
 from anchord.index.generation import (
     REBUILD,
@@ -21,6 +21,7 @@ from anchord.index.generation import (
     find_required_build,
     find_unavailable_roots,
 )
+from anchord.index.integrity.purge import erase_replaced_secrets, note_rules_of_new_index
 from anchord.index.integrity.table_repair import audit_index
 from anchord.index.metrics import WorkCounters, log_outcome
 from anchord.index.reconcile import ReconcileResult
@@ -71,6 +72,7 @@ def index_once(
     """
     summary = RunSummary()
     record_start(writer.catalog)
+    note_rules_of_new_index(writer)
     scopes = _scopes_of(writer, only_paths)
     request = (
         _REQUESTED_BUILDS.get(mode) or find_required_build(writer) or find_interrupted_build(writer)
@@ -92,6 +94,10 @@ def index_once(
     if writer.indexer.commit_count:
         errors = table_maintenance.maintain(writer.store, merge_indices=True)
         summary.warnings += [f"maintenance of the table failed: {error}" for error in errors]
+    try:
+        erase_replaced_secrets(writer)
+    except StoreError as error:
+        summary.warnings.append(f"replaced secrets may still be on the disk: {error}")
     record_clean_shutdown(writer.catalog, list_table_files(Path(writer.store.dataset_uri)))
     return summary
 

@@ -10,6 +10,7 @@ from anchord.core.types import Root
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.sources.files.secret_names import redact_path
 from anchord.sources.files.source_memory import SourceMemory
 from anchord.sources.secrets.redactor import rules_version
 from anchord.sources.source_tree import SourceTree
@@ -46,4 +47,6 @@ def redact_archive(archive: ArchiveWriter, config: Config) -> None:
         StoreError: The archive cannot be written.
     """
     if redacts_conversations(config):
-        archive.redact_stored(rules_version())
+        redacts_names = redacts_files(config)
+        rules = f"{rules_version()}, ids{' and file names' if redacts_names else ''}"
+        archive.redact_stored(rules, redact_path if redacts_names else str)

@@ -50,5 +50,11 @@ def test_a_rule_has_an_id_of_its_own_and_a_source() -> None:
     assert [rule.id for rule in RULES if bool(rule.prefixes) == bool(rule.anchor)] == []
 
 
+def test_a_rule_says_what_its_form_was_compared_with() -> None:
+    known = ("gitleaks ", "trufflehog ", "detect-secrets ", "https://")
+    assert [rule.id for rule in RULES if rule.checked and not rule.checked.startswith(known)] == []
+    assert sum(bool(rule.checked) for rule in RULES) >= 127
+
+
 def test_the_version_of_the_pack_is_part_of_the_name_of_the_rules() -> None:
     assert rules_version().endswith(f" {load_rule_pack().version}")

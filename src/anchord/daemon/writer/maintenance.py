@@ -19,6 +19,11 @@ from anchord.daemon.host.malloc import trim_heap
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.page_check import PageCheck
 from anchord.errors import StoreError
+from anchord.index.integrity.purge import (
+    erase_replaced_secrets,
+    is_erasure_due,
+    note_rules_of_new_index,
+)
 from anchord.index.integrity.repair import delete_damaged_rows
 from anchord.index.integrity.verify import verify_unchanged_files
 from anchord.index.session import IndexWriter
@@ -44,6 +49,8 @@ _UNINDEXED_ROWS = 200
 """With so many rows in no index, one commit is compacted after 30 s: a first index writes
 thousands of rows with each."""
 _CHECK_EVERY_S = 120.0
+_ERASE_AGAIN_S = 3_600.0
+"""How long after a try the next one begins to remove replaced secrets from the disk."""
 _CHECK_TIME_S = 0.03
 """A check stops after so long: less than 0.05 % of the time."""
 _CHECK_PAGE_FILES = 8
@@ -85,6 +92,7 @@ class Maintenance:
         # The process before may have left up to half of a first index without compacting it; its
         # commits are not counted here. Rows in no index count as one commit.
         with suppress(StoreError):
+            note_rules_of_new_index(writer)
             self._compacted_commits -= bool(writer.store.count_unindexed_rows())
         self._commits_at_row_count = 0
         """How many commits were uncompacted when unindexed rows were last counted."""
@@ -93,6 +101,7 @@ class Maintenance:
         self._trimmed_commits = 0
         """How many commits there had been when free memory was last returned to the system."""
         self._last_checked_file: RootedPath | None = None
+        self._next_erasure = 0.0
         self._next_check = time.monotonic() + _CHECK_EVERY_S
 
     def compact_if_due(self, *, idle_s: float = 0.0) -> None:
@@ -106,6 +115,8 @@ class Maintenance:
         all_commits = self._writer.indexer.commit_count
         commits = all_commits - self._compacted_commits
         is_idle = idle_s >= _IDLE_S
+        if is_idle:
+            self._erase_replaced_secrets()
         if commits >= COMPACT_AFTER_COMMITS:
             self.compact(idle=is_idle)
         elif is_idle and self._slows_searches(commits, idle_s):
@@ -150,6 +161,22 @@ class Maintenance:
         seconds = time.monotonic() - began
         self.compaction_seconds += seconds
         log.info("table.compacted", seconds=round(seconds, 3), errors=self.errors)
+
+    def _erase_replaced_secrets(self) -> None:
+        """Rewrite the table once after the rules for secrets changed."""
+        if time.monotonic() < self._next_erasure or not is_erasure_due(self._writer):
+            return
+        self._next_erasure = time.monotonic() + _ERASE_AGAIN_S
+        try:
+            erase_replaced_secrets(self._writer)
+        except StoreError as error:
+            self.errors = [f"replaced secrets may still be on the disk: {error}"]
+            return
+        finally:
+            self._writer.heartbeat.beat()
+        self._index_check.note_files()
+        self.on_index_merge()
+        trim_heap()
 
     def is_check_due(self, now: float) -> bool:
         """Whether `check_and_repair_if_due` would check files now (monotonic clock)."""

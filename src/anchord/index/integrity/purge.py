@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
+from anchord.config.privacy import redacts_conversations
 from anchord.config.roots import covers, find_root
 from anchord.core.types import RootedPath, escape_non_utf8
 from anchord.errors import UsageError
@@ -13,8 +14,11 @@ from anchord.index.file_planner import plan_row_removal
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local, store_uri
 from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.secrets.redactor import rules_version
 from anchord.store.table import maintenance as table_maintenance
 
+_RULES_KEY = "rules for secrets on disk"
+_NO_RULES = "none"
 _REWRITE_TIMEOUT_S = 3_600.0
 """Rewriting a table of a million rows takes a minute or two."""
 
@@ -111,6 +115,50 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
         disk_files_removed=_erase_from_disk(writer),
         damaged_folder=str(damaged_folder) if damaged_folder.exists() else "",
         files_to_reread=files_to_reread,
+    )
+
+
+def note_rules_of_new_index(writer: IndexWriter) -> None:
+    """Note the rules for secrets of an index without rows: no other rules wrote to its disk."""
+    if not writer.catalog.get_meta(_RULES_KEY) and not writer.store.count_rows():
+        writer.catalog.set_meta(_RULES_KEY, _rules_of(writer))
+
+
+def is_erasure_due(writer: IndexWriter) -> bool:
+    """Return whether old versions of the table may hold secrets that the rules replace now."""
+    return writer.catalog.get_meta(_RULES_KEY) != _rules_of(writer)
+
+
+def erase_replaced_secrets(writer: IndexWriter) -> None:
+    """Remove from the disk what the index replaced after the rules for secrets changed.
+
+    Does nothing unless `is_erasure_due`, and waits while a file or a folder could not be read with
+    the new rules. The time is that of rewriting the table.
+
+    Raises:
+        StoreError: The table's files could not be rewritten. The next call tries it again.
+    """
+    if not is_erasure_due(writer) or not _all_read_with_these_rules(writer):
+        return
+    rules = _rules_of(writer)
+    if rules != _NO_RULES:
+        writer.vector_cache.clear()
+        _erase_from_disk(writer)
+    writer.catalog.set_meta(_RULES_KEY, rules)
+
+
+def _rules_of(writer: IndexWriter) -> str:
+    if not redacts_conversations(writer.config):
+        return _NO_RULES
+    return f"{writer.config.privacy.redact} {rules_version()}"
+
+
+def _all_read_with_these_rules(writer: IndexWriter) -> bool:
+    recipe = writer.profile.recipe
+    return all(
+        not record.content_digest or record.recipe_digest == recipe.digest(root)
+        for root in writer.catalog.root_names()
+        for record in writer.catalog.list_records(root, "").values()
     )
 
 

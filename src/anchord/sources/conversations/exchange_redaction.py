@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from urllib.parse import unquote
 
 from anchord.core.ids import hash_content
 from anchord.sources.conversations.events import Exchange, SessionInfo, SupersededQuestions
-from anchord.sources.conversations.exchange_document import fields_to_json
+from anchord.sources.conversations.exchange_document import exchange_path, fields_to_json
 from anchord.sources.conversations.exchanges import ExchangeStreamItem
 from anchord.sources.secrets.redactor import redact
 
@@ -41,18 +42,28 @@ def redact_exchange(exchange: Exchange) -> tuple[Exchange, Counter[str]]:
 def redact_session_item(item: ExchangeStreamItem) -> ExchangeStreamItem:
     """Return an item without secrets in its ids, title and folder."""
     if isinstance(item, SessionInfo):
-        return replace(
-            item,
-            session=_redact_id(item.session),
-            title=redact(item.title).text,
-            project=redact(item.project).text,
-            parent=_redact_id(item.parent),
-        )
+        return redact_session_info(item)
     if isinstance(item, Exchange):
-        return replace(item, session=_redact_id(item.session), id=_redact_id(item.id))
+        return redact_exchange_ids(item)
     if isinstance(item, SupersededQuestions):
-        return SupersededQuestions(frozenset(map(_redact_id, item.ids)))
+        return SupersededQuestions(frozenset(map(redact_id, item.ids)))
     return item
+
+
+def redact_session_info(info: SessionInfo) -> SessionInfo:
+    """Return what a file says of a session without secrets."""
+    return replace(
+        info,
+        session=redact_id(info.session),
+        title=redact(info.title).text,
+        project=redact(info.project).text,
+        parent=redact_id(info.parent),
+    )
+
+
+def redact_exchange_ids(exchange: Exchange) -> Exchange:
+    """Return an exchange without secrets in its id and session; the texts stay."""
+    return replace(exchange, session=redact_id(exchange.session), id=redact_id(exchange.id))
 
 
 def keep_item(item: ExchangeStreamItem) -> ExchangeStreamItem:
@@ -60,12 +71,26 @@ def keep_item(item: ExchangeStreamItem) -> ExchangeStreamItem:
     return item
 
 
-def _redact_id(identifier: str) -> str:
-    """Return an id without secrets. Different ids stay different: part of a hash is added."""
+def redact_id(identifier: str) -> str:
+    """Return an id of a session or an exchange without secrets.
+
+    Different ids stay different: part of a hash is added.
+    """
     redacted = redact(identifier)
     if not redacted.counts_by_kind:
         return identifier
     return f"{redacted.text}-{hash_content(identifier.encode())[:_ID_HASH_CHARS]}"
+
+
+def redact_exchange_path(path: str) -> str:
+    """Return the path of an exchange with the ids in it redacted, as `redact_id` does it.
+
+    Args:
+        path: A path from `exchange_path`.
+    """
+    source, *ids = path[1:].split("/")
+    session_id = ids[0] if len(ids) > 1 else ""
+    return exchange_path(source, redact_id(unquote(session_id)), redact_id(unquote(ids[-1])))
 
 
 def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
@@ -85,6 +110,7 @@ def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
         counts.update(redacted.counts_by_kind)
         return redacted.text
 
+    fields["exchange"] = redact_id(fields["exchange"])
     for name in ("question", "answer", "model"):
         fields[name] = clean(fields[name])
     for name in ("tools", "files"):

@@ -24,6 +24,9 @@ from anchord.sources.conversations.exchange_document import exchange_of_rows, is
 from anchord.sources.conversations.exchange_redaction import (
     keep_item,
     redact_exchange,
+    redact_exchange_ids,
+    redact_exchange_path,
+    redact_session_info,
     redact_session_item,
 )
 from anchord.sources.conversations.formats.registry import (
@@ -131,6 +134,10 @@ class ConversationIngester:
             is_conversation_root and is_exchange_path(origin.path) and self._archive.is_lost(origin)
         )
 
+    def is_renamed(self, origin: RootedPath) -> bool:
+        """Return whether an exchange is stored under another path since its ids were redacted."""
+        return is_exchange_path(origin.path) and self._archive.is_renamed(origin)
+
     def restore(self, origin: RootedPath, rows: Sequence[Row]) -> None:
         """Store an exchange again that the archive has lost, from its rows.
 
@@ -142,6 +149,10 @@ class ConversationIngester:
             StoreError: The archive cannot be written.
         """
         session_info, exchange = exchange_of_rows(rows)
+        if self._redacts:
+            origin = RootedPath(origin.root, redact_exchange_path(origin.path))
+            session_info = redact_session_info(session_info)
+            exchange, _ = redact_exchange(redact_exchange_ids(exchange))
         self._archive.restore_exchange(origin, rows[0].source, session_info, exchange)
         self.restored_count += 1
 
@@ -264,7 +275,7 @@ class ConversationIngester:
         try:
             request = ReadRequest(
                 root_path=self._roots[folder.root].path,
-                path=folder.path,
+                path=self._files.path_on_disk(folder),
                 member_names=tuple(names),
                 recorded_source=transcript_format.source,
                 size=fingerprint.size,

@@ -84,7 +84,7 @@ def plan_file_read(
         head = stream.read(HEAD_BYTES)
     request = ReadRequest(
         root_path=root.path,
-        path=origin.path,
+        path=files.path_on_disk(origin),
         recorded_source=record.source if record else "",
         size=fingerprint.size,
     )

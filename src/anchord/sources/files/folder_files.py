@@ -138,7 +138,7 @@ class FolderFiles:
             is something that cannot be indexed.
         """
         try:
-            with open_parent(*self._place_of(origin)) as (folder, name):
+            with open_parent(*self._place_of_known(origin)) as (folder, name):
                 status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 seen = classify(status, self.absolute_path(origin))
                 if isinstance(seen, Fingerprint) and name.endswith(DATABASE_SUFFIXES):
@@ -161,7 +161,7 @@ class FolderFiles:
         folders = [""]
         while folders:
             prefix = folders.pop()
-            inside = f"{self._actual_path(top_folder)}/{prefix}."
+            inside = f"{self.path_on_disk(top_folder)}/{prefix}."
             with (
                 suppress(OSError),
                 open_parent(*self._place_of(RootedPath(top_folder.root, inside))) as (folder, _),
@@ -186,7 +186,7 @@ class FolderFiles:
             beyond the size limit; Absent or a problem as `fingerprint` has them.
         """
         try:
-            with open_descriptor(*self._place_of(origin)) as descriptor:
+            with open_descriptor(*self._place_of_known(origin)) as descriptor:
                 return self._read_descriptor(descriptor, self.absolute_path(origin))
         except OSError as error:
             return outcome_of_error(error)
@@ -197,11 +197,11 @@ class FolderFiles:
         Raises:
             OSError: It does not exist, is no regular file, or is or lies behind a symbolic link.
         """
-        return open_stream(*self._place_of(origin))
+        return open_stream(*self._place_of_known(origin))
 
     def absolute_path(self, origin: RootedPath) -> str:
         """Return a file's absolute path, for databases: SQLite can open them by path only."""
-        return os.path.join(self.root_path(origin), self._actual_path(origin))
+        return os.path.join(self.root_path(origin), self.path_on_disk(origin))
 
     def walk(
         self, root: str, prefix: str, on_enter_dir: EnterDirCallback = ignore_enter_dir
@@ -279,14 +279,26 @@ class FolderFiles:
         seen = self.memory.roots.get(root.name)
         is_checked = seen is not None and seen.path == root.path
         expected = (seen.device, seen.inode) if seen and is_checked else None
-        return root.path, self._actual_path(origin), expected
+        return root.path, self.path_on_disk(origin), expected
 
     def root_path(self, origin: RootedPath) -> str:
         """Return the absolute path of a file's root."""
         return self._roots[origin.root].path
 
-    def _actual_path(self, origin: RootedPath) -> str:
+    def path_on_disk(self, origin: RootedPath) -> str:
+        """Return a file's path in its root, with the secrets in its names."""
         return actual_path(self.root_path(origin), origin.path)
+
+    def _place_of_known(self, origin: RootedPath) -> tuple[str, str, DeviceAndInode | None]:
+        """Return the same as `_place_of`, for a path that is not an ignore file.
+
+        Raises:
+            FileNotFoundError: The path itself holds a secret, and no file is known by it. An index
+                from before the rules for secrets can list it.
+        """
+        if self.redact_path(origin.path) != origin.path:
+            raise FileNotFoundError(errno.ENOENT, "it has a redacted name")
+        return self._place_of(origin)
 
     def _read_descriptor(
         self, descriptor: int, absolute_path: str

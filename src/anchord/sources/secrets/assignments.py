@@ -9,16 +9,18 @@ from functools import lru_cache
 
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import (
+    is_description,
     is_expression,
     is_password,
     is_placeholder,
     is_random,
+    is_two_words,
     is_wordy,
 )
 
 _MAX_VALUE = 512
 _MAX_NAME = 60
-_KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth")
+_KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
 """A name of a secret has one of them."""
 _ASSIGNS = (
     r"\s{0,4}:\s{0,2}[&\w\[\]<>'.| ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
@@ -53,7 +55,9 @@ _HARMLESS = frozenset(
 )
 """With one of these words a name is not a secret's: `next_page_token`."""
 _PASSWORD_ENDS = ("password", "passwd", "passwort", "passphrase", "passcode", "pwd")
-_PASSWORD_WORDS = frozenset({"pass", "pw", "psw", "dbpass", "userpass", "rootpass", "smtppass"})
+_PASSWORD_WORDS = frozenset(
+    {"pass", "pw", "psw", "dbpass", "userpass", "psk", "rootpass", "smtppass"}
+)
 _SECRET_ENDS = (
     "secret", "token", "apikey", "secretkey", "accesskey", "authkey", "privatekey", "accountkey",
     "sharedkey", "masterkey", "signingkey", "encryptionkey", "signature", "credential",
@@ -76,6 +80,11 @@ _KEY_OWNERS = frozenset(
 _MIN_SAID_SECRET = 16
 _MIN_SAID_PASSWORD = 6
 _MIN_LOOSE_KEY = 24
+_MIN_WIFI_PHRASE = 8
+_SET_OPTION = re.compile(r"--set(?:-string)?[ =]\S{0,40}$")
+_ASSIGNED_WORD = re.compile(r"(?=\D{0,60}\d)[\w.!-]{6,60}")
+_ENV_LINE = re.compile(r"(?:^|\n)[ \t]{0,8}(?:env|arg|export|setenv)[ \t]{1,4}$", re.IGNORECASE)
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9_]{3,60}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
 
@@ -136,13 +145,25 @@ def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
     if name_class is NameClass.NONE or is_placeholder(value):
         return False
     is_quoted = bool(match["open"])
-    if not is_quoted and is_expression(value):
+    if not is_quoted and is_expression(value) and not _is_option(text, start, value):
         return False
     if match["said"] is not None and not is_quoted:
-        return _is_said_secret(name_class, value, text[:start], name)
+        is_env_line = bool(_ENV_LINE.search(text[max(0, start - _MAX_NAME) : start]))
+        if not is_env_line:
+            return _is_said_secret(name_class, value, text[:start], name)
+    is_constant = bool(_CONSTANT.fullmatch(name)) and match["assign"] == "="
+    if is_constant and name_class is NameClass.PASSWORD and is_two_words(value):
+        return True
     if match["call"] is not None and not (is_quoted and _is_call_value(match)):
         return False
     return _has_secret_value(name_class, name, value, is_quoted=is_quoted)
+
+
+def _is_option(text: str, start: int, value: str) -> bool:
+    """Return whether a name is one of a command's settings: what has a digit there is no code."""
+    line_start = max(text.rfind("\n", 0, start) + 1, start - _MAX_NAME)
+    is_set = bool(_SET_OPTION.search(text, line_start, start))
+    return is_set and bool(_ASSIGNED_WORD.fullmatch(value))
 
 
 def _name_start(text: str, place: int) -> int:
@@ -158,7 +179,8 @@ def _is_call_value(match: re.Match[str]) -> bool:
 
 def _has_secret_value(name_class: NameClass, name: str, value: str, *, is_quoted: bool) -> bool:
     if name_class is NameClass.PASSWORD:
-        return is_password(value, is_quoted=is_quoted)
+        is_wifi_phrase = is_quoted and name.lower() == "psk" and len(value) >= _MIN_WIFI_PHRASE
+        return is_wifi_phrase or is_password(value, is_quoted=is_quoted)
     if " " in value or not is_random(value):
         return False
     if name_class is NameClass.SECRET:
@@ -171,7 +193,7 @@ def _has_secret_value(name_class: NameClass, name: str, value: str, *, is_quoted
 def _is_said_secret(name_class: NameClass, value: str, before: str, name: str) -> bool:
     """Return whether a word after a name without a sign of assignment is a secret."""
     line_start = before.rpartition("\n")[2]
-    if name.lower() == "pass":  # Rather the verb.
+    if name.lower() == "pass" or is_description(value):  # Rather the verb.
         return False
     if name_class is NameClass.PASSWORD:
         is_listed = not line_start.strip() or "login" in line_start or name.isupper()

@@ -15,8 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anchord.sources.secrets.assignments import find_assigned
+from anchord.sources.secrets.commands import find_in_commands
 from anchord.sources.secrets.encodings import base64_runs, decode_escapes
 from anchord.sources.secrets.finding import MARK_START, Finding
+from anchord.sources.secrets.prose import find_in_prose
 from anchord.sources.secrets.rule_pack import load_rule_pack
 from anchord.sources.secrets.runs import generated_runs
 from anchord.sources.secrets.structures import decode_base64, find_structured
@@ -99,6 +101,8 @@ def _plain_findings(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[Find
     yield from shared_token_finder().find(text, runs)
     yield from find_structured(text, lower_text)
     yield from find_assigned(text, lower_text)
+    yield from find_in_commands(text, lower_text)
+    yield from find_in_prose(text, lower_text)
 
 
 def _replace(text: str, findings: list[Finding]) -> str:

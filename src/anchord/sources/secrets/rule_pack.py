@@ -23,6 +23,7 @@ class TokenRule:
         example: A token with `{36}` for 36 random characters.
         look_alike: A text that is no token.
         source: URL that documents the form.
+        checked: What was opened to compare the form; "" if nothing was.
     """
 
     id: str
@@ -33,6 +34,7 @@ class TokenRule:
     example: str
     look_alike: str
     source: str
+    checked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def load_rule_pack() -> RulePack:
             example=fields["example"],
             look_alike=fields["look_alike"],
             source=fields["source"],
+            checked=fields["checked"],
         )
         for fields in pack["rule"]
     )

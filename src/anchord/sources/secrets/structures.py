@@ -6,6 +6,7 @@ import binascii
 import re
 from collections.abc import Iterator
 
+from anchord.sources.secrets.commands import WEAK_PASSWORDS
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_placeholder, is_random, is_wordy
 
@@ -30,19 +31,6 @@ _QUERY = re.compile(
 _BEARER = re.compile(r"bearer[\s:=]{1,3}\\{0,3}[\"']?(?P<secret>[a-z0-9._~+/=-]{16,2000})")
 """Matches lower-case text."""
 _BASIC = re.compile(r"basic\s{1,3}(?P<secret>[a-z0-9+/_-]{8,500}={0,2})")
-_CURL_USER = re.compile(
-    r"(?:\s-\w{0,4}u|\s--(?:proxy-)?user|\s--(?:http-)?auth|\s-a)[ =]{0,3}\\{0,3}[\"']?"
-    r"[^\s:\"']{0,100}:(?P<secret>[^\s\"'@\\]{3,200})"
-)
-_OPTION = re.compile(
-    r" -(?:p|P|a|passin pass:|passout pass:)[ =]?[\"']?"
-    r"(?P<secret>[^\s\"'-][^\s\"']{3,100})"
-)
-_TOOL = re.compile(
-    r"\b(?:mysql\w*|mariadb\w*|sshpass|redis-cli|docker|podman|helm|skopeo|nerdctl|psql|ldap\w+|"
-    r"htpasswd|sqlcmd|mongo\w*|7z|zip|unzip|openssl|smbclient|xfreerdp|winrs|az|cqlsh)\b",
-    re.IGNORECASE,
-)
 _NETRC = re.compile(
     r"machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9}(?P<secret>\S{3,200})"
 )
@@ -60,13 +48,8 @@ _MANIFEST_DATA = re.compile(
     r"^(?:data|stringData):[ \t]*\n((?:[ \t]+\S.*\n?|[ \t]*\n)*)", re.MULTILINE
 )
 _MANIFEST_VALUE = re.compile(r"^[ \t]+[\w.-]+:[ \t]*[\"']?(?P<secret>[^\s\"'|>]{4,})", re.MULTILINE)
-_WEAK_PASSWORDS = frozenset(
-    "password pass passwd pwd secret pw changeme token name repo mypassword mypass port".split()  # noqa: SIM905 - a list of words
-)
 _PEM_KIND = "private-key"
 _MAX_COMMAND = 2000
-_MAX_OPTION_PLACE = 200
-"""How far from its command an option is looked for."""
 _HEAD = 24
 """As many characters of base64 are decoded to see whether the rest is worth it."""
 _PRINTABLE = re.compile(rb"[\t\r\n -~]+")
@@ -83,12 +66,11 @@ def find_structured(text: str, lower_text: str) -> Iterator[Finding]:
         yield from _find_pem(text)
     if "://" in text:
         yield from _find_in_urls(text)
-    if "://" in text or "sig=" in text:
+    if ("?" in text or "&" in text) and ("://" in text or "sig=" in text):
         yield from _random_values(_QUERY, text, "assigned")
     yield from _find_authorization(text, lower_text)
-    yield from _find_in_commands(text, lower_text)
     for match in _matches_at(_NETRC, text, "machine"):
-        if not is_placeholder(match["secret"]) and match["secret"].lower() not in _WEAK_PASSWORDS:
+        if not is_placeholder(match["secret"]) and match["secret"].lower() not in WEAK_PASSWORDS:
             yield Finding(*match.span("secret"), "assigned")
     if "cookie" in lower_text:
         yield from _find_in_cookies(text, lower_text)
@@ -117,7 +99,7 @@ def _find_pem(text: str) -> Iterator[Finding]:
 def _find_in_urls(text: str) -> Iterator[Finding]:
     for match in _URL_PASSWORD.finditer(text):
         secret, user = match["secret"], match["user"]
-        is_weak = secret.lower() in _WEAK_PASSWORDS or secret == user
+        is_weak = secret.lower() in WEAK_PASSWORDS or secret == user
         if not is_weak and secret[0] not in "{$[" and not is_placeholder(secret):
             yield Finding(*match.span("secret"), "password-in-url")
     yield from _random_values(_URL_USER, text, "password-in-url")
@@ -155,7 +137,7 @@ def _find_basic(text: str, lower_text: str) -> Iterator[Finding]:
         user, colon, password = decode_base64(text[start:end]).partition(":")
         if not colon or len(password) < len("pass") or is_placeholder(password):
             continue
-        if password.lower() not in _WEAK_PASSWORDS and password != user:
+        if password.lower() not in WEAK_PASSWORDS and password != user:
             yield Finding(start, end, "authorization")
 
 
@@ -175,43 +157,6 @@ def decode_base64(encoded: str) -> str:
     except binascii.Error:
         return ""
     return data.decode("ascii") if _PRINTABLE.fullmatch(data) else ""
-
-
-def _find_in_commands(text: str, lower_text: str) -> Iterator[Finding]:
-    for word in ("curl ", "wget "):
-        place = lower_text.find(word)
-        while place >= 0:
-            end = _command_end(text, place)
-            for match in _CURL_USER.finditer(text, place, end):
-                if _is_password_like(match["secret"]):
-                    yield Finding(*match.span("secret"), "assigned")
-            place = lower_text.find(word, end)
-    for option in (" -p", " -P", " -a"):
-        for match in _matches_at(_OPTION, text, option):
-            line_start = max(text.rfind("\n", 0, match.start()), match.start() - _MAX_OPTION_PLACE)
-            secret = match["secret"]
-            is_option = _TOOL.search(text, max(0, line_start), match.start())
-            is_value = _is_password_like(secret) and not is_wordy(secret) and ":" not in secret
-            if is_option and is_value:
-                yield Finding(*match.span("secret"), "assigned")
-
-
-def _command_end(text: str, place: int) -> int:
-    """Return where the command at a place ends: at a line break without a backslash."""
-    limit = place + _MAX_COMMAND
-    end = text.find("\n", place, limit)
-    while end > 0 and text[end - 1] == "\\":
-        end = text.find("\n", end + 1, limit)
-    return min(limit, len(text)) if end < 0 else end
-
-
-def _is_password_like(secret: str) -> bool:
-    return (
-        not is_placeholder(secret)
-        and secret.lower() not in _WEAK_PASSWORDS
-        and not secret.isdigit()
-        and secret[0] not in "$%{"
-    )
 
 
 def _find_in_cookies(text: str, lower_text: str) -> Iterator[Finding]:

@@ -17,6 +17,8 @@ _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
 _REACH = 200
 """How far around a run a token without a prefix can be."""
+_MIN_RUNS = {".": 24, ":": 35, "_": 48}
+"""Anchors of one character are anywhere: the length of the run that their tokens have."""
 
 
 class TokenFinder:
@@ -66,12 +68,11 @@ class TokenFinder:
                     yield from _checked(rule, found)
 
     def _find_without_prefix(self, text: str, start: int, end: int) -> Iterator[Finding]:
-        for rule in self._without_prefix:
-            # An anchor of one character is anywhere: such a token begins and ends near the run.
-            reach = _REACH if len(rule.anchor) > 1 else _LOOK_BACK
-            first, last = max(0, start - reach), end + 2 * reach
-            if text.find(rule.anchor, first, last) >= 0:
-                for found in rule.pattern.finditer(text, first, last):
+        first = max(0, start - _REACH)
+        window = text[first : end + _REACH]
+        for rule in [rule for rule in self._without_prefix if rule.anchor in window]:
+            if end - start >= _MIN_RUNS.get(rule.anchor, 0):
+                for found in rule.pattern.finditer(text, first, end + _REACH):
                     yield from _checked(rule, found)
 
 

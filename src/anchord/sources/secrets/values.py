@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _PLACEHOLDER = re.compile(
     r"your|xxxx|\*\*\*|\.\.\.|…|•••|[<>]|\{\{|\}\}|[$#]\{|\$\(|%\(|\[redacted:|example|sample|"
@@ -42,7 +43,23 @@ _MIN_RANDOM_CHARS = 10
 _MIN_MIXED_CHARS = 8
 _MIN_LETTERS_ONLY_CHARS = 16
 _MIN_PASSWORD_CHARS = 5
-_MIN_PHRASE_WORDS = 4
+_MIN_PHRASE_WORDS = 3
+_MIN_PHRASE_CHARS = 10
+_PAIR = 2
+_SEPARATORS = re.compile(r"[-_.]")
+_VERSION = re.compile(r"v?\d+(?:\.\d+)+")
+_BINDING_WORDS = frozenset(
+    """
+    a an and are as at be by for from in into is it its not of off on only or out per than that the
+    then to up via was with without must should will can please same self auto non pre re sub multi
+    server client side time case read write left right top first last one two level based well known
+    long short old new next plain text base64 utf8 sha256 sha1 sha512 md5 md4 aes256 ascii
+    """.split()  # noqa: SIM905 - a list of words
+)
+_DESCRIBED = re.compile(r"(?:[A-Za-z]\w*-)+[a-z]+(?:ed|able|ible|only|based|like|compliant)")
+_DESCRIBES = re.compile(
+    r"(?:.(?:ed|able|ible|less|ly|ive|ized|ised)|only|aware|free|safe|specific|dependent|insensitive)$"
+)
 _NAMES_ITSELF = re.compile(r"pass|pwd|secret|token|credential|key|auth|login|user|required|valid")
 
 
@@ -99,13 +116,52 @@ def is_password(value: str, *, is_quoted: bool) -> bool:
     return _is_pass_phrase(value, is_quoted=is_quoted)
 
 
+def is_description(value: str) -> bool:
+    """Return whether a word says of what kind something is, such as `base64-encoded`."""
+    return bool(_DESCRIBED.fullmatch(value))
+
+
+def is_chosen(value: str) -> bool:
+    """Return whether a word in a sentence looks like a password and not like a word of prose."""
+    if "://" in value or value[0] in "/~$%{([<-#@" or _NAMES_ITSELF.search(value.lower()):
+        return False
+    parts = _SEPARATORS.split(value)
+    if not all(_is_free_word(part) for part in parts):
+        return False
+    has_digit = bool(_DIGIT.search(value))
+    if has_digit or _SPECIAL.search(value[1:-1]):
+        is_part_of_code = _EXPRESSION.search(value) or _DATE.fullmatch(value)
+        return bool(_LETTER.search(value)) and not is_part_of_code and not _VERSION.match(value)
+    return is_word_list(parts)
+
+
+def is_word_list(words: Sequence[str]) -> bool:
+    """Return whether words are strung together as in a pass phrase, and not as in a sentence."""
+    is_long = len(words) >= _MIN_PHRASE_WORDS and sum(map(len, words)) >= _MIN_PHRASE_CHARS
+    return is_long and all(word.isalpha() and _is_free_word(word) for word in words)
+
+
+def is_two_words(value: str) -> bool:
+    """Return whether a value is two words with a separator, such as `quiet-mountain`."""
+    words = _SEPARATORS.split(value)
+    is_pair = len(words) == _PAIR and "." not in value and len(value) >= _MIN_PHRASE_CHARS
+    is_free = all(word.isalpha() and _is_free_word(word) for word in words)
+    return is_pair and is_free and not _NAMES_ITSELF.search(value.lower())
+
+
+def _is_free_word(word: str) -> bool:
+    """Return whether a word can stand in a pass phrase: it binds no others and describes none."""
+    lower = word.lower()
+    return lower not in _BINDING_WORDS and not _DESCRIBES.search(lower)
+
+
 def _is_pass_phrase(value: str, *, is_quoted: bool) -> bool:
-    """Return whether letters are a password: a long word in quotes, or four with hyphens."""
+    """Return whether letters are a password: a long word in quotes, or three with hyphens."""
     if _NAMES_ITSELF.search(value.lower()):
         return False
     if value.islower() and value.isalpha():
         return is_quoted and len(value) >= _MIN_MIXED_CHARS
-    return value.count("-") >= _MIN_PHRASE_WORDS - 1 and value.replace("-", "").isalpha()
+    return is_word_list(_SEPARATORS.split(value))
 
 
 def _is_mixed(value: str) -> bool:

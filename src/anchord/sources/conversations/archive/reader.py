@@ -25,6 +25,7 @@ from anchord.sources.conversations.archive.detached import (
 from anchord.sources.conversations.archive.path_lookup import FoundInArchive, find_from
 from anchord.sources.conversations.archive.schema import add_missing_tables, open_database
 from anchord.sources.conversations.exchange_document import add_session_info, question_line
+from anchord.sources.conversations.exchange_redaction import redact_exchange_path
 
 _NO_EXCHANGE = Absent("no such exchange")
 
@@ -169,11 +170,16 @@ class Archive:
         return FileContent(data, _exchange_fingerprint(size, version, exchange_id))
 
     def is_lost(self, origin: RootedPath) -> bool:
-        """Return whether the archive neither holds an exchange nor has deleted it on purpose.
+        """Return whether the archive has lost an exchange: it did not delete or rename it.
 
         It is lost then: a damaged page, or an older file in the archive's place.
         """
-        return self._deletions.is_lost(origin)
+        return self._deletions.is_lost(origin) and not self.is_renamed(origin)
+
+    def is_renamed(self, origin: RootedPath) -> bool:
+        """Return whether an exchange is stored under the path that it has without secrets."""
+        path = redact_exchange_path(origin.path)
+        return path != origin.path and not self._deletions.is_lost(RootedPath(origin.root, path))
 
     def is_forgotten(self, path: str, digest: str) -> bool:
         """Return whether `forget` has deleted an exchange, given its path and its form's digest."""

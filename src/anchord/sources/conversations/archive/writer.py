@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -550,9 +550,14 @@ class ArchiveWriter(Archive):
             names = [name for (name,) in self._db.execute("SELECT name FROM roots")]
         return [file for name in names for file in self.transcript_files(name)]
 
-    def redact_stored(self, rules: str) -> int:
-        """Replace secrets in what is stored, if other rules did it last (`StoredRedaction.run`)."""
-        return StoredRedaction(self._db, self._next_version).run(rules)
+    def redact_stored(self, rules: str, redact_path: Callable[[str], str] = str) -> int:
+        """Replace secrets in what is stored, if other rules did it last (`StoredRedaction.run`).
+
+        Args:
+            rules: The name of the rules with their version.
+            redact_path: Returns the path by which a file is known.
+        """
+        return StoredRedaction(self._db, self._next_version, redact_path).run(rules)
 
     def truncate_wal(self) -> None:
         """Truncate the write-ahead log, so that deleted text is in no file any more."""

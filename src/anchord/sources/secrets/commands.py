@@ -1,0 +1,161 @@
+"""Finds passwords in command lines and in settings that are written as commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from anchord.sources.secrets.finding import Finding
+from anchord.sources.secrets.values import is_placeholder
+
+_MAX_COMMAND = 2000
+_VALUE = (
+    r"(?P<open>\\{0,3}[\"'])?(?P<secret>(?(open)[^\s\"'\\]|[^\s\"'|;&<>-])[^\s\"'|;&<>]{2,100})"
+)
+_CURL_USER = re.compile(
+    r"(?:\s-\w{0,4}u|\s--(?:proxy-)?user|\s--(?:http-)?auth|\s-a)[ =]{0,3}\\{0,3}[\"']?"
+    r"[^\s:\"']{0,100}:(?P<secret>[^\s\"'@\\]{3,200})"
+)
+_OPTIONS = (
+    (" -p", r"\b(?:sshpass|cqlsh|mongo\w{0,8})\b|\slogin\b", r" -p ?@"),
+    (" -p", r"\b(?:mysql|mariadb|7z)", r" -p@"),
+    (" -P", r"\b(?:zip|unzip|sqlcmd)\b", r" -P ?@"),
+    (" -a", r"\bredis-cli\b", r" -a @"),
+    (" -w", r"\bldap(?:search|add|modify|delete|whoami|passwd|compare|modrdn)\b", r" -w @"),
+    (" -k", r"\bopenssl\b", r" -k @"),
+    (" -U", r"\b(?:smbclient|rpcclient)\b", r" -U ?[\w\\./-]{1,100}%@"),
+    (" -b", r"\bhtpasswd\b", r" -b\w{0,5} \S{1,200} \S{1,100} @"),
+)
+"""An option, the command that it belongs to, and the option with its secret `@`."""
+_WORDS = (
+    ("net use ", r"net use [^\n]{0,200}/user:\S{1,100} @"),
+    ("convertto-securestring", r"\S{1,30}\s{1,3}(?:-String\s{1,3})?@"),
+    ("add-mask::", r"add-mask::@"),
+    ("identified by ", r".{14}(?:password )?@"),
+    ("snmp-server", r"snmp-server community @(?= (?:RO|RW|ro|rw)\b)"),
+    ("wifi:", r"WIFI:(?:[A-Z]:[^;\n]{0,64};){0,3}P:@(?=;)"),
+    ("/private-", r"/private-(?P<secret>[0-9a-f]{32})(?=/basic\.ics)"),
+)
+"""What a secret stands behind: a word in lower case, and the pattern that begins with it."""
+_FORMS_BY_OPTION: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
+for _option, _tool, _form in _OPTIONS:
+    _forms = (re.compile(_tool, re.IGNORECASE), re.compile(_form.replace("@", _VALUE)))
+    _FORMS_BY_OPTION.setdefault(_option, []).append(_forms)
+_OPTION = re.compile(rf" -[{''.join(option[-1] for option in _FORMS_BY_OPTION)}]")
+_COMPILED_WORDS = tuple((word, re.compile(form.replace("@", _VALUE))) for word, form in _WORDS)
+_PASS_ARGUMENT = re.compile(
+    rf"pass(?:(?:in|out)? pass:|word [057] |(?<=storepass)[ =]|(?<=keypass)[ =]){_VALUE}"
+)
+_PIPED = re.compile(rf"(?:echo|printf)(?: -\w)? {_VALUE}\\{{0,3}}[\"']? ?$")
+_READS_PASSWORD = re.compile(r"\| (?:sudo (?:-\w )*-S\b|docker login\b)")
+_MAX_OPTION_PLACE = 300
+"""How far from its command an option is looked for."""
+_HTML_INPUT = re.compile(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,100})[\"']")
+_CSV_HEADER = re.compile(
+    r"^(?=[^\n]{0,300}\b(?:url|login|username|user)\b)[^\n|;:]{0,300}\bpassword\b[^\n|;:]{0,200}$",
+    re.MULTILINE,
+)
+_MAX_CSV_LINE = 2000
+WEAK_PASSWORDS = frozenset(
+    "password pass passwd pwd secret pw changeme token name repo mypassword mypass port".split()  # noqa: SIM905 - a list of words
+)
+
+
+def find_in_commands(text: str, lower_text: str) -> Iterator[Finding]:
+    """Yield the passwords in command lines, and in forms and tables of passwords.
+
+    Args:
+        text: The text.
+        lower_text: The same in lower case, of the same length.
+    """
+    yield from _find_curl_users(text, lower_text)
+    for option in _OPTION.finditer(text):
+        place = option.start()
+        line_start = max(text.rfind("\n", 0, place), place - _MAX_OPTION_PLACE, 0)
+        for tool, form in _FORMS_BY_OPTION[option[0]]:
+            if tool.search(text, line_start, place):
+                yield from _checked(form.match(text, place))
+    for word, form in _COMPILED_WORDS:
+        for place in _places(lower_text, word):
+            yield from _checked(form.match(text, place))
+    table_end = 0
+    for place in _places(text, "pass"):
+        yield from _checked(_PASS_ARGUMENT.match(text, place))
+        if text[place - 1] in "\"'" and lower_text.startswith("type=", max(0, place - 6)):
+            yield from _checked(_HTML_INPUT.match(text, place + len("password")))
+        if text[place - 1] == "," and place > table_end:
+            found, table_end = _find_in_csv(text, lower_text, place)
+            yield from found
+    for word in ("| sudo ", "| docker "):
+        for place in _places(text, word):
+            line_start = max(text.rfind("\n", 0, place) + 1, place - _MAX_OPTION_PLACE)
+            if _READS_PASSWORD.match(text, place):
+                yield from _checked(_PIPED.search(text, line_start, place))
+
+
+def is_password_like(secret: str) -> bool:
+    """Return whether a value in the place of a password is one, and no variable or placeholder."""
+    return (
+        not is_placeholder(secret)
+        and secret.lower() not in WEAK_PASSWORDS
+        and not secret.isdigit()
+        and secret[0] not in "$%{:"
+    )
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + 1)
+
+
+def _checked(match: re.Match[str] | None) -> Iterator[Finding]:
+    if match and is_password_like(match["secret"]):
+        yield Finding(*match.span("secret"), "assigned")
+
+
+def _find_curl_users(text: str, lower_text: str) -> Iterator[Finding]:
+    for word in ("curl ", "wget "):
+        place = lower_text.find(word)
+        while place >= 0:
+            end = _command_end(text, place)
+            for match in _CURL_USER.finditer(text, place, end):
+                yield from _checked(match)
+            place = lower_text.find(word, end)
+
+
+def _command_end(text: str, place: int) -> int:
+    """Return where the command at a place ends: at a line break without a backslash."""
+    limit = place + _MAX_COMMAND
+    end = text.find("\n", place, limit)
+    while end > 0 and text[end - 1] == "\\":
+        end = text.find("\n", end + 1, limit)
+    return min(limit, len(text)) if end < 0 else end
+
+
+def _find_in_csv(text: str, lower_text: str, place: int) -> tuple[list[Finding], int]:
+    """Find the passwords in an export of a password manager: its first line names the columns.
+
+    Returns:
+        The passwords, and where the table ends: it is read once.
+    """
+    found: list[Finding] = []
+    line_start = text.rfind("\n", max(0, place - _MAX_OPTION_PLACE), place) + 1
+    header = _CSV_HEADER.match(lower_text, line_start)
+    if header is None:
+        return found, place + _MAX_OPTION_PLACE
+    names = header[0].strip().split(",")
+    place = header.end() + 1
+    column = names.index("password") if "password" in names else len(names)
+    while 0 < place < len(text):
+        end = text.find("\n", place)
+        end = len(text) if end < 0 else end
+        fields = text[place : min(end, place + _MAX_CSV_LINE)].split(",")
+        if len(fields) < len(names) or column == len(names):
+            break
+        start = place + sum(len(field) + 1 for field in fields[:column])
+        if len(fields[column].strip('"\r')) > 1:
+            found.append(Finding(start, start + len(fields[column].rstrip("\r")), "assigned"))
+        place = end + 1
+    return found, place

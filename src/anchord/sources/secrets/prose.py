@@ -1,0 +1,114 @@
+"""Finds passwords that a sentence or a list names: "the password is ...", `**PW:** ...`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from anchord.sources.secrets.finding import Finding
+from anchord.sources.secrets.values import is_chosen, is_placeholder, is_word_list
+
+_PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
+_NAMES = ("kennwort", "senha", " pw")
+_NAMES_BEYOND_ASCII = ("contraseña", "lösenord", "hasło", "пароль")
+"""What people call a password, in a text in lower case."""
+_SAID = re.compile(
+    r"[*_]{0,2}(?:\s(?:for|of|für|zum|zur|pour|du|de|del|per|do|to)"
+    r"(?:\s[\w@./'-]{1,40}){1,3})?"
+    r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|è|é|jest|to|auf|à|a)"
+    r"(?:\s(?:now|jetzt|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
+    r"(?P<open>[*_]{0,2}[`\"'“„«]?)(?P<value>[^\s`\"'“”«»*|<>]{5,80})(?P<close>[`\"'”“»]?)"
+)
+_QUOTED_PHRASE = re.compile(
+    r"[*_]{0,2}\s{0,2}(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
+    r"[`\"“„](?P<value>[a-z]{3,12}(?:[ ][a-z]{3,12}){2,9})[`\"”“]"
+)
+_SAID_BEFORE = re.compile(
+    r"[`\"'“](?P<value>[^\s`\"'“”]{5,80})[`\"'”]\s(?:as|als|comme|como|come|is|ist)\s"
+    r"(?:(?:the|your|my|its|das|mein|dein|le|la|el)\s)?(?:[\w-]{1,20}\s){0,2}$"
+)
+_MAX_BEFORE = 120
+_CELL = re.compile(
+    r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,80})[`*]{0,3}\s{0,20}\|"
+)
+_PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,200})$", re.MULTILINE)
+_SEED_NAMES = (" phrase", "mnemonic")
+_SEED = re.compile(
+    r"[^\n:=]{0,30}(?:[:=]|\sis)[\s\"'`]{1,4}"
+    r"(?P<value>[a-z]{3,8}(?:[ ,\n]{1,2}[a-z]{3,8}){11,23})\b"
+)
+_CODE_NAMES = ("recovery code", "backup code")
+_CODES = re.compile(
+    r"[^\n]{0,60}:[ \t]*\n?"
+    r"(?P<codes>(?:[ \t*\-\d.]{0,6}[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3}[ ,\t\n]{1,3}){1,20})"
+)
+_CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|[a-z0-9]{8,10}")
+
+
+def find_in_prose(text: str, lower_text: str) -> Iterator[Finding]:
+    """Yield the passwords, seed phrases and recovery codes that words beside them name.
+
+    Args:
+        text: The text.
+        lower_text: The same in lower case, of the same length.
+    """
+    for place in _places(lower_text, "pass"):
+        name = _PASS_NAMES.match(lower_text, place)
+        if name:
+            yield from _find_at(text, lower_text, place, name.end())
+    for word in _NAMES if text.isascii() else (*_NAMES, *_NAMES_BEYOND_ASCII):
+        for place in _places(lower_text, word):
+            yield from _find_at(text, lower_text, place, place + len(word))
+    for word in _SEED_NAMES:
+        for place in _places(lower_text, word):
+            match = _SEED.match(lower_text, place + len(word))
+            if match and len(set(match["value"].split())) >= _MIN_SEED_WORDS:
+                yield Finding(*match.span("value"), "seed-phrase")
+    for word in _CODE_NAMES:
+        for place in _places(lower_text, word):
+            yield from _find_codes(lower_text, place + len(word))
+
+
+_MIN_SEED_WORDS = 9
+"""A phrase may have a word twice; prose has few words so often."""
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    place = text.find(word)
+    while place >= 0:
+        yield place
+        place = text.find(word, place + len(word))
+
+
+def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Finding]:
+    if text[after : after + 1].isalnum() or text[after : after + 1] in "_-.(":
+        return  # Part of a longer name.
+    for pattern in (_SAID, _CELL, _PROMPT):
+        match = pattern.match(text, after)
+        if match and (found := _chosen_value(match)):
+            yield found
+            return
+    match = _QUOTED_PHRASE.match(lower_text, after)
+    if match and is_word_list(match["value"].split()):
+        yield Finding(*match.span("value"), "assigned")
+        return
+    match = _SAID_BEFORE.search(text, max(0, start - _MAX_BEFORE), start + (text[start] == " "))
+    if match and is_chosen(match["value"]) and not is_placeholder(match["value"]):
+        yield Finding(*match.span("value"), "assigned")
+
+
+def _chosen_value(match: re.Match[str]) -> Finding | None:
+    start = match.start("value")
+    value = match["value"].rstrip(".,;:)]}?\\")
+    if match.re is not _PROMPT and (is_placeholder(value) or not is_chosen(value)):
+        return None
+    return Finding(start, start + len(value), "assigned") if value else None
+
+
+def _find_codes(lower_text: str, after: int) -> Iterator[Finding]:
+    match = _CODES.match(lower_text, after)
+    if match is None:
+        return
+    for code in _CODE.finditer(lower_text, *match.span("codes")):
+        if any(char.isdigit() for char in code[0]) and any(char.isalpha() for char in code[0]):
+            yield Finding(*code.span(), "recovery-code")
