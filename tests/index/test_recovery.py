@@ -10,7 +10,8 @@ import pytest
 
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config, EmbeddingConfig
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
+from anchord.index import recovery
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start, was_clean_shutdown
 from anchord.index.recovery import (
     begin_promotion,
@@ -22,7 +23,9 @@ from anchord.index.recovery import (
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter, open_writer
 from anchord.store.catalog.catalog import SqliteCatalog
-from anchord.store.table.damage import list_table_files
+from anchord.store.table.damage import TableRepair, list_table_files
+from anchord.store.table.pinned_files import PINNED_NAME, pin_table
+from anchord.store.table.table import LanceStore
 
 CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
 
@@ -91,6 +94,77 @@ def test_a_sound_table_is_opened_as_it_is_after_an_unclean_stop(writer: IndexWri
     assert not writer.paths.damaged_folder.exists()
 
 
+def test_what_a_killed_writer_and_a_killed_backup_left_is_deleted_at_the_start(
+    writer: IndexWriter,
+) -> None:
+    folder = table_of(writer.paths).parent
+    left = table_of(writer.paths) / "data" / "half.tmp"
+    left.write_bytes(b"half")
+    pin_table(folder)
+    repairs: list[str] = []
+    opened_table(writer, repairs, was_clean_shutdown=True)
+    assert repairs == ["deleted 1 temporary files of a writer that was killed"]
+    assert not left.exists()
+    assert not (folder / PINNED_NAME).exists()
+
+
+def test_search_indexes_that_cannot_be_read_are_made_again_after_an_unclean_stop(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rebuilt: list[bool] = []
+
+    def unreadable(_: LanceStore) -> None:
+        raise StoreError("an index cannot be read", "")
+
+    def repair(*_: object, rebuild_indices: bool) -> TableRepair:
+        rebuilt.append(rebuild_indices)
+        return TableRepair(repairs=("the search indexes were rebuilt",))
+
+    monkeypatch.setattr(LanceStore, "read_indices", unreadable)
+    monkeypatch.setattr(recovery, "repair_table", repair)
+    repairs: list[str] = []
+    assert opened_table(writer, repairs, was_clean_shutdown=True)
+    assert (rebuilt, repairs) == ([], [])
+    assert opened_table(writer, repairs, was_clean_shutdown=False)
+    assert (rebuilt, repairs) == ([True], ["the search indexes were rebuilt"])
+
+
+@pytest.mark.parametrize("call", ["all_ids", "read_indices"])
+def test_a_table_that_cannot_be_used_now_is_refused_and_not_repaired(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def locked(_: LanceStore) -> None:
+        raise StoreUnavailableError("permission denied", "")
+
+    repairs: list[str] = []
+    with monkeypatch.context() as fault:
+        fault.setattr(LanceStore, call, locked)
+        with pytest.raises(StoreUnavailableError, match="permission denied"):
+            opened_table(writer, repairs, was_clean_shutdown=False)
+    assert repairs == []
+    assert not writer.paths.damaged_folder.exists()
+    assert opened_table(writer, repairs, was_clean_shutdown=False)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [TableRepair(), TableRepair(repairs=("lost",), is_readable=False)],
+    ids=["nothing to repair", "no version opens"],
+)
+def test_a_table_that_a_repair_does_not_help_is_moved_aside_and_made_again(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, found: TableRepair
+) -> None:
+    for file in (table_of(writer.paths) / "data").iterdir():
+        file.write_bytes(b"")
+    monkeypatch.setattr(recovery, "repair_table", lambda *_, **__: found)
+    repairs: list[str] = []
+    assert opened_table(writer, repairs, was_clean_shutdown=False) == []
+    assert len(repairs) == 1
+    assert "the table is rebuilt from the files" in repairs[0]
+    (aside,) = writer.paths.damaged_folder.glob("*/chunks.lance")
+    assert f"(the former table is in {aside.parent})" in repairs[0]
+
+
 def test_a_remote_table_that_cannot_be_read_is_refused_and_not_moved(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +201,23 @@ def test_damaged_pages_of_the_catalog_are_only_looked_for_after_an_unclean_stop(
     assert len(copies) == 1
     assert "pages of it are damaged" in repairs[0]
     assert str(copies[0].parent) in repairs[0]
+
+
+def test_a_catalog_whose_note_of_its_last_stop_is_on_a_damaged_page_is_checked(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object) -> str:
+        raise StoreDamagedError("a page is damaged", "")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(SqliteCatalog, "get_meta", damaged)
+        repairs: list[str] = []
+        open_or_reset_catalog(paths, repairs).close()
+        assert repairs == []
+        fault.setattr(SqliteCatalog, "is_intact", lambda _: False)
+        open_or_reset_catalog(paths, repairs).close()
+    assert len(repairs) == 1
+    assert "pages of it are damaged" in repairs[0]
 
 
 def test_the_list_of_added_folders_that_was_damaged_is_set_aside_and_that_is_said(
