@@ -203,6 +203,13 @@ def test_what_no_file_contains_returns_to_the_folder_of_its_last_file(talks: Tal
     assert [each.path for each in talks.archive.detached_exchanges()] == ["/codex/b/1"]
 
 
+def test_a_group_all_of_which_came_from_a_folder_inside_leaves_nothing(talks: Talks) -> None:
+    talks.put("in/a.jsonl", "1")
+    talks.archive.detach_root("talks", 7)
+    talks.archive.attach_root("part", "/talks/in")
+    assert talks.groups() == []
+
+
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_root_of_the_same_name_gets_them_only_if_their_folder_is_gone(
     talks: Talks, tmp_path: Path, *, exists: bool
@@ -231,7 +238,8 @@ def test_of_two_forms_of_an_exchange_the_later_stays_and_of_equals_the_roots(
     assert talks.archive.attach_root("talks", "/talks") == 2
     assert talks.answers() == [answer, "Another."]
     assert talks.files() == ["a.jsonl", "b.jsonl"]
-    assert talks.rows("SELECT count(*) FROM sessions") == [(2,)]
+    assert talks.rows("SELECT DISTINCT root FROM sessions") == [("talks",)]
+    assert talks.rows("SELECT DISTINCT root FROM carriers") == [("talks",)]
     assert talks.groups() == []
     ids = "SELECT exchange FROM tellings WHERE exchange NOT IN (SELECT id FROM exchanges)"
     assert talks.rows(ids) == []

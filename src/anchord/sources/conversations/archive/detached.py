@@ -144,7 +144,7 @@ class DetachedExchanges:
             inside = path_inside(folder, group.folder)
             was_moved = group.root == name and not exists(group.folder)
             if group.reason is not DetachReason.ROOT:
-                if inside == "" or (was_moved and group.root == name):
+                if inside == "" or was_moved:
                     self._rename_group(group, name, folder)
             elif inside is not None or was_moved:
                 self._merge(group.key, name, inside or "", next_version)
