@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config, EmbeddingConfig
-from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
+from anchord.errors import (
+    DimensionMismatchError,
+    StoreDamagedError,
+    StoreError,
+    StoreUnavailableError,
+)
 from anchord.index import recovery
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start, was_clean_shutdown
 from anchord.index.recovery import (
@@ -25,7 +31,6 @@ from anchord.index.session import IndexWriter, open_writer
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table.damage import TableRepair, list_table_files
 from anchord.store.table.pinned_files import PINNED_NAME, pin_table
-from anchord.store.table.table import LanceStore
 
 CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
 
@@ -108,42 +113,95 @@ def test_what_a_killed_writer_and_a_killed_backup_left_is_deleted_at_the_start(
     assert not (folder / PINNED_NAME).exists()
 
 
-def test_search_indexes_that_cannot_be_read_are_made_again_after_an_unclean_stop(
-    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+class Table:
+    """A table whose reads can be made to fail."""
+
+    fails: dict[str, StoreError]
+    opened: list[str]
+
+    def __init__(self, uri: str, dimension: int, model_id: str, *, table_name: str) -> None:
+        """Open it."""
+        assert (dimension, model_id) == (3, "model")
+        self.opened.append(f"{uri}/{table_name}")
+
+    def all_ids(self) -> list[str]:
+        """Return no id, or fail."""
+        self._fail("all_ids")
+        return []
+
+    def read_indices(self) -> None:
+        """Do nothing, or fail."""
+        self._fail("read_indices")
+
+    def _fail(self, name: str) -> None:
+        if name in self.fails:
+            raise self.fails.pop(name)
+
+
+class Opening:
+    """The start of a process over a table of these."""
+
+    def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin with a sound table."""
+        (base / "home").mkdir(mode=0o700)
+        self.paths = find_paths({"ANCHORD_HOME": str(base / "home")})
+        self.paths.create_folders()
+        self.folder = self.paths.data_folder / "lance"
+        (self.folder / "chunks.lance").mkdir(parents=True)
+        self.repairs: list[str] = []
+        self.found = TableRepair(repairs=("it was repaired",))
+        self.rebuilt: list[bool] = []
+        Table.fails, Table.opened = {}, []
+        monkeypatch.setattr(recovery, "LanceStore", Table)
+        monkeypatch.setattr(recovery, "repair_table", self._repair)
+
+    def _repair(self, *_: object, rebuild_indices: bool) -> TableRepair:
+        self.rebuilt.append(rebuild_indices)
+        return self.found
+
+    def open(self, *, was_clean_shutdown: bool) -> None:
+        """Open the table."""
+        profile: Any = SimpleNamespace(dimension=3, embedder=SimpleNamespace(model_id="model"))
+        open_or_recover_table(
+            self.paths,
+            str(self.folder),
+            profile,
+            self.repairs,
+            was_clean_shutdown=was_clean_shutdown,
+        )
+
+
+@pytest.fixture
+def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opening:
+    return Opening(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("call", "rebuilds"), [("all_ids", False), ("read_indices", True)])
+def test_rows_and_search_indexes_that_cannot_be_read_are_repaired_after_an_unclean_stop(
+    opening: Opening,
+    call: str,
+    rebuilds: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    rebuilt: list[bool] = []
-
-    def unreadable(_: LanceStore) -> None:
-        raise StoreError("an index cannot be read", "")
-
-    def repair(*_: object, rebuild_indices: bool) -> TableRepair:
-        rebuilt.append(rebuild_indices)
-        return TableRepair(repairs=("the search indexes were rebuilt",))
-
-    monkeypatch.setattr(LanceStore, "read_indices", unreadable)
-    monkeypatch.setattr(recovery, "repair_table", repair)
-    repairs: list[str] = []
-    assert opened_table(writer, repairs, was_clean_shutdown=True)
-    assert (rebuilt, repairs) == ([], [])
-    assert opened_table(writer, repairs, was_clean_shutdown=False)
-    assert (rebuilt, repairs) == ([True], ["the search indexes were rebuilt"])
+    Table.fails = {call: StoreError("cannot be read", "")}
+    opening.open(was_clean_shutdown=True)
+    assert opening.repairs == []
+    opening.open(was_clean_shutdown=False)
+    assert opening.repairs == ["it was repaired"]
+    assert opening.rebuilt == [rebuilds]
+    assert Table.opened == [f"{opening.folder}/chunks"] * 3
+    opening.open(was_clean_shutdown=False)
+    assert len(opening.repairs) == 1
 
 
 @pytest.mark.parametrize("call", ["all_ids", "read_indices"])
 def test_a_table_that_cannot_be_used_now_is_refused_and_not_repaired(
-    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, call: str
+    opening: Opening, call: str
 ) -> None:
-    def locked(_: LanceStore) -> None:
-        raise StoreUnavailableError("permission denied", "")
-
-    repairs: list[str] = []
-    with monkeypatch.context() as fault:
-        fault.setattr(LanceStore, call, locked)
-        with pytest.raises(StoreUnavailableError, match="permission denied"):
-            opened_table(writer, repairs, was_clean_shutdown=False)
-    assert repairs == []
-    assert not writer.paths.damaged_folder.exists()
-    assert opened_table(writer, repairs, was_clean_shutdown=False)
+    Table.fails = {call: StoreUnavailableError("permission denied", "")}
+    with pytest.raises(StoreUnavailableError, match="permission denied"):
+        opening.open(was_clean_shutdown=False)
+    assert (opening.repairs, opening.rebuilt) == ([], [])
+    assert not opening.paths.damaged_folder.exists()
 
 
 @pytest.mark.parametrize(
@@ -152,17 +210,30 @@ def test_a_table_that_cannot_be_used_now_is_refused_and_not_repaired(
     ids=["nothing to repair", "no version opens"],
 )
 def test_a_table_that_a_repair_does_not_help_is_moved_aside_and_made_again(
-    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, found: TableRepair
+    opening: Opening, found: TableRepair
 ) -> None:
-    for file in (table_of(writer.paths) / "data").iterdir():
-        file.write_bytes(b"")
-    monkeypatch.setattr(recovery, "repair_table", lambda *_, **__: found)
-    repairs: list[str] = []
-    assert opened_table(writer, repairs, was_clean_shutdown=False) == []
-    assert len(repairs) == 1
-    assert "the table is rebuilt from the files" in repairs[0]
-    (aside,) = writer.paths.damaged_folder.glob("*/chunks.lance")
-    assert f"(the former table is in {aside.parent})" in repairs[0]
+    opening.found = found
+    Table.fails = {"all_ids": StoreError("cannot be read", "")}
+    opening.open(was_clean_shutdown=False)
+    (aside,) = opening.paths.damaged_folder.glob("*/chunks.lance")
+    assert opening.repairs == [
+        f"the table is rebuilt from the files: cannot be read (the former table is in {aside.parent})"
+    ]
+
+
+def test_rows_of_another_size_are_no_damage_and_the_table_is_made_again(opening: Opening) -> None:
+    Table.fails = {"all_ids": StoreError("unused", "")}
+
+    def open_table(*_: object, **__: object) -> Table:
+        if Table.fails:
+            Table.fails.clear()
+            raise DimensionMismatchError("the vectors have another size", "")
+        return Table("", 3, "model", table_name="chunks")
+
+    recovery.LanceStore = open_table  # type: ignore[assignment,misc] - undone by the fixture
+    opening.open(was_clean_shutdown=True)
+    assert opening.rebuilt == []
+    assert "the table is rebuilt from the files" in opening.repairs[0]
 
 
 def test_a_remote_table_that_cannot_be_read_is_refused_and_not_moved(
