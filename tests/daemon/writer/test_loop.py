@@ -472,3 +472,25 @@ def test_the_end_closes_everything_and_is_noted_only_if_it_went_well(
     assert set(closed) >= set(parts)
     assert ("end" in closed) == (ends != "after unexpected errors")
     monkeypatch.undo()
+
+
+@pytest.mark.parametrize("why", ["paused", "files lost", "after an error"])
+def test_a_loop_that_may_index_nothing_sleeps_and_indexes_nothing(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    loop = steps.loop
+    until: list[float] = []
+    steps.queued("backlog.md")
+    if why == "paused":
+        loop.paused = True
+    elif why == "files lost":
+        loop.folder_problem = "the folder was deleted"
+    else:
+        monkeypatch.setattr(loop._backoff, "resume_at", 130.0)
+    monkeypatch.setattr(loop, "_sleep", until.append)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    loop._step()
+    monkeypatch.undo()
+    loop.folder_problem = ""
+    assert until == [130.0 if why == "after an error" else 102.0]
+    assert "backlog.md" not in steps.paths()
