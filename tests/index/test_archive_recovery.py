@@ -387,3 +387,25 @@ def test_a_copy_has_zeros_where_the_disk_cannot_be_read(
     archive_recovery._copy_readable(source, tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == b"x" * 4096 + bytes(4096) + b"x" * 1808
     assert flushed == [10_000]
+
+
+@pytest.mark.parametrize("fails", ["copy", "write"])
+def test_a_copy_that_cannot_even_be_deleted_does_not_hide_why_it_failed(
+    paths: Paths, catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    write_archive(paths.archive_file, 20)
+    damage_both(paths.archive_file)
+
+    def fail(*_: object) -> None:
+        if fails == "copy":
+            raise OSError(28, "No space left on device")
+        raise StoreUnavailableError("No space left on device")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    name = "_copy_readable" if fails == "copy" else "salvage_archive"
+    monkeypatch.setattr(archive_recovery, name, fail)
+    monkeypatch.setattr(os, "rmdir", refuse)
+    with pytest.raises(StoreUnavailableError, match="No space left"):
+        open_or_salvage_archive(paths, catalog, [])

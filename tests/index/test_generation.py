@@ -29,6 +29,7 @@ from anchord.index.generation import (
     find_unavailable_roots,
     require_local_table,
 )
+from anchord.index.profile import PinnedRecipe
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter, open_writer
@@ -331,7 +332,7 @@ def test_a_changed_recipe_model_or_form_of_the_table_requires_a_build(
     monkeypatch.setattr(writer, "profile", replace(configured))
     model_changed = BuildRequest("the model changed")
     assert find_required_build(writer) == model_changed  # Not a pinned recipe: nobody knows it.
-    pinned: Any = object.__new__(generation.PinnedRecipe)
+    pinned: Any = object.__new__(PinnedRecipe)
     monkeypatch.setattr(writer, "profile", replace(configured, recipe=pinned))
     assert find_required_build(writer) == BuildRequest("the recipe changed")
     other: Any = HashEmbedder()

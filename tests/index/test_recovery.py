@@ -221,7 +221,9 @@ def test_a_table_that_a_repair_does_not_help_is_moved_aside_and_made_again(
     ]
 
 
-def test_rows_of_another_size_are_no_damage_and_the_table_is_made_again(opening: Opening) -> None:
+def test_rows_of_another_size_are_no_damage_and_the_table_is_made_again(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Table.fails = {"all_ids": StoreError("unused", "")}
 
     def open_table(*_: object, **__: object) -> Table:
@@ -230,7 +232,7 @@ def test_rows_of_another_size_are_no_damage_and_the_table_is_made_again(opening:
             raise DimensionMismatchError("the vectors have another size", "")
         return Table("", 3, "model", table_name="chunks")
 
-    recovery.LanceStore = open_table  # type: ignore[assignment,misc] - undone by the fixture
+    monkeypatch.setattr(recovery, "LanceStore", open_table)
     opening.open(was_clean_shutdown=True)
     assert opening.rebuilt == []
     assert "the table is rebuilt from the files" in opening.repairs[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -16,12 +17,12 @@ REQUIRED = BuildRequest("the model changed")
 class Build:
     """A build that records what happens to it."""
 
-    def __init__(self, writer: object, request: BuildRequest) -> None:
+    def __init__(self, writer: list[Any], request: BuildRequest) -> None:
         """Begin; `writer` is the record."""
         self.request = request
         self.unavailable_roots: tuple[str, ...] = ()
         self.finds_missing: tuple[str, ...] = ()
-        self.events: Any = writer
+        self.events = writer
         self.events.append(("begun", request))
 
     def index_next_files(self, should_stop: object) -> list[str]:
@@ -50,7 +51,7 @@ def builds(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> GenerationBuil
     monkeypatch.setattr(module, "delete_next_generation", lambda _: events.append("left deleted"))
     monkeypatch.setattr(module, "find_required_build", lambda _: None)
     monkeypatch.setattr(module, "find_interrupted_build", lambda _: None)
-    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     writer: Any = events
     return GenerationBuilds(writer)
 
@@ -113,16 +114,19 @@ def test_a_build_waits_while_a_root_is_unavailable(
     assert builds.next_step_at == 115.0
     assert len(events) == 1
     builds.next_step_at = 0.0
-    assert builds.index_next_files([], should_stop) == ["outcome"]
+    outcomes: Any = builds.index_next_files([], should_stop)
+    assert outcomes == ["outcome"]
     assert events[1:] == [("step", should_stop)]
-    assert (builds.current.unavailable_roots, builds.next_step_at) == ((), 0.0)
+    assert not builds.current.unavailable_roots
+    assert builds.next_step_at == 0.0
 
 
 def test_a_root_that_the_walk_of_the_build_misses_is_waited_for(builds: GenerationBuilds) -> None:
     builds.start(REBUILD)
     build: Any = builds.current
     build.finds_missing = ("docs",)
-    assert builds.index_next_files([], lambda: False) == ["outcome"]
+    outcomes: Any = builds.index_next_files([], lambda: False)
+    assert outcomes == ["outcome"]
     assert builds.next_step_at == 115.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,24 +33,25 @@ class Index:
         (self.table / "data").mkdir(parents=True)
         self.file = self.table / "data" / "a.lance"
         self.file.write_bytes(b"rows")
-        self.writer: Any = SimpleNamespace(
+        writer: Any = SimpleNamespace(
             store=SimpleNamespace(dataset_uri=str(self.table), count_rows=lambda: self.rows),
             catalog=SimpleNamespace(counts_by_root=lambda: {"docs": (1, 2), "more": (1, 1)}),
             was_clean_shutdown=True,
             repairs=["at the start"],
         )
+        self.writer = writer
         own_files = SimpleNamespace(
             note=lambda: self.events.append("own files noted"), find_problem=lambda: self.problem
         )
         monkeypatch.setattr(module, "OwnFiles", lambda _: own_files)
-        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(module, "record_start", lambda _: self.events.append("start"))
         monkeypatch.setattr(
             module, "record_clean_shutdown", lambda _, files: self.events.append(set(files))
         )
         monkeypatch.setattr(module, "audit_index", self._audit)
         monkeypatch.setattr(module, "repair_index_table", self._repair)
-        self.check = IndexCheck(self.writer)
+        self.check = IndexCheck(writer)
         self.check.on_repair = lambda: self.events.append("readers open again")
 
     def _audit(self, writer: object) -> list[RootedPath]:

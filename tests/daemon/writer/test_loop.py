@@ -242,7 +242,9 @@ def test_an_error_of_a_loop_that_ends_is_none(
 # What is told
 
 
-def test_only_a_commit_counts_as_the_last_commit(steps: Steps) -> None:
+def test_only_a_commit_counts_as_the_last_commit(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The table is compacted so many seconds after it."""
     loop = steps.loop
     loop.stats.last_commit_at = None
@@ -250,8 +252,13 @@ def test_only_a_commit_counts_as_the_last_commit(steps: Steps) -> None:
     loop.walk_and_index_all()
     assert loop.stats.last_commit_at is None
     steps.queued("new.md")
+    compacted: list[float] = []
+    monkeypatch.setattr(
+        loop.maintenance, "compact_if_due", lambda *, idle_s=0.0: compacted.append(idle_s)
+    )
     steps.work()
     assert loop.stats.last_commit_at is not None
+    assert compacted == [0.0], "asked for after every batch"
     assert loop.indexing_root == ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -261,7 +262,7 @@ def test_a_worker_that_is_not_used_is_asked_to_stop(stand: Stand) -> None:
 def test_the_time_of_compactions_adds_up(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
     maintenance = stand.opened()
     clock = iter([10.0, 12.0, 20.0, 25.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     maintenance.compact()
     maintenance.compact()
     assert maintenance.compaction_seconds == 7.0
@@ -280,7 +281,7 @@ class Checks:
         self.compared: list[list[str]] = []
         self.differing: set[str] = set()
         self.deleted: list[object] = []
-        monkeypatch.setattr(module.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
         monkeypatch.setattr(module, "verify_unchanged_files", self._verify)
         monkeypatch.setattr(module, "delete_damaged_rows", self._delete)
         self.maintenance = stand.opened()

@@ -12,6 +12,7 @@ from anchord.core.types import FileUpdate, Root, RootedPath
 from anchord.errors import UsageError
 from anchord.index.integrity import purge as module
 from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
+from anchord.store.table import maintenance
 
 EXCHANGE = RootedPath("docs", "/codex/s/1")
 OTHER_TALK = RootedPath("docs", "other.jsonl")
@@ -70,7 +71,7 @@ class Index:
         )
         monkeypatch.setattr(module, "store_uri", lambda *_: "uri")
         monkeypatch.setattr(module, "is_local", lambda _: self.is_local)
-        monkeypatch.setattr(module.table_maintenance, "erase_deleted_rows", lambda _: 7)
+        monkeypatch.setattr(maintenance, "erase_deleted_rows", lambda _: 7)
 
     def _list_records(self, root: str, inside: str) -> dict[str, None]:
         assert root == "docs"
@@ -104,7 +105,7 @@ def test_a_folder_leaves_every_place_in_an_order_in_which_nothing_comes_back(ind
         "forgets", "erased", "vectors", "intents", "rows", "confirmed", "indexed", "reread",
         "catalog's log", "cache's log", "archive's log", 3600.0,
     ]  # fmt: skip
-    told = dict(event for event in index.events if isinstance(event, tuple))
+    told: dict[str, Any] = dict(event for event in index.events if isinstance(event, tuple))
     assert told["forgets"] == told["erased"] == index.path("private")
     origins = [RootedPath("docs", "private/a.md"), RootedPath("docs", "private/b.md"), EXCHANGE]
     updates: list[FileUpdate] = told["intents"]
