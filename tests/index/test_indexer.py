@@ -225,6 +225,23 @@ def replace_time(world: World, file: RootedPath) -> object:
     return world.files.fingerprints[file]
 
 
+def test_a_file_with_the_same_bytes_is_read_once_for_its_new_time(world: World) -> None:
+    world.files.put(FILE, "Words.\n")
+    world.files.put(ONE, exchange())
+    world.index(FILE, ONE)
+    world.talks.events.clear()
+    touched = [replace_time(world, file) for file in (FILE, ONE)]
+    world.now_ns += 1
+    assert [each.action for each in world.index(FILE, ONE)] == [Action.UNCHANGED] * 2
+    records = [world.catalog.get_record(file) for file in (FILE, ONE)]
+    assert [record and record.fingerprint for record in records] == touched
+    assert [record and record.read_ns for record in records] == [world.now_ns] * 2
+    assert world.acknowledged() == [ONE]
+    world.files.reads.clear()
+    world.index(FILE, ONE)
+    assert world.files.reads == []
+
+
 def test_an_unchanged_file_is_skipped(world: World) -> None:
     world.files.put(FILE, "Words.\n")
     world.index(FILE)
