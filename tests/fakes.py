@@ -366,7 +366,7 @@ class FakeStore:
         self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
     ) -> None:
         """Write rows by id; the last of a repeated id stays."""
-        assert not self.table.keys() & absent_ids, (
+        assert not self.table.keys() & {row.id for row in rows} & set(absent_ids), (
             "what is said to be absent is there: LanceDB would hold it twice"
         )
         unique = {row.id: row for row in rows}

@@ -57,6 +57,9 @@ CASES: dict[str, tuple[PathMatch, Fingerprint | Absent | Problem, FileRecord | N
     "ignored, a listed problem": (OUT, DENIED, REFUSED, RemoveFromIndex(OUT.reason)),
     "ignored, a problem not listed": (OUT, DENIED, None, SkipFile(OUT.reason)),
     "a problem, not known": (IN, DENIED, None, RemoveFromIndex(DENIED.reason, DENIED)),
+    "a problem that rows are kept beside": (
+        IN, DENIED, KNOWN._replace(problem=DENIED), RemoveFromIndex(DENIED.reason, DENIED)
+    ),
     "a problem, known before": (IN, DENIED, KNOWN, RemoveFromIndex(DENIED.reason, DENIED)),
     "a problem, listed already": (IN, DENIED, REFUSED, SkipFile(DENIED.reason)),
     "a problem, listed but not confirmed": (

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from anchord.core.deletion_guard import (
     MIN_FILES_TO_HOLD,
+    DeletionPolicy,
     find_missing_files,
     find_moves,
     is_mass_deletion,
@@ -101,6 +102,29 @@ def test_a_small_disk_below_a_large_root_is_held_when_nothing_of_it_is_seen() ->
     )
     assert find_missing_files(walk, everything) == {"disk/b.md": print_of(1, device=9)}
     assert is_mass_deletion(find_missing_files(walk, everything), everything, walk)
+
+
+def test_a_few_files_missing_on_a_disk_that_is_still_seen_are_not_held() -> None:
+    everything = {"kept.md": known(1, device=9)} | {f"{n}.md": known(n, device=9) for n in (2, 3)}
+    walk = WalkResult(files=(FoundFile("kept.md", print_of(1, device=9)),), top_device=1)
+    assert not is_mass_deletion(find_missing_files(walk, everything), everything, walk)
+
+
+def test_files_that_left_a_moment_ago_also_count_among_the_known_ones() -> None:
+    """60 of 130 is less than half, though 60 would be more than half of 110."""
+    records = {f"{n}.md": known(n) for n in range(110)}
+    missing = {f"{n}.md": print_of(n) for n in range(40)}
+    walk = WalkResult(top_device=1)
+    assert not is_mass_deletion(missing, records, walk, recent_count=20)
+    assert is_mass_deletion(missing, records, walk, recent_count=40)
+
+
+def test_without_a_policy_no_deletion_is_confirmed_and_none_was_recent() -> None:
+    assert DeletionPolicy() == DeletionPolicy(all_confirmed=False, released=(), recent_count=0)
+    records = {f"{n}.md": known(n) for n in range(49)}
+    assert not is_mass_deletion(
+        {path: print_of(1) for path in records}, records, WalkResult(top_device=1)
+    )
 
 
 def test_what_left_a_moment_ago_counts_with_what_is_missing_now() -> None:

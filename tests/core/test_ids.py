@@ -121,6 +121,22 @@ def test_only_the_first_32_characters_decide_the_priority_of_a_cut() -> None:
     )
 
 
+@pytest.mark.parametrize(("blanks", "counts"), [(159, True), (160, False)])
+def test_only_the_first_160_characters_decide_the_priority_of_a_cut(
+    blanks: int,
+    counts: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    one, other = (identity.boundary_priority(" " * blanks + letter) for letter in "ab")
+    assert (one != other) is counts
+
+
+def test_the_checksum_of_a_row_covers_each_text_and_its_vector() -> None:
+    whole = identity.row_checksum(["a", "b"], b"vector")
+    assert whole == identity.row_checksum(["a", "b"], b"vector")
+    for fields, vector in ((["x", "b"], b"vector"), (["a", "x"], b"vector"), (["a", "b"], b"x")):
+        assert identity.row_checksum(fields, vector) != whole
+
+
 @given(st.text(st.characters(exclude_categories=()), max_size=20))
 def test_any_text_seeds_a_vector_with_64_bits(text: str) -> None:
     try:

@@ -19,6 +19,7 @@ from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index import archive_recovery
 from anchord.index.archive_recovery import open_or_salvage_archive, record_archive_damage
 from anchord.index.file_planner import TRANSCRIPT_DIGEST
+from anchord.sources.conversations.archive.salvage import SalvageResult
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -272,3 +273,139 @@ def test_an_archive_with_the_text_of_one_exchange_damaged_is_damaged(paths: Path
         (path,) = archive._db.execute("SELECT path FROM exchanges WHERE id=5").fetchone()
         with pytest.raises(StoreDamagedError, match="the text of"):
             archive.read(RootedPath(ROOT, path))
+
+
+@pytest.mark.parametrize("clean", ["1", "0"])
+def test_the_whole_archive_is_only_read_after_an_unclean_stop(
+    paths: Paths, catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch, clean: str
+) -> None:
+    contents = write_archive(paths.archive_file, 20)
+    read: list[ArchiveWriter] = []
+
+    def is_intact(archive: ArchiveWriter) -> bool:
+        read.append(archive)
+        return False
+
+    monkeypatch.setattr(ArchiveWriter, "is_intact", is_intact)
+    catalog.set_meta("clean", clean)
+    saved, repairs = recovered(paths, catalog)
+    assert saved == set(contents)
+    assert (len(read), len(repairs)) == ((0, 0) if clean == "1" else (1, 1))
+
+
+def test_an_emptied_archive_is_told_like_a_missing_one(
+    paths: Paths, catalog: SqliteCatalog
+) -> None:
+    paths.archive_file.touch()
+    assert "was missing" in recovered(paths, catalog)[1][0]
+
+
+def test_a_new_archive_without_any_transcript_is_no_news(paths: Paths) -> None:
+    with SqliteCatalog(paths.catalog_file) as empty:
+        assert recovered(paths, empty) == (set(), [])
+
+
+@pytest.mark.parametrize(
+    ("count", "named"),
+    [
+        (0, "of 5 exchanges 5 were saved. "),
+        (1, "of 6 exchanges 5 were saved; 1 could not be read: talks/0. "),
+        (3, "; 3 could not be read: talks/0, talks/1, talks/2. "),
+        (4, "; 4 could not be read: talks/0, talks/1, talks/2 and 1 more. "),
+    ],
+)
+def test_at_most_three_lost_exchanges_are_named_in_the_message(count: int, named: str) -> None:
+    lost = tuple(RootedPath("talks", f"/{number}") for number in range(count))
+    told = archive_recovery._describe(SalvageResult(5, lost), "why", Path("aside"))
+    assert named in told
+    assert "was damaged (why): of " in told
+    assert "(the damaged copy is in aside)" in told
+
+
+@pytest.mark.parametrize("about", ["archive", "catalog", "neither"])
+def test_opening_is_tried_again_only_after_damage_of_a_database(
+    paths: Paths, catalog: SqliteCatalog, about: str
+) -> None:
+    file = {"archive": paths.archive_file, "catalog": paths.catalog_file}.get(about, "the table")
+    calls: list[str] = []
+
+    @archive_recovery.retry_after_damage
+    def open_index(_: Paths, what: str) -> str:
+        calls.append(what)
+        if len(calls) == 1:
+            raise StoreDamagedError(f"{file} is damaged")
+        return "opened"
+
+    if about == "neither":
+        with pytest.raises(StoreDamagedError, match="the table"):
+            open_index(paths, "index")
+    else:
+        assert open_index(paths, "index") == "opened"
+    assert calls == ["index"] * (1 if about == "neither" else 2)
+    assert Path(f"{paths.archive_file}-damaged").exists() == (about == "archive")
+    assert catalog.get_meta("clean") == ("0" if about == "catalog" else "1")
+
+
+def test_a_full_disk_is_told_with_what_to_do(
+    paths: Paths, catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_archive(paths.archive_file, 20)
+    damage_both(paths.archive_file)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive_recovery, "_copy_readable", full)
+    with pytest.raises(StoreUnavailableError, match="cannot be saved now: No space") as refused:
+        open_or_salvage_archive(paths, catalog, [])
+    assert "conversations.sqlite" in refused.value.hint
+
+
+def test_what_an_interrupted_salvage_left_is_not_used(paths: Paths, catalog: SqliteCatalog) -> None:
+    contents = write_archive(paths.archive_file, 20)
+    damage_both(paths.archive_file)
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        Path(f"{paths.archive_file}-salvaging{suffix}").write_bytes(b"half written")
+    assert recovered(paths, catalog)[0] == set(contents)
+    assert not list(paths.archive_file.parent.glob("*-salvaging*"))
+
+
+def test_a_copy_has_zeros_where_the_disk_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, real_pread = tmp_path / "source", os.pread
+    source.write_bytes(b"x" * 10_000)
+    flushed: list[int] = []
+
+    def failing_pread(descriptor: int, size: int, offset: int) -> bytes:
+        if offset == 4096:
+            raise OSError(5, "Input/output error")
+        return real_pread(descriptor, size, offset)
+
+    monkeypatch.setattr(os, "pread", failing_pread)
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.append(os.fstat(file).st_size))
+    archive_recovery._copy_readable(source, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == b"x" * 4096 + bytes(4096) + b"x" * 1808
+    assert flushed == [10_000]
+
+
+@pytest.mark.parametrize("fails", ["copy", "write"])
+def test_a_copy_that_cannot_even_be_deleted_does_not_hide_why_it_failed(
+    paths: Paths, catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    write_archive(paths.archive_file, 20)
+    damage_both(paths.archive_file)
+
+    def fail(*_: object) -> None:
+        if fails == "copy":
+            raise OSError(28, "No space left on device")
+        raise StoreUnavailableError("No space left on device")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    name = "_copy_readable" if fails == "copy" else "salvage_archive"
+    monkeypatch.setattr(archive_recovery, name, fail)
+    monkeypatch.setattr(os, "rmdir", refuse)
+    with pytest.raises(StoreUnavailableError, match="No space left"):
+        open_or_salvage_archive(paths, catalog, [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 from fakes import FakeCatalogue, FakeFiles, FakeStore, plans
@@ -108,6 +108,24 @@ def test_a_root_that_is_missing_or_unreadable_has_nothing_to_do_and_says_why(wor
     assert (result.paths_due, result.gone_or_emptied, result.moved_from) == ((), {}, {})
     assert (result.held_deletions, result.file_count, result.skipped) == (0, 0, 0)
     assert (result.listed_folders, result.folder_problems, result.walk_error) == ((), (), "")
+
+
+def test_another_folder_in_the_roots_place_is_not_read_until_somebody_accepts_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.index("a.md")
+
+    def check_root(root: str, known_paths: Callable[[], Collection[str]], *, accept: bool) -> str:
+        assert (root, list(known_paths())) == ("r", ["a.md"])
+        return "" if accept else "another folder"
+
+    monkeypatch.setattr(world.files, "check_root", check_root)
+    world.files.walks.clear()
+    refused = world.walk()
+    assert (refused.walk_error, refused.is_refused) == ("another folder", True)
+    assert (refused.paths_due, world.files.walks) == ((), [])
+    accepted = world.walk(confirmed=True)
+    assert (accepted.walk_error, accepted.is_refused, accepted.file_count) == ("", False, 1)
 
 
 def test_a_root_that_cannot_be_listed_says_the_reason(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config, EmbeddingConfig
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.errors import (
+    DimensionMismatchError,
+    StoreDamagedError,
+    StoreError,
+    StoreUnavailableError,
+)
+from anchord.index import recovery
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start, was_clean_shutdown
 from anchord.index.recovery import (
     begin_promotion,
@@ -22,7 +29,8 @@ from anchord.index.recovery import (
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter, open_writer
 from anchord.store.catalog.catalog import SqliteCatalog
-from anchord.store.table.damage import list_table_files
+from anchord.store.table.damage import TableRepair, list_table_files
+from anchord.store.table.pinned_files import PINNED_NAME, pin_table
 
 CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
 
@@ -91,6 +99,145 @@ def test_a_sound_table_is_opened_as_it_is_after_an_unclean_stop(writer: IndexWri
     assert not writer.paths.damaged_folder.exists()
 
 
+def test_what_a_killed_writer_and_a_killed_backup_left_is_deleted_at_the_start(
+    writer: IndexWriter,
+) -> None:
+    folder = table_of(writer.paths).parent
+    left = table_of(writer.paths) / "data" / "half.tmp"
+    left.write_bytes(b"half")
+    pin_table(folder)
+    repairs: list[str] = []
+    opened_table(writer, repairs, was_clean_shutdown=True)
+    assert repairs == ["deleted 1 temporary files of a writer that was killed"]
+    assert not left.exists()
+    assert not (folder / PINNED_NAME).exists()
+
+
+class Table:
+    """A table whose reads can be made to fail."""
+
+    fails: dict[str, StoreError]
+    opened: list[str]
+
+    def __init__(self, uri: str, dimension: int, model_id: str, *, table_name: str) -> None:
+        """Open it."""
+        assert (dimension, model_id) == (3, "model")
+        self.opened.append(f"{uri}/{table_name}")
+
+    def all_ids(self) -> list[str]:
+        """Return no id, or fail."""
+        self._fail("all_ids")
+        return []
+
+    def read_indices(self) -> None:
+        """Do nothing, or fail."""
+        self._fail("read_indices")
+
+    def _fail(self, name: str) -> None:
+        if name in self.fails:
+            raise self.fails.pop(name)
+
+
+class Opening:
+    """The start of a process over a table of these."""
+
+    def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin with a sound table."""
+        (base / "home").mkdir(mode=0o700)
+        self.paths = find_paths({"ANCHORD_HOME": str(base / "home")})
+        self.paths.create_folders()
+        self.folder = self.paths.data_folder / "lance"
+        (self.folder / "chunks.lance").mkdir(parents=True)
+        self.repairs: list[str] = []
+        self.found = TableRepair(repairs=("it was repaired",))
+        self.rebuilt: list[bool] = []
+        Table.fails, Table.opened = {}, []
+        monkeypatch.setattr(recovery, "LanceStore", Table)
+        monkeypatch.setattr(recovery, "repair_table", self._repair)
+
+    def _repair(self, *_: object, rebuild_indices: bool) -> TableRepair:
+        self.rebuilt.append(rebuild_indices)
+        return self.found
+
+    def open(self, *, was_clean_shutdown: bool) -> None:
+        """Open the table."""
+        profile: Any = SimpleNamespace(dimension=3, embedder=SimpleNamespace(model_id="model"))
+        open_or_recover_table(
+            self.paths,
+            str(self.folder),
+            profile,
+            self.repairs,
+            was_clean_shutdown=was_clean_shutdown,
+        )
+
+
+@pytest.fixture
+def opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opening:
+    return Opening(tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("call", "rebuilds"), [("all_ids", False), ("read_indices", True)])
+def test_rows_and_search_indexes_that_cannot_be_read_are_repaired_after_an_unclean_stop(
+    opening: Opening,
+    call: str,
+    rebuilds: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    Table.fails = {call: StoreError("cannot be read", "")}
+    opening.open(was_clean_shutdown=True)
+    assert opening.repairs == []
+    opening.open(was_clean_shutdown=False)
+    assert opening.repairs == ["it was repaired"]
+    assert opening.rebuilt == [rebuilds]
+    assert Table.opened == [f"{opening.folder}/chunks"] * 3
+    opening.open(was_clean_shutdown=False)
+    assert len(opening.repairs) == 1
+
+
+@pytest.mark.parametrize("call", ["all_ids", "read_indices"])
+def test_a_table_that_cannot_be_used_now_is_refused_and_not_repaired(
+    opening: Opening, call: str
+) -> None:
+    Table.fails = {call: StoreUnavailableError("permission denied", "")}
+    with pytest.raises(StoreUnavailableError, match="permission denied"):
+        opening.open(was_clean_shutdown=False)
+    assert (opening.repairs, opening.rebuilt) == ([], [])
+    assert not opening.paths.damaged_folder.exists()
+
+
+@pytest.mark.parametrize(
+    "found",
+    [TableRepair(), TableRepair(repairs=("lost",), is_readable=False)],
+    ids=["nothing to repair", "no version opens"],
+)
+def test_a_table_that_a_repair_does_not_help_is_moved_aside_and_made_again(
+    opening: Opening, found: TableRepair
+) -> None:
+    opening.found = found
+    Table.fails = {"all_ids": StoreError("cannot be read", "")}
+    opening.open(was_clean_shutdown=False)
+    (aside,) = opening.paths.damaged_folder.glob("*/chunks.lance")
+    assert opening.repairs == [
+        f"the table is rebuilt from the files: cannot be read (the former table is in {aside.parent})"
+    ]
+
+
+def test_rows_of_another_size_are_no_damage_and_the_table_is_made_again(
+    opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Table.fails = {"all_ids": StoreError("unused", "")}
+
+    def open_table(*_: object, **__: object) -> Table:
+        if Table.fails:
+            Table.fails.clear()
+            raise DimensionMismatchError("the vectors have another size", "")
+        return Table("", 3, "model", table_name="chunks")
+
+    monkeypatch.setattr(recovery, "LanceStore", open_table)
+    opening.open(was_clean_shutdown=True)
+    assert opening.rebuilt == []
+    assert "the table is rebuilt from the files" in opening.repairs[0]
+
+
 def test_a_remote_table_that_cannot_be_read_is_refused_and_not_moved(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +274,23 @@ def test_damaged_pages_of_the_catalog_are_only_looked_for_after_an_unclean_stop(
     assert len(copies) == 1
     assert "pages of it are damaged" in repairs[0]
     assert str(copies[0].parent) in repairs[0]
+
+
+def test_a_catalog_whose_note_of_its_last_stop_is_on_a_damaged_page_is_checked(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object) -> str:
+        raise StoreDamagedError("a page is damaged", "")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(SqliteCatalog, "get_meta", damaged)
+        repairs: list[str] = []
+        open_or_reset_catalog(paths, repairs).close()
+        assert repairs == []
+        fault.setattr(SqliteCatalog, "is_intact", lambda _: False)
+        open_or_reset_catalog(paths, repairs).close()
+    assert len(repairs) == 1
+    assert "pages of it are damaged" in repairs[0]
 
 
 def test_the_list_of_added_folders_that_was_damaged_is_set_aside_and_that_is_said(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -65,6 +66,39 @@ def test_the_same_seed_draws_the_same_mutants_from_a_text_with_any_letters() -> 
     source = 'A = 1  # "é€"\nB = not A\n'
     (negation,) = (each for each in mutants_of("toy", source) if each.operator == "removed not")
     assert negation.apply(source) == 'A = 1  # "é€"\nB = (A)\n'
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_constant_is_run_with_the_tests_of_the_lines_that_use_it(tmp_path: Path) -> None:
+    """Whichever test imported the module first says nothing about its constants."""
+    limit, *_, returned = mutants_of("toy", TOY)
+    assert (limit.line, limit.users, returned.users) == (2, (2, 7), None)
+    lines = {"2": ["test_a.py::imports"], "7": ["test_b.py::uses"], "12": ["test_a.py::other"]}
+    digest = hashlib.sha256(TOY.encode()).hexdigest()
+    seconds = {"test_a.py::imports": 1.0, "test_a.py::other": 2.0, "test_b.py::uses": 3.0}
+    measured = {"lines": {"toy": {"digest": digest, "tests": lines}}, "seconds": seconds}
+    (tmp_path / "cache.json").write_text(json.dumps(measured))
+    known = LineTests(tmp_path, ["toy"], tmp_path / "cache.json")
+    rest = ["test_a.py::imports", "test_a.py::other"]
+    assert known.tests_for(limit, 99.0) == ["test_b.py::uses", *rest]
+    assert known.tests_for(limit, 4.5) == ["test_b.py::uses", *rest[:1]]
+    assert known.tests_for(returned, 99.0) == ["test_a.py::other"]
+
+
+@pytest.mark.parametrize(
+    ("source", "users"),
+    [
+        ("A = 1\n\n\ndef f():\n    return A\n", (1, 5)),
+        ("class C:\n    a: int = 1\n\n\ndef f(c):\n    return c.a\n", (2, 6)),
+        ("def f(\n    a=1,\n):\n    return a\n", (4,)),
+        ("def f():\n    a = 1\n    return a\n", None),
+    ],
+)
+def test_what_an_import_runs_is_told_from_what_a_function_runs(
+    source: str, users: tuple[int, ...] | None
+) -> None:
+    (mutant,) = (each for each in mutants_of("toy", source) if each.replacement == "2")
+    assert mutant.users == users
 
 
 @pytest.mark.slow

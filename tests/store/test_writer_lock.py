@@ -161,6 +161,34 @@ def test_a_link_in_the_files_place_is_not_followed(file: Path, tmp_path: Path) -
     assert target.read_text("utf-8") == "words"
 
 
+def test_a_refused_writer_and_a_look_leave_no_file_open(file: Path, tmp_path: Path) -> None:
+    lock = WriterLock(file)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(AlreadyRunningError):
+        WriterLock(file)
+    assert lock_holder_pid(file) == os.getpid()
+    lock.release()
+    assert lock_holder_pid(file) is None
+    file.unlink()
+    file.symlink_to(tmp_path / "target")
+    with pytest.raises(OSError, match="symbolic"):
+        WriterLock(file)
+    assert len(os.listdir("/proc/self/fd")) == before - 1
+
+
+def test_a_holder_is_known_though_the_pid_file_is_lost(file: Path) -> None:
+    lock = WriterLock(file)
+    file.unlink()
+    assert lock_holder_pid(file) == 0
+    lock.release()
+
+
+def test_the_lock_is_not_inherited_by_programs_that_are_started(file: Path) -> None:
+    lock = WriterLock(file)
+    assert not os.get_inheritable(lock.descriptor)
+    lock.release()
+
+
 def test_asking_for_the_holder_all_the_time_refuses_no_writer(file: Path) -> None:
     WriterLock(file).release()
     ending = threading.Event()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from daemon.writer.conftest import Steps
 
 from anchord.core.types import RootedPath
 from anchord.daemon.writer import own_files
-from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
+from anchord.errors import AnchordError, StoreDamagedError, StoreError, StoreUnavailableError
 from anchord.index.generation import REBUILD, RECHUNK
+from anchord.index.session import IndexWriter
 from anchord.store.table import damage
 from anchord.store.table.connection import TableReadError
 
@@ -301,16 +305,23 @@ def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
 # What is reported
 
 
-def test_only_a_commit_counts_as_the_last_commit(steps: Steps) -> None:
-    """Seconds after which the table is compacted."""
+def test_only_a_commit_counts_as_the_last_commit(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table is compacted so many seconds after it."""
     loop = steps.loop
     loop.stats.last_commit_at = None
     steps.writer.catalog.mark_all_for_reread()
     loop.walk_and_index_all()
     assert loop.stats.last_commit_at is None
     steps.queued("new.md")
+    compacted: list[float] = []
+    monkeypatch.setattr(
+        loop.maintenance, "compact_if_due", lambda *, idle_s=0.0: compacted.append(idle_s)
+    )
     steps.work()
     assert loop.stats.last_commit_at is not None
+    assert compacted == [0.0], "asked for after every batch"
     assert loop.indexing_root == ""
 
 
@@ -321,3 +332,235 @@ def test_a_root_that_is_removed_leaves_no_file_in_the_queue(steps: Steps) -> Non
     assert len(loop.work_queue) == 0
     assert steps.paths() == set()
     assert list(loop.work_queue.root_watcher.states) == []
+
+
+def test_jobs_that_need_an_up_to_date_index_get_it_unless_the_loop_is_paused_or_ends(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    steps.write("new.md", "Just now.\n")
+    loop.paused = True
+    loop.walk_and_index_all()
+    assert "new.md" not in steps.paths()
+    loop.paused = False
+    monkeypatch.setattr(loop, "_stopping", True)
+    loop.walk_and_index_all()
+    assert "new.md" not in steps.paths()
+    monkeypatch.undo()
+    loop.walk_and_index_all()
+    assert "new.md" in steps.paths()
+    steps.write("hinted.md", "Words.\n")
+    loop.work_queue.add_hint(RootedPath("docs", "hinted.md"))
+    loop.walk_and_index_all()
+    assert not loop.work_queue.has_hints, "hints need not settle"
+
+
+def test_a_root_that_is_added_is_watched_walked_and_queued(steps: Steps, tmp_path: Path) -> None:
+    loop = steps.loop
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "m.md").write_text("Words.\n")
+    loop.add_root(
+        replace(steps.writer.roots_by_name["docs"], name="more", path=str(tmp_path / "more"))
+    )
+    assert set(loop.work_queue.root_watcher.states) == {"docs", "more"}
+    assert list(loop.work_queue.backlog) == [RootedPath("more", "m.md")]
+    assert loop.pending_count == 1
+    steps.work()
+    assert (loop.pending_count, "m.md" in steps.paths()) == (0, True)
+
+
+def test_files_of_a_build_count_among_those_that_wait(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    monkeypatch.setattr("anchord.index.generation._STEP_FILES", 1)
+    loop.start_generation(RECHUNK)
+    loop._build()
+    assert loop.pending_count == 2
+    loop.remove_root("docs")
+    assert loop.pending_count == 0
+    assert loop.abandon_generation() is RECHUNK
+    assert (loop.next_generation, loop.abandon_generation()) == (None, None)
+
+
+def test_a_build_is_promoted_as_asked_and_its_files_are_walked_again(steps: Steps) -> None:
+    loop, promoted = steps.loop, []
+
+    def run(promote: Callable[[], None]) -> None:
+        promoted.append(loop.next_generation)
+        promote()
+
+    loop.run_promotion = run
+    loop.start_generation(RECHUNK)
+    walks = loop.work_queue.reconcile_count
+    loop.stats.last_commit_at = None
+    for _ in range(3):
+        steps.work()
+    assert len(promoted) == 1
+    assert promoted[0] is not None
+    assert loop.next_generation is None
+    assert loop.stats.last_commit_at is not None
+    assert loop.work_queue.reconcile_count == walks + 1
+    assert not loop.index_check.is_repair_due
+    loop.index_check.look_for_altered_files()
+    assert not loop.index_check.is_repair_due, "the new table's files are known"
+
+
+def test_a_build_is_told_which_roots_cannot_be_seen(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    told: list[list[str]] = []
+    monkeypatch.setattr(loop._builds, "index_next_files", lambda roots, _: told.append(roots))
+    state = loop.work_queue.root_watcher.states["docs"]
+    loop._build()
+    state.walk_error = "gone"
+    loop._build()
+    state.walk_error, state.held_deletions = "", 3
+    loop._build()
+    state.held_deletions = 0
+    assert told == [[], ["docs"], ["docs"]]
+
+
+@pytest.mark.parametrize(
+    ("case", "waits"),
+    [("battery", True), ("battery, sync waits", False), ("battery, not set", False), ("", False)],
+)
+def test_the_backlog_waits_for_mains_only_as_configured_and_while_nobody_waits_for_it(
+    steps: Steps,
+    monkeypatch: pytest.MonkeyPatch,
+    case: str,
+    waits: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    loop = steps.loop
+    monkeypatch.setattr(loop, "_pauses_on_battery", "not set" not in case)
+    monkeypatch.setattr("anchord.daemon.writer.loop.on_battery", lambda: "battery" in case)
+    has_waiters = property(lambda _: "sync" in case)
+    monkeypatch.setattr(type(loop._barrier), "has_waiters", has_waiters)
+    loop._supervise(100.0)
+    assert loop.backlog_waits_for_mains is waits
+    monkeypatch.undo()
+
+
+def test_a_moved_root_is_added_again_and_a_changed_one_is_walked(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    added: list[object] = []
+    walked: list[str] = []
+    root = steps.writer.roots_by_name["docs"]
+    monkeypatch.setattr(loop.work_queue.root_watcher, "retargeted_roots", lambda: [root])
+    monkeypatch.setattr(loop, "add_root", added.append)
+    monkeypatch.setattr(loop.work_queue.root_checks, "find_changed", lambda *_: ["docs"])
+    monkeypatch.setattr(loop.work_queue, "reconcile", walked.append)
+    loop._supervise(100.0)
+    assert (added, walked) == ([root], ["docs"])
+
+
+def test_rows_that_could_not_be_read_are_repaired_once_for_each_failure(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, checks = steps.loop, []
+    check = loop.index_check
+
+    def run() -> list[RootedPath]:
+        checks.append(check.is_repair_due)
+        check.is_repair_due = False
+        return [RootedPath("docs", "0.md")]
+
+    monkeypatch.setattr(check, "run", run)
+    monkeypatch.setattr(check, "began_at", 50.0)
+    loop.check_index(50.0)
+    assert checks == []
+    loop.check_index(50.1)
+    assert checks == [True]
+    assert list(loop.work_queue.backlog) == [RootedPath("docs", "0.md")]
+
+
+def test_at_rest_the_table_is_compacted_and_checked_and_idle_processes_end(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    events: list[object] = []
+    maintenance = loop.maintenance
+    monkeypatch.setattr(loop, "_sleep", lambda until: events.append(("sleep", until)))
+    monkeypatch.setattr(loop.work_queue, "next_due_at", lambda: 500.0)
+    monkeypatch.setattr(maintenance, "is_check_due", lambda now: now == 200.0)
+    monkeypatch.setattr(maintenance, "compact_if_due", lambda *, idle_s: events.append(idle_s))
+    monkeypatch.setattr(
+        maintenance, "check_and_repair_if_due", lambda _: [RootedPath("docs", "0.md")]
+    )
+    monkeypatch.setattr(maintenance, "last_checked_at", None)
+    monkeypatch.setattr(maintenance, "stop_worker_if_idle", lambda: events.append("worker"))
+    monkeypatch.setattr(loop.index_check, "look_for_altered_files", lambda: events.append("look"))
+    monkeypatch.setattr(IndexWriter, "stop_idle_processes", lambda _: events.append("processes"))
+    loop._started_at, loop.stats.last_commit_at, loop._next_supervise = 90.0, None, 600.0
+    loop.stats.last_verified_at = None
+    loop._back_off(AnchordError("x", ""))
+    loop._rest(100.0)
+    assert events == [10.0, "processes", "worker", ("sleep", 500.0)]
+    assert (loop.blocked_reason, loop.stats.last_verified_at) == ("", None)
+    assert list(loop.work_queue.backlog) == [RootedPath("docs", "0.md")]
+    events.clear()
+    loop.stats.last_commit_at, loop._next_supervise = 170.0, 400.0
+    monkeypatch.setattr(maintenance, "last_checked_at", 40.0)
+    loop._rest(200.0)
+    assert events == ["look", 30.0, "processes", "worker", ("sleep", 400.0)]
+    assert loop.stats.last_verified_at == 40.0
+    loop.stats.last_verified_at = 60.0
+    loop._rest(201.0)
+    assert loop.stats.last_verified_at == 60.0, "a whole verification came later"
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("ends", ["well", "after unexpected errors", "on a full disk"])
+def test_the_end_closes_everything_and_is_noted_only_if_it_went_well(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    loop, closed = steps.loop, []
+
+    def record_end() -> None:
+        closed.append("end")
+        if ends == "on a full disk":
+            raise StoreError("the disk is full", "")
+
+    parts = {
+        "watcher": loop.work_queue.root_watcher,
+        "maintenance": loop.maintenance,
+        "barrier": loop._barrier,
+        "jobs": loop._jobs,
+        "builds": loop._builds,
+        "model": steps.writer.profile.embedder,
+    }
+    for name, part in parts.items():
+        monkeypatch.setattr(part, "close", lambda name=name: closed.append(name))
+    monkeypatch.setattr(loop.index_check, "record_end", record_end)
+    if ends == "after unexpected errors":
+        monkeypatch.setattr(loop._backoff, "unexpected_errors", 1)
+    assert (loop.started, loop.alive) == (False, False)
+    loop.stop()
+    assert set(closed) >= set(parts)
+    assert ("end" in closed) == (ends != "after unexpected errors")
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("why", ["paused", "files lost", "after an error"])
+def test_a_loop_that_may_index_nothing_sleeps_and_indexes_nothing(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    loop = steps.loop
+    until: list[float] = []
+    steps.queued("backlog.md")
+    if why == "paused":
+        loop.paused = True
+    elif why == "files lost":
+        loop.folder_problem = "the folder was deleted"
+    else:
+        monkeypatch.setattr(loop._backoff, "resume_at", 130.0)
+    monkeypatch.setattr(loop, "_sleep", until.append)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    loop._step()
+    monkeypatch.undo()
+    loop.folder_problem = ""
+    assert until == [130.0 if why == "after an error" else 102.0]
+    assert "backlog.md" not in steps.paths()

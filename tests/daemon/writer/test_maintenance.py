@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from anchord.core.types import NO_FINGERPRINT, FileRecord, RootedPath
 from anchord.daemon.writer import maintenance as module
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.errors import StoreError
@@ -46,6 +48,12 @@ class Stand:
             heartbeat=SimpleNamespace(beat=lambda seconds=0: self.events.append(seconds)),
             lock=SimpleNamespace(descriptor=7),
             paths=SimpleNamespace(archive_file="archive", catalog_file="catalog"),
+            files="files",
+            profile=SimpleNamespace(recipe="recipe", token_counter=len),
+            configured_profile=SimpleNamespace(
+                recipe=SimpleNamespace(digest=lambda root: f"recipe of {root}")
+            ),
+            roots_by_name={"docs": None},
         )
         check: Any = self
         made = Maintenance(writer, memory_limit_bytes, check)
@@ -71,6 +79,14 @@ class Stand:
     def note_files(self) -> None:
         """Record the note."""
         self.events.append("noted")
+
+    def stop_if_idle(self) -> None:
+        """Record the question of a worker."""
+        self.events.append("asked to stop")
+
+    def run_if_due(self, now: float) -> None:
+        """Record the check of the pages."""
+        self.events.append(("pages", now))
 
     def close(self) -> None:
         """Record the end of a worker or a check."""
@@ -236,3 +252,122 @@ def test_the_limit_of_memory_counts_unless_it_is_zero(
 def test_worker_and_check_end_with_it(stand: Stand) -> None:
     stand.opened().close()
     assert stand.events == ["closed", "closed"]
+
+
+def test_a_worker_that_is_not_used_is_asked_to_stop(stand: Stand) -> None:
+    stand.opened().stop_worker_if_idle()
+    assert stand.events == ["asked to stop"]
+
+
+def test_the_time_of_compactions_adds_up(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    maintenance = stand.opened()
+    clock = iter([10.0, 12.0, 20.0, 25.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    maintenance.compact()
+    maintenance.compact()
+    assert maintenance.compaction_seconds == 7.0
+
+
+# Comparing files with their rows
+
+
+class Checks:
+    """A catalog of 20 files, and a clock; each page of files takes 10 ms to compare."""
+
+    def __init__(self, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin at 1,000 s."""
+        self.now = 1000.0
+        self.files = [(RootedPath("docs", f"{n:02}.md"), self.record()) for n in range(20)]
+        self.compared: list[list[str]] = []
+        self.differing: set[str] = set()
+        self.deleted: list[object] = []
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(module, "verify_unchanged_files", self._verify)
+        monkeypatch.setattr(module, "delete_damaged_rows", self._delete)
+        self.maintenance = stand.opened()
+        catalog: Any = self.maintenance._writer.catalog
+        catalog.list_files_page = self._page
+
+    @staticmethod
+    def record(recipe: str = "recipe of docs", content_digest: str = "digest") -> FileRecord:
+        """Give the record of a file."""
+        return FileRecord(NO_FINGERPRINT, 1, content_digest, recipe, is_confirmed=True)
+
+    def _page(self, after: RootedPath | None, count: int) -> list[tuple[RootedPath, FileRecord]]:
+        later = [each for each in self.files if after is None or each[0] > after]
+        return later[:count]
+
+    def _verify(
+        self, page: list[tuple[RootedPath, FileRecord]], *others: object
+    ) -> list[RootedPath]:
+        writer = self.maintenance._writer
+        assert others == (writer.files, writer.catalog, writer.store, ("recipe", len))
+        self.now += 0.01
+        self.compared.append([file.path for file, _ in page])
+        return [file for file, _ in page if file.path in self.differing]
+
+    def _delete(self, writer: object, differences: list[RootedPath]) -> list[RootedPath]:
+        assert writer is self.maintenance._writer
+        self.deleted.append(list(differences))
+        return differences
+
+    def run(self, after_s: float) -> list[RootedPath]:
+        """Check some time later."""
+        self.now += after_s
+        return self.maintenance.check_and_repair_if_due(self.now)
+
+
+@pytest.fixture
+def checks(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Checks:
+    return Checks(stand, monkeypatch)
+
+
+def test_files_are_compared_every_two_minutes_all_in_turn(checks: Checks) -> None:
+    names = [file.path for file, _ in checks.files]
+    assert checks.run(119.99) == []
+    assert (checks.compared, checks.maintenance.last_checked_at) == ([], None)
+    assert not checks.maintenance.is_check_due(checks.now)
+    assert checks.maintenance.is_check_due(checks.now + 0.01)
+    checks.run(0.01)
+    assert checks.compared == [names[:8], names[8:16], names[16:]]
+    assert checks.maintenance.last_checked_at == checks.now
+    checks.run(119.96)  # Two minutes after the check before began.
+    assert checks.compared == [names[:8], names[8:16], names[16:]]
+    checks.run(0.01)
+    assert checks.compared[3:] == [[]]  # The end of the list was not seen before.
+    checks.run(120)
+    assert checks.compared[4:] == [names[:8], names[8:16], names[16:]]
+
+
+def test_a_check_of_many_files_stops_in_time_and_goes_on_the_next_time(checks: Checks) -> None:
+    checks.files = [(RootedPath("docs", f"{n:03}.md"), checks.record()) for n in range(100)]
+    checks.run(120)
+    assert [page[0] for page in checks.compared] == ["000.md", "008.md", "016.md"]
+    checks.run(120)
+    assert [page[0] for page in checks.compared[3:]] == ["024.md", "032.md", "040.md"]
+
+
+def test_files_whose_rows_differ_are_counted_repaired_and_indexed_again(
+    checks: Checks, stand: Stand
+) -> None:
+    checks.differing = {"03.md", "05.md", "17.md"}
+    files = [RootedPath("docs", name) for name in ("03.md", "05.md", "17.md")]
+    assert checks.run(120) == files
+    assert checks.deleted == [files[:2], files[2:]]
+    assert checks.maintenance.differences_found == 3
+    assert stand.events == [("pages", 1120.0)]
+    checks.differing = set()
+    checks.run(120)
+    assert checks.run(120) == []
+    assert (len(checks.deleted), checks.maintenance.differences_found) == (2, 3)
+
+
+def test_only_files_whose_rows_should_be_as_configured_are_compared(checks: Checks) -> None:
+    checks.files = [
+        (RootedPath("docs", "sound.md"), checks.record()),
+        (RootedPath("docs", "unreadable.md"), checks.record(content_digest="")),
+        (RootedPath("docs", "former recipe.md"), checks.record("former")),
+        (RootedPath("gone", "x.md"), checks.record("recipe of gone")),
+    ]
+    checks.run(120)
+    assert checks.compared[0] == ["sound.md"]

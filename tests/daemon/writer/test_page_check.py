@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -96,3 +97,55 @@ def test_a_check_that_is_closed_reads_no_further_file(
     check.close()
     assert read == files[:1]
     check.run_if_due(1.0)
+
+
+def test_a_check_that_runs_is_interrupted_by_the_end(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, interrupted = threading.Event(), threading.Event()
+
+    def is_intact(_: CheckedConnection) -> bool:
+        reading.set()
+        assert interrupted.wait(10)
+        raise StoreUnavailableError("interrupted", "")
+
+    def interrupt(_: CheckedConnection) -> None:
+        interrupted.set()
+
+    monkeypatch.setattr(CheckedConnection, "is_intact", is_intact)
+    monkeypatch.setattr(CheckedConnection, "interrupt", interrupt, raising=False)
+    check = PageCheck(files)
+    check.run_if_due(0.0)
+    thread = check._thread
+    assert thread is not None
+    assert thread.daemon, "it must not keep the process alive"
+    assert reading.wait(10)
+    check.close()
+    assert interrupted.is_set()
+    assert not thread.is_alive(), "the end waits for it"
+    check.run_if_due(DAY_S - 1)
+
+
+def test_only_one_check_runs_at_a_time_however_long_it_takes(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = threading.Event()
+    checked_files: list[int] = []
+
+    def is_intact(_: CheckedConnection) -> bool:
+        checked_files.append(1)
+        return finish.wait(10)
+
+    monkeypatch.setattr(CheckedConnection, "is_intact", is_intact)
+    check = PageCheck(files)
+    check.run_if_due(0.0)
+    thread = check._thread
+    check.run_if_due(DAY_S)
+    check.run_if_due(2 * DAY_S)
+    assert check._thread is thread
+    finish.set()
+    check.wait()
+    assert len(checked_files) == len(files)
+    check.run_if_due(2 * DAY_S)
+    check.wait()
+    assert len(checked_files) == 2 * len(files)

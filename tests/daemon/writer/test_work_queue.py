@@ -7,8 +7,9 @@ import time
 import pytest
 from daemon.writer.conftest import Steps
 
-from anchord.core.types import RootedPath
+from anchord.core.types import NO_FINGERPRINT, Problem, RootedPath
 from anchord.daemon.writer import work_queue as module
+from anchord.index.reconcile import ReconcileResult
 
 A, B, C = (RootedPath("docs", name) for name in ("0.md", "1.md", "2.md"))
 
@@ -237,3 +238,137 @@ def test_files_of_a_folder_that_moved_are_moves(steps: Steps) -> None:
     }
     queue.remove(RootedPath("docs", "new/a.md"))
     assert list(queue.moved_from) == [RootedPath("docs", "new/b.md")]
+
+
+# Hints that need a look
+
+
+@pytest.mark.parametrize(("settled_s", "is_due"), [(-0.01, False), (0.0, True)])
+def test_a_hint_is_due_once_it_settled(
+    steps: Steps,
+    monkeypatch: pytest.MonkeyPatch,
+    settled_s: float,
+    is_due: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    queue = steps.loop.work_queue
+    monkeypatch.setattr(queue, "_settle_s", 0.5)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    queue.add_hint(A)
+    assert queue.last_event_at == 100.0
+    assert queue.has_fresh_due(100.5 + settled_s) is is_due
+    monkeypatch.undo()
+
+
+def test_the_log_of_a_database_is_a_hint_of_the_database(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = steps.loop.work_queue
+    looked: list[str] = []
+
+    def inspect(root: str, hinted_at: dict[str, float]) -> None:
+        assert root == "docs"
+        looked.extend(hinted_at)
+
+    monkeypatch.setattr(queue, "_inspect", inspect)
+    monkeypatch.setattr(queue, "reconcile", looked.append)
+    queue.add_hint(RootedPath("docs", "state.vscdb-wal"))
+    queue.drain_hints(skip_debounce=True)
+    assert looked == ["state.vscdb", "docs"], "and a folder that cannot be walked walks the root"
+
+
+def test_an_emptied_file_waits_like_a_deleted_one_and_one_without_rows_does_not(
+    steps: Steps,
+) -> None:
+    queue = steps.loop.work_queue
+    steps.write("0.md", "")
+    steps.write("new.md", "")
+    inspection = queue._inspect("docs", {"0.md": 1.0, "new.md": 2.0, "1.md": 3.0})
+    assert inspection is not None
+    assert list(inspection.missing) == [A]
+    record = steps.writer.catalog.get_record(A)
+    assert record is not None
+    assert inspection.missing[A] == record.fingerprint
+    assert inspection.hinted_paths == {A: "0.md"}
+    assert set(inspection.present) == {"new.md", "1.md"}
+    assert inspection.files_due == {A: 1.0, RootedPath("docs", "new.md"): 2.0, B: 3.0}
+
+
+@pytest.mark.parametrize(
+    ("recent", "devices", "asks"),
+    [
+        (49, [7], True),
+        (48, [7], False),
+        (0, [7] * 50, True),
+        (99, [], False),
+        (0, [8], True),
+        (0, [7, 8], True),
+        (0, [NO_FINGERPRINT.device], False),
+    ],
+)
+def test_a_walk_of_the_root_decides_about_fifty_deletions_or_those_of_another_disk(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, recent: int, devices: list[int], *, asks: bool
+) -> None:
+    queue = steps.loop.work_queue
+    monkeypatch.setattr(queue.root_watcher, "stat_device", lambda _: 7)
+    queue._recent_deletions.record("docs", recent)
+    files = {
+        RootedPath("docs", f"{number}.md"): NO_FINGERPRINT._replace(device=device)
+        for number, device in enumerate(devices)
+    }
+    assert queue._needs_deletion_guard("docs", files) is asks
+
+
+def test_missing_files_come_after_those_that_exist_and_keep_their_first_hint(steps: Steps) -> None:
+    queue = steps.loop.work_queue
+    queue.fresh_files[B] = 1.0
+    inspection = module._Inspection(root="docs", files_due={A: 5.0, B: 6.0, C: 7.0})
+    inspection.missing[A] = NO_FINGERPRINT
+    queue._enqueue_fresh(inspection)
+    assert queue.fresh_files == {B: 1.0, C: 7.0, A: 5.0}
+    assert list(queue.fresh_files) == [B, C, A]
+
+
+def test_a_root_that_is_removed_takes_its_hints_and_deletions_with_it(steps: Steps) -> None:
+    queue = steps.loop.work_queue
+    queue._debouncer.add_hint(A, 1.0)
+    queue._deletions.add(B, 1.0)
+    queue.fresh_files[C] = 1.0
+    assert queue.drop_root_hints("docs") == [C]
+    assert (len(queue._debouncer), len(queue._deletions)) == (0, 0)
+
+
+def test_status_tells_what_the_last_walk_of_the_whole_root_found(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = steps.loop.work_queue
+    state = queue.root_watcher.states["docs"]
+    state.is_scanned = False
+    walks = queue.reconcile_count
+    problem = Problem("permission denied")
+    result = ReconcileResult(
+        walk_error="gone", is_refused=True, held_deletions=3, file_count=5, skipped=7,
+        folder_problems=(("locked", problem),), gone_or_emptied={A: NO_FINGERPRINT},
+        paths_due=(A,), moved_from={B: C},
+    )  # fmt: skip
+    monkeypatch.setattr(steps.writer.indexer, "reconcile", lambda *_: result)
+    assert queue.reconcile("docs", "sub") is result
+    assert (state.is_scanned, queue.reconcile_count) == (False, walks)
+    assert (queue.missing_files, queue.moved_from) == ({A: NO_FINGERPRINT}, {B: C})
+    assert list(queue.backlog) == [A]
+    queue.reconcile("docs")
+    assert (state.is_scanned, state.walk_error, state.is_refused) == (True, "gone", True)
+    assert (state.held_deletions, state.file_count, state.skipped_count) == (3, 5, 7)
+    assert {path: told for path, (told, _) in state.folder_problems.items()} == {"locked": problem}
+    assert queue.reconcile_count == walks + 1
+
+
+def test_files_and_roots_whose_rules_settle_are_what_sync_waits_for(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = steps.loop.work_queue
+    queue.fresh_files[A] = 1.0
+    queue.enqueue([B])
+    assert queue.pending_paths == {A, B}
+    monkeypatch.setattr(type(queue.root_checks), "unsettled_roots", property(lambda _: ["docs"]))
+    assert queue.pending_paths == {A, B, RootedPath("docs", "")}
+    monkeypatch.undo()

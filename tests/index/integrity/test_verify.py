@@ -30,7 +30,9 @@ from anchord.core.types import (
     Vector,
 )
 from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.indexer import Indexer
+from anchord.index.integrity import verify as module
 from anchord.index.integrity.repair import delete_damaged_rows, verify_index, verify_result_as_dict
 from anchord.index.integrity.row_sample import RowSample
 from anchord.index.integrity.verify import (
@@ -41,6 +43,7 @@ from anchord.index.integrity.verify import (
     cosine,
     expected_rows_of_roots,
     verify,
+    verify_unchanged_files,
 )
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow
@@ -489,11 +492,111 @@ def test_a_vector_of_no_numbers_is_found() -> None:
     ]
 
 
+def test_files_whose_rows_are_kept_are_counted_by_root_without_exchanges() -> None:
+    small = Small()
+    small.files.put(RootedPath("r", "deep/c.md"), "Words.\n")
+    world = small.catalogue
+    world.files[RootedPath("r", "deep/c.md")] = world.files[RootedPath("r", "deep/b.md")]
+    world.files[RootedPath("r", "/codex/s/1")] = world.files[RootedPath("r", "a.md")]
+
+    def kept(*paths: str) -> dict[str, int]:
+        held = tuple(RootedPath("r", path) for path in paths)
+        part = ExpectedRows({}, 0, held_deletions=held)
+        return dict(verify([part], world, small.store, (HashEmbedder(), 0)).kept_files)
+
+    assert kept("") == {"r": 3}
+    assert kept("deep/") == {"r": 2}
+    assert kept("deep/", "deep/b.md", "a.md") == {"r": 3}
+    assert kept("gone.md") == {"r": 1}
+    assert kept("/codex/s/1") == {}
+    assert kept("nothing/") == {}
+    assert kept() == {}
+
+
+def test_only_rows_of_what_is_held_are_left_out() -> None:
+    small = Small()
+
+    def extra(*held: RootedPath) -> set[str]:
+        part = ExpectedRows({}, 0, held_deletions=held)
+        found = verify([part], small.catalogue, small.store, (HashEmbedder(), 0)).differences
+        assert {each.kind for each in found} <= {DifferenceKind.EXTRA}
+        return {each.origin.path for each in found}
+
+    assert extra() == {"a.md", "deep/b.md"}
+    assert extra(RootedPath("r", "")) == set()
+    assert extra(RootedPath("other", "")) == {"a.md", "deep/b.md"}
+    assert extra(RootedPath("r", "deep/")) == {"a.md"}
+    assert extra(RootedPath("r", "a")) == {"a.md", "deep/b.md"}
+    assert extra(RootedPath("r", "deep")) == {"a.md", "deep/b.md"}
+    assert extra(RootedPath("r", "a.md"), RootedPath("r", "deep/b.md")) == set()
+
+
+def test_a_check_of_unchanged_files_skips_what_changed_or_was_interrupted() -> None:
+    small = Small()
+    one, other = RootedPath("r", "a.md"), RootedPath("r", "deep/b.md")
+
+    def check() -> list[tuple[str, str]]:
+        records = [(path, small.catalogue.get_record(path)) for path in (one, other)]
+        entries = [(path, record) for path, record in records if record]
+        stores = (small.files, small.catalogue, small.store)
+        found = verify_unchanged_files(entries, *stores, (RECIPE, count_words))
+        return sorted((each.kind, each.origin.path) for each in found)
+
+    assert check() == []
+    rows = dict(small.store.table)
+    small.store.table.clear()
+    assert check() == [("missing", "a.md"), ("missing", "deep/b.md")]
+    small.catalogue.mark_for_reread([one])
+    assert check() == [("missing", "deep/b.md")]
+    small.files.put(other, "Changed meanwhile.\n", None)
+    assert check() == []
+    small.store.table.update(rows)
+
+
+def test_a_row_that_the_catalog_lists_and_the_file_does_not_give_is_extra() -> None:
+    small = Small()
+    one = RootedPath("r", "a.md")
+    record = small.catalogue.get_record(one)
+    assert record is not None
+    stray = replace(record.chunks[0], chunk_id="stray")
+    entries = [(one, record._replace(chunks=(*record.chunks, stray)))]
+    stores = (small.files, small.catalogue, small.store)
+    assert verify_unchanged_files(entries, *stores, (RECIPE, count_words)) == [
+        Difference(DifferenceKind.EXTRA, one, "stray")
+    ]
+    small.files.unstable.add(one)
+    assert verify_unchanged_files(entries, *stores, (RECIPE, count_words)) == []
+
+
+def test_the_differences_are_sorted_by_file_kind_and_id_and_named_once() -> None:
+    small = Small()
+    small.store.table.clear()
+    parts = small.rebuild()
+    found = verify([*parts, *reversed(parts)], small.catalogue, small.store, (HashEmbedder(), 0))
+    assert [(each.kind, each.origin.path) for each in found.differences] == [
+        ("missing", "a.md"),
+        ("missing", "deep/b.md"),
+    ]
+    assert (found.exchange_count, found.transcript_count) == (0, 0)
+    assert found.chunk_count == 2
+
+
+def test_a_verification_gives_signs_of_life_for_each_part_and_each_batch_of_texts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = Small()
+    beats: list[float] = []
+    monkeypatch.setattr(module, "_TEXTS_PER_BATCH", 1)
+    verify(small.rebuild(), small.catalogue, small.store, (HashEmbedder(), None), beats.append)
+    assert beats == [0, 0, MODEL_STEP_TIMEOUT_S, MODEL_STEP_TIMEOUT_S]
+
+
 def test_an_empty_index_of_nothing_is_right() -> None:
     catalogue = FakeCatalogue()
     made = expected_rows_of_roots([], (FakeFiles(), catalogue), RECIPE, count_words)
     result = verify(made, catalogue, FakeStore(), (HashEmbedder(), None))
     assert result == VerifyResult(file_count=0, chunk_count=0, vectors_checked=0, differences=())
+    assert (result.exchange_count, result.transcript_count) == (0, 0)
 
 
 def test_the_answer_is_json_and_lists_a_thousand_at_most() -> None:

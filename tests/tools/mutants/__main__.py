@@ -105,6 +105,7 @@ TESTS = [
     "tests/faults/test_worded.py",
     "tests/index",
     "tests/scenarios",
+    "tests/search/test_passages.py",
     "tests/search/test_ranking.py",
     "tests/sources/conversations/archive",
     "tests/sources/files",

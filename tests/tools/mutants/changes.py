@@ -45,6 +45,8 @@ class Mutant:
     span: tuple[int, int]
     """Start and end of the replaced text, in bytes."""
     replacement: str
+    users: tuple[int, ...] | None = None
+    """Lines that use what runs when the module is imported; None for what runs in a function."""
 
     @property
     def name(self) -> str:
@@ -85,6 +87,7 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
                 lines=_lines_of(statement),
                 span=(start, end),
                 replacement=replacement,
+                users=_users_of(statement, tree),
             )
             found.append(mutant)
     return sorted(found, key=lambda each: (each.span, each.operator, each.replacement))
@@ -96,6 +99,26 @@ def _lines_of(statement: ast.stmt) -> tuple[int, int]:
     if body:
         return statement.lineno, max(statement.lineno, body[0].lineno - 1)
     return statement.lineno, statement.end_lineno or statement.lineno
+
+
+def _users_of(statement: ast.stmt, tree: ast.Module) -> tuple[int, ...] | None:
+    """Return the lines that use a constant, a field or a default; None for what runs in a function."""
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    if any(each.body[0].lineno <= statement.lineno <= (each.end_lineno or 0) for each in functions):
+        return None
+    if isinstance(statement, ast.FunctionDef):
+        return tuple(range(statement.body[0].lineno, (statement.end_lineno or 0) + 1))
+    names = {ast.unparse(each) for each in getattr(statement, "targets", [])}
+    if isinstance(statement, ast.AnnAssign):
+        names = {ast.unparse(statement.target)}
+    used = (ast.Name, ast.Attribute)
+    return tuple(
+        sorted(
+            node.lineno
+            for node in ast.walk(tree)
+            if isinstance(node, used) and names & {getattr(node, "id", getattr(node, "attr", ""))}
+        )
+    )
 
 
 def _nodes(node: ast.AST, statement: ast.stmt | None) -> Iterator[tuple[ast.stmt, Any]]:

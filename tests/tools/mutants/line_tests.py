@@ -115,20 +115,25 @@ class LineTests:
     def tests_for(self, mutant: Mutant, budget_s: float) -> list[str]:
         """Return the tests that execute the mutated statement, fastest first, up to a total time.
 
-        A line that only an import executes, or of a module that changed since it was measured,
-        counts as executed by every test in the files that test the module. A line that nothing
-        executes has no tests.
+        Of a line that an import executes, these are the tests of the lines that use it, and then
+        every test in the files that test the module; so also for a module that changed since it was
+        measured. A line that nothing executes has no tests.
         """
         by_line = self._known(mutant.module)
         lines = [str(line) for line in range(mutant.lines[0], mutant.lines[1] + 1)]
         if by_line and not by_line.keys() & set(lines):
             return []
-        tests = {test for line in lines for test in by_line.get(line, [])}
-        if not tests:
-            tests = self._tests_of_module(mutant.module)
+        if mutant.users is not None:
+            lines = [
+                str(line) for line in mutant.users if not mutant.lines[0] <= line <= mutant.lines[1]
+            ]
+        first = {test for line in lines for test in by_line.get(line, [])}
+        tests = first
+        if not tests or mutant.users is not None:
+            tests = first | self._tests_of_module(mutant.module)
         chosen: list[str] = []
         total = 0.0
-        for test in sorted(tests, key=lambda each: (self.seconds[each], each)):
+        for test in sorted(tests, key=lambda each: (each not in first, self.seconds[each], each)):
             total += self.seconds[test]
             if total > budget_s and chosen:
                 break

@@ -113,7 +113,18 @@ def _pytest(tests: list[str], repository: str, sources: str, output: str) -> Non
     options = ["-x", "--hypothesis-seed=0", f"--timeout={_TEST_TIMEOUT_S}"]
     options.append(f"--basetemp={sources}-tmp")
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Preloaded plugins.
-    os._exit(pytest.main([*PYTEST, *options, *tests]))
+    os._exit(pytest.main([*PYTEST, *options, *tests], plugins=[_InOrder(tests)]))
+
+
+class _InOrder:
+    """Has pytest run tests as they were given: `conftest.py` sorts the slow ones to the front."""
+
+    def __init__(self, tests: Sequence[str]) -> None:
+        self._ranks = {test: rank for rank, test in enumerate(tests)}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: self._ranks.get(item.nodeid.split("[")[0], 0))
 
 
 def _forget_bytecode(file: Path) -> None:

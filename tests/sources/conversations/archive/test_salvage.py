@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
+import zlib
 from contextlib import closing
 from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from sample_archive import DAMAGES, ROOT, contents_of, flip_bytes, write_archive
 
+from anchord.core.ids import hash_content
 from anchord.core.types import RootedPath
 from anchord.errors import StoreError
-from anchord.sources.conversations.archive.page_records import find_damage_before_open
+from anchord.sources.conversations.archive import salvage as module
+from anchord.sources.conversations.archive.page_records import (
+    FoundRecord,
+    PageLayout,
+    Value,
+    find_damage_before_open,
+)
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.salvage import (
+    Column,
     SalvageResult,
     _best_place,
+    _Salvage,
     fit_columns,
     salvage_archive,
     table_columns,
@@ -159,3 +172,332 @@ def test_a_saved_exchange_stands_where_most_witnesses_agree(
 ) -> None:
     """The session tells the root, and the path as well; of equals the first is taken."""
     assert _best_place(places, ("talks", "claude-code", "s"), "1") == places[best]
+
+
+# Records, one by one
+
+
+def content_of(name: object = "1", until: object = "2026") -> bytes:
+    return zlib.compress(json.dumps({"exchange": name, "until": until, "text": "words"}).encode())
+
+
+def exchange(id_: int, path: str = "/claude-code/s/1", **columns: Value) -> FoundRecord:
+    """Give a row of `exchanges` as it is stored; the rowid is not repeated among the columns."""
+    row: dict[str, Value] = {
+        "id": None, "session": 1, "root": "talks", "path": path, "name": path.rsplit("/", 1)[-1],
+        "number": 0, "superseded": 0, "until": "", "digest": "", "redacted": "",
+        "content": content_of(path.rsplit("/", 1)[-1]), "version": 1, "due": 0, "carrier": None,
+        "last_path": None, "detached_ns": 0,
+    }  # fmt: skip
+    return FoundRecord(id_, tuple({**row, **columns}.values()))
+
+
+def session(id_: int, name: str = "s", source: str = "claude-code", title: str = "") -> FoundRecord:
+    return FoundRecord(id_, (None, "talks", source, name, title, "", ""))
+
+
+def index_entry(*values: Value) -> FoundRecord:
+    return FoundRecord(None, values)
+
+
+class Salvaged:
+    """An archive made from records."""
+
+    def __init__(self, file: Path, *records: FoundRecord) -> None:
+        """Salvage them."""
+        self._file = file
+        with closing(open_database(file, read_only=False)) as db:
+            self.result = _Salvage(db).run(records)
+
+    def __call__(self, query: str) -> list[tuple[Any, ...]]:
+        """Return the rows that a query gives."""
+        with closing(sqlite3.connect(self._file)) as db:
+            return db.execute(query).fetchall()
+
+    @property
+    def paths(self) -> dict[int, str]:
+        """Return the path of each exchange by its id."""
+        return dict(self("SELECT id, path FROM exchanges ORDER BY id"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "new.sqlite"
+
+
+@pytest.mark.parametrize(
+    ("version", "kept"),
+    [(0, 0), (-5, 0), (1, 1), ((1 << 60) - 1, (1 << 60) - 1), (1 << 60, 0), (1 << 61, 0)],
+)
+def test_an_impossible_version_becomes_zero(file: Path, version: int, kept: int) -> None:
+    salvaged = Salvaged(file, session(1), exchange(1, version=version))
+    assert salvaged("SELECT version FROM exchanges") == [(kept,)]
+    assert salvaged("SELECT value FROM meta WHERE key='version'") == [(str(kept + 1_000_000),)]
+
+
+@pytest.mark.parametrize(
+    ("stored", "last"),
+    [("7", 7), ("3", 5), (str((1 << 60) - 1), (1 << 60) - 1), (str(1 << 60), 5), ("x", 5)],
+)
+def test_the_next_version_is_higher_than_any_that_was_used(
+    file: Path, stored: str, last: int
+) -> None:
+    """A number that no archive can have reached is damaged."""
+    salvaged = Salvaged(file, session(1), exchange(1, version=5), index_entry("version", stored))
+    assert salvaged("SELECT value FROM meta WHERE key='version'") == [(str(last + 1_000_000),)]
+
+
+@pytest.mark.parametrize(
+    ("redacted", "kept"),
+    [
+        ("", ""),
+        ('{"key": 2}', '{"key": 2}'),
+        ("{", ""),
+        ('["key"]', ""),
+        ("[]", ""),
+        ('{"key": "two"}', ""),
+        ('{"key": 1, "other": null}', ""),
+    ],
+)
+def test_counts_of_secrets_that_cannot_be_read_are_left_out(
+    file: Path, redacted: str, kept: str
+) -> None:
+    salvaged = Salvaged(file, session(1), exchange(1, redacted=redacted))
+    assert salvaged("SELECT redacted FROM exchanges") == [(kept,)]
+
+
+def test_a_saved_exchange_says_what_its_text_says_and_is_indexed_again(file: Path) -> None:
+    data = content_of("the name", "the end")
+    salvaged = Salvaged(
+        file,
+        session(1),
+        exchange(1, content=data, name="x", until="x", digest="x", superseded=9, due=0, number=4),
+    )
+    assert salvaged("SELECT name, until, digest, superseded, due, number FROM exchanges") == [
+        ("the name", "the end", hash_content(zlib.decompress(data)), 1, 1, 4)
+    ]
+    assert salvaged.result == SalvageResult(1, ())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"no zlib",
+        zlib.compress(b"no json"),
+        zlib.compress(b"[]"),
+        zlib.compress(b'{"exchange": "1"}'),
+        content_of(1, "2026"),
+        content_of("1", 2026),
+        content_of()[:-1],
+        None,
+    ],
+)
+def test_an_exchange_whose_text_is_not_whole_is_lost_and_named(
+    file: Path, content: bytes | None
+) -> None:
+    salvaged = Salvaged(file, session(1), exchange(1, content=content))
+    assert salvaged.paths == {}
+    assert salvaged.result == SalvageResult(0, (RootedPath("talks", "/claude-code/s/1"),))
+
+
+@pytest.mark.parametrize(("versions", "winner"), [((5, 9), 9), ((9, 5), 9), ((5, 5), 5)], ids=str)
+def test_of_two_copies_of_an_exchange_the_newest_is_saved_and_of_equals_the_first(
+    file: Path, versions: tuple[int, int], winner: int
+) -> None:
+    """A page that was moved is in the file twice. The other exchange has a version as its id."""
+    copies = [exchange(number + 1, version=v, number=number) for number, v in enumerate(versions)]
+    others = [exchange(id_, f"/claude-code/s/{id_}") for id_ in (5, 9)]
+    salvaged = Salvaged(file, session(1), *others, *copies)
+    saved = salvaged("SELECT version, number FROM exchanges WHERE path='/claude-code/s/1'")
+    assert saved == [(winner, versions.index(winner))]
+    assert {5, 9} <= set(salvaged.paths)
+    assert salvaged.result == SalvageResult(3, ())
+
+
+def test_two_exchanges_with_one_id_are_both_saved(file: Path) -> None:
+    salvaged = Salvaged(
+        file, session(1), exchange(1, "/claude-code/s/1"), exchange(1, "/claude-code/s/2")
+    )
+    assert salvaged.paths == {1: "/claude-code/s/1", 2: "/claude-code/s/2"}
+    assert salvaged.result == SalvageResult(2, ())
+
+
+def test_an_exchange_that_only_an_index_names_is_lost_unless_it_was_saved_elsewhere(
+    file: Path,
+) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1),
+        index_entry("talks", "/claude-code/s/lost", 7),
+        index_entry("talks", "/claude-code/s/1", 8),  # Saved with the id 1.
+        index_entry("talks", "/claude-code/s/other", 2),  # The id is saved, with another path.
+        index_entry("talks", "no path of an exchange", 9),
+        exchange(1, "/claude-code/s/1"),
+        exchange(2, "/claude-code/s/2"),
+    )
+    assert salvaged.result.lost == (RootedPath("talks", "/claude-code/s/lost"),)
+    assert salvaged("SELECT * FROM deleted") == []
+
+
+def test_sessions_and_files_that_only_an_index_names_are_made_again(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        index_entry("talks", "claude-code", "s", 4),
+        index_entry("talks", b"project/a.jsonl", 6),
+        exchange(1, session=4, carrier=6),
+        index_entry(6, 4, "2026", "A title", "/project", "parent"),
+    )
+    assert salvaged("SELECT * FROM sessions") == [
+        (4, "talks", "claude-code", "s", "A title", "/project", "")
+    ]
+    assert salvaged("SELECT * FROM carriers") == [
+        (6, "talks", b"project/a.jsonl", "", 0, 0, 0, 0, 0, "", "", "{}")
+    ]
+    assert salvaged("SELECT session, carrier FROM exchanges") == [(4, 6)]
+
+
+def test_an_exchange_without_its_session_gets_one_by_its_path(file: Path) -> None:
+    salvaged = Salvaged(
+        file, exchange(1, "/codex/the%20one/1", session=3), exchange(2, "/2", session=5)
+    )
+    assert salvaged("SELECT id, root, source, name FROM sessions ORDER BY id") == [
+        (3, "talks", "codex", "the one"),
+        (5, "talks", "2", "recovered-5"),
+    ]
+
+
+def test_a_session_whose_id_is_taken_gets_another(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1, "one"),
+        index_entry("talks", "claude-code", "other", 1),
+        exchange(1, "/claude-code/one/1"),
+    )
+    assert salvaged("SELECT id, name FROM sessions ORDER BY id") == [(1, "one"), (2, "other")]
+
+
+def test_a_damaged_path_is_corrected_by_index_and_session(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1),
+        exchange(1, "/claude-code/x/1", root="tulks"),
+        index_entry("talks", "/claude-code/s/1", 1),
+        exchange(2, "/claude-code/s/2", root="tulks"),
+    )
+    assert salvaged("SELECT root, path FROM exchanges ORDER BY id") == [
+        ("talks", "/claude-code/s/1"),
+        ("talks", "/claude-code/s/2"),
+    ]
+    assert salvaged.result == SalvageResult(2, ())
+
+
+def test_what_refers_to_lost_rows_is_removed_and_files_are_due_in_full(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1),
+        FoundRecord(
+            6, (None, "talks", b"a.jsonl", "claude-code", 1, 2, 3, 4, 5, "3", "mark", "{}")
+        ),
+        exchange(1, "/claude-code/s/1", carrier=6),
+        exchange(2, "/claude-code/s/2", carrier=99),
+        index_entry(6, 1, "digest", "2026"),
+        index_entry(99, 1, "digest", "2026"),
+        index_entry(6, 99, "digest", "2026"),
+        index_entry(6, 1, "2026", "title", "project", ""),
+        index_entry(99, 1, "2026", "title", "project", ""),
+        index_entry(6, 99, "2026", "title", "project", ""),
+    )
+    assert salvaged("SELECT carrier, exchange FROM tellings") == [(6, 1)]
+    assert salvaged("SELECT carrier, session FROM heads") == [(6, 1)]
+    assert salvaged("SELECT id, carrier FROM exchanges ORDER BY id") == [(1, 6), (2, None)]
+    assert salvaged("SELECT size, device, reader, mark FROM carriers") == [(1, 5, "", "")]
+
+
+def test_an_exchange_and_its_file_belong_together_though_the_note_of_it_is_lost(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1),
+        FoundRecord(6, (None, "talks", b"a.jsonl", "claude-code", 1, 2, 3, 4, 5, "3", "", "{}")),
+        exchange(1, carrier=6),
+    )
+    assert salvaged("SELECT carrier, exchange FROM tellings") == [(6, 1)]
+
+
+def test_rows_of_an_older_schema_are_saved_without_the_columns_they_lack(file: Path) -> None:
+    older = exchange(1)
+    salvaged = Salvaged(file, session(1), FoundRecord(1, older.values[:13]))
+    assert salvaged("SELECT id, last_path, detached_ns FROM exchanges") == [(1, None, 0)]
+    salvaged = Salvaged(file.with_name("too short"), session(1), FoundRecord(1, older.values[:12]))
+    assert salvaged.paths == {}
+
+
+def test_columns_of_a_wrong_type_cost_only_themselves(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1),
+        exchange(1, number=None, redacted=5, superseded="x", last_path=7, carrier="x"),
+    )
+    assert salvaged("SELECT number, redacted, superseded, carrier, last_path FROM exchanges") == [
+        (0, "", 0, None, 7)
+    ]
+
+
+def test_of_several_divisions_into_pages_the_one_that_gives_exchanges_counts(
+    sample: tuple[Path, Contents], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layouts = [PageLayout(512, 0), PageLayout(4096, 0), PageLayout(4096, 32)]
+    monkeypatch.setattr(module, "layouts_of", lambda *_: layouts)
+    open_before = len(os.listdir("/proc/self/fd"))
+    assert salvage(sample[0], tmp_path / "new.sqlite")[0] == sample[1]
+    assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+def column(type_: str, *, is_optional: bool = False, is_rowid: bool = False) -> Column:
+    return Column("c", type_, is_optional, is_rowid)
+
+
+ROWID, TEXT, BLOB = column("INTEGER", is_rowid=True), column("TEXT"), column("BLOB")
+ADDED = column("TEXT", is_optional=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fit"),
+    [
+        ([TEXT, TEXT], [TEXT, TEXT], True),
+        ([TEXT, TEXT], [TEXT, BLOB], False),
+        ([TEXT, TEXT], [TEXT, TEXT, TEXT], False),
+        ([TEXT, TEXT], [ROWID, TEXT], False),
+        ([ROWID, TEXT], [ROWID, BLOB], True),
+        ([ROWID, TEXT], [ROWID, TEXT, TEXT], False),
+        ([ROWID, TEXT, ADDED], [ROWID, BLOB], True),
+        ([ROWID, TEXT], [ROWID, TEXT, ADDED], True),
+        ([ROWID, TEXT], [ROWID, TEXT, ADDED, ADDED], True),
+        ([ROWID, TEXT, TEXT, TEXT], [ROWID, TEXT, ADDED], False),
+        ([TEXT, TEXT, ADDED], [TEXT, TEXT], True),
+        ([TEXT, BLOB, ADDED], [TEXT, TEXT], False),
+        ([TEXT, ADDED, TEXT], [TEXT, TEXT], False),
+    ],
+)
+def test_rows_with_a_rowid_are_told_apart_by_their_number_of_columns_others_also_by_types(
+    one: list[Column],
+    other: list[Column],
+    fit: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    assert fit_columns(one, other) is fit
+    assert fit_columns(other, one) is fit
+
+
+def test_a_column_is_optional_if_it_may_be_null_or_has_a_default() -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(
+            "CREATE TABLE a(id INTEGER PRIMARY KEY, b TEXT NOT NULL, c BLOB, "
+            "d INTEGER NOT NULL DEFAULT 0);"
+            "CREATE TABLE w(a TEXT, b INTEGER NOT NULL, PRIMARY KEY(a, b)) WITHOUT ROWID;"
+        )
+        assert table_columns(db, "a") == (
+            Column("id", "INTEGER", is_optional=True, is_rowid=True),
+            Column("b", "TEXT", is_optional=False, is_rowid=False),
+            Column("c", "BLOB", is_optional=True, is_rowid=False),
+            Column("d", "INTEGER", is_optional=True, is_rowid=False),
+        )
+        assert not any(each.is_rowid for each in table_columns(db, "w"))

@@ -76,6 +76,22 @@ def test_the_title_of_a_file_that_goes_goes_with_it(archive: ArchiveWriter) -> N
     assert archive.retitled_exchanges
 
 
+def test_files_to_be_read_in_full_are_marked_whatever_is_unknown_among_them(
+    archive: ArchiveWriter,
+) -> None:
+    with archive.transaction():
+        for file in (OLD, NEW):
+            told(archive, file, "A name", "2026-01-01")
+        archive._db.execute("UPDATE carriers SET reader='3'")
+        archive._db.execute("UPDATE exchanges SET content=x'00' WHERE path LIKE '%new%'")
+    archive.schedule_full_reads([RootedPath("talks", "never-read.jsonl"), NEW])
+    assert list(archive.files_to_reread) == [NEW]
+    readers = dict(archive._db.execute("SELECT path, reader FROM carriers").fetchall())
+    assert readers == {b"old.jsonl": "3", b"new.jsonl": ""}
+    rows = archive._db.execute("SELECT digest='' FROM exchanges ORDER BY path").fetchall()
+    assert rows == [(1,), (0,)], "only the damaged one is stored again"
+
+
 # Detached exchanges
 
 

@@ -147,7 +147,7 @@ class DetachedExchanges:
             inside = path_inside(folder, group.folder)
             was_moved = group.root == name and not exists(group.folder)
             if group.reason is not DetachReason.ROOT:
-                if inside == "" or (was_moved and group.root == name):
+                if inside == "" or was_moved:
                     self.rename_group(group.key, name, folder)
             elif inside is not None or was_moved:
                 self.merge(group.key, name, inside or "", next_version)

@@ -1,0 +1,137 @@
+"""One generation is built at a time: it waits for roots, goes on after a restart, and leaves nothing when it is abandoned."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from anchord.daemon.writer import generation_builds as module
+from anchord.daemon.writer.generation_builds import GenerationBuilds
+from anchord.index.generation import REBUILD, RECHUNK, BuildRequest
+
+REQUIRED = BuildRequest("the model changed")
+
+
+class Build:
+    """A build that records what happens to it."""
+
+    def __init__(self, writer: list[Any], request: BuildRequest) -> None:
+        """Begin; `writer` is the record."""
+        self.request = request
+        self.unavailable_roots: tuple[str, ...] = ()
+        self.finds_missing: tuple[str, ...] = ()
+        self.events = writer
+        self.events.append(("begun", request))
+
+    def index_next_files(self, should_stop: object) -> list[str]:
+        """Record the step."""
+        self.events.append(("step", should_stop))
+        self.unavailable_roots = self.finds_missing
+        return ["outcome"]
+
+    def delete(self) -> None:
+        """Record it."""
+        self.events.append(("deleted", self.request))
+
+    def close(self) -> None:
+        """Record it."""
+        self.events.append(("closed", self.request))
+
+
+@pytest.fixture
+def events() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def builds(events: list[Any], monkeypatch: pytest.MonkeyPatch) -> GenerationBuilds:
+    monkeypatch.setattr(module, "GenerationBuild", Build)
+    monkeypatch.setattr(module, "delete_next_generation", lambda _: events.append("left deleted"))
+    monkeypatch.setattr(module, "find_required_build", lambda _: None)
+    monkeypatch.setattr(module, "find_interrupted_build", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    writer: Any = events
+    return GenerationBuilds(writer)
+
+
+@pytest.mark.parametrize(
+    ("required", "interrupted", "goes_on"),
+    [
+        (None, None, None),
+        (REQUIRED, None, REQUIRED),
+        (None, REBUILD, REBUILD),
+        (REQUIRED, REBUILD, REQUIRED),
+    ],
+)
+def test_a_start_goes_on_with_what_is_required_or_was_interrupted_and_deletes_the_rest(
+    builds: GenerationBuilds,
+    monkeypatch: pytest.MonkeyPatch,
+    required: BuildRequest | None,
+    interrupted: BuildRequest | None,
+    goes_on: BuildRequest | None,
+) -> None:
+    monkeypatch.setattr(module, "find_required_build", lambda _: required)
+    monkeypatch.setattr(module, "find_interrupted_build", lambda _: interrupted)
+    builds.resume_or_delete()
+    events: Any = builds._writer
+    assert events == ["left deleted" if goes_on is None else ("begun", goes_on)]
+    assert (builds.current is None) == (goes_on is None)
+    assert builds.next_step_at == 0.0
+
+
+def test_an_abandoned_build_is_deleted_and_its_request_is_returned(
+    builds: GenerationBuilds, events: list[Any]
+) -> None:
+    assert builds.abandon() is None
+    builds.start(REBUILD)
+    builds.next_step_at = 500.0
+    builds.start(RECHUNK)
+    assert builds.next_step_at == 0.0
+    assert builds.abandon() is RECHUNK
+    assert builds.current is None
+    assert builds.abandon() is None
+    assert events == [
+        ("begun", REBUILD),
+        ("deleted", REBUILD),
+        ("begun", RECHUNK),
+        ("deleted", RECHUNK),
+    ]
+
+
+def test_a_build_waits_while_a_root_is_unavailable(
+    builds: GenerationBuilds, events: list[Any]
+) -> None:
+    def should_stop() -> bool:
+        return False
+
+    assert builds.index_next_files((), should_stop) is None
+    builds.start(REBUILD)
+    assert builds.index_next_files(["docs"], should_stop) is None
+    assert builds.current
+    assert builds.current.unavailable_roots == ("docs",)
+    assert builds.next_step_at == 115.0
+    assert len(events) == 1
+    builds.next_step_at = 0.0
+    outcomes: Any = builds.index_next_files([], should_stop)
+    assert outcomes == ["outcome"]
+    assert events[1:] == [("step", should_stop)]
+    assert not builds.current.unavailable_roots
+    assert builds.next_step_at == 0.0
+
+
+def test_a_root_that_the_walk_of_the_build_misses_is_waited_for(builds: GenerationBuilds) -> None:
+    builds.start(REBUILD)
+    build: Any = builds.current
+    build.finds_missing = ("docs",)
+    outcomes: Any = builds.index_next_files([], lambda: False)
+    assert outcomes == ["outcome"]
+    assert builds.next_step_at == 115.0
+
+
+def test_a_build_is_closed_and_kept_at_the_end(builds: GenerationBuilds, events: list[Any]) -> None:
+    builds.close()
+    builds.start(REBUILD)
+    builds.close()
+    assert events == [("begun", REBUILD), ("closed", REBUILD)]

@@ -1,0 +1,217 @@
+"""`forget` names what it deletes, deletes it from every place in a safe order, and refuses what it cannot mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from anchord.core.types import FileUpdate, Root, RootedPath
+from anchord.errors import UsageError
+from anchord.index.integrity import purge as module
+from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
+from anchord.store.table import maintenance
+
+EXCHANGE = RootedPath("docs", "/codex/s/1")
+OTHER_TALK = RootedPath("docs", "other.jsonl")
+
+
+class Index:
+    """An index of two files in a folder, and what was done to it."""
+
+    def __init__(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Write the files."""
+        self.folder = base / "docs"
+        (self.folder / "private").mkdir(parents=True)
+        for name in ("private/a.md", "private/b.md"):
+            (self.folder / name).write_text("Words.\n")
+        self.events: list[Any] = []
+        self.forgotten: set[str] = set()
+        self.found = SimpleNamespace(exchanges=[], only_here=0)
+        self.erased: list[RootedPath] = []
+        self.damaged = base / "damaged"
+        self.is_local = True
+        note = self.events.append
+        self.writer: Any = SimpleNamespace(
+            files=SimpleNamespace(redact_path=lambda path: path),
+            roots=[Root(name="docs", path=str(self.folder))],
+            archive=SimpleNamespace(
+                find_from=lambda _: self.found,
+                erase=self._erase,
+                files_to_reread={OTHER_TALK: None},
+                truncate_wal=lambda: note("archive's log"),
+                unforget=self._unforget,
+            ),
+            catalog=SimpleNamespace(
+                list_records=self._list_records,
+                save_intents=lambda updates: note(("intents", updates)),
+                confirm_updates=lambda updates: note(("confirmed", updates)),
+                mark_for_reread=lambda files: note(("reread", files)),
+                checkpoint_wal=lambda: note("catalog's log"),
+            ),
+            store=SimpleNamespace(
+                ids_of_file=lambda file: [f"row of {file.path}", "shared row"],
+                delete_rows=lambda ids: note(("rows", ids)),
+            ),
+            vector_cache=SimpleNamespace(
+                clear=lambda: note("vectors"), checkpoint_wal=lambda: note("cache's log")
+            ),
+            conversations=SimpleNamespace(mark_indexed=lambda each: note(("indexed", each))),
+            heartbeat=SimpleNamespace(beat=note),
+            paths=SimpleNamespace(damaged_folder=self.damaged),
+            config=None,
+            cli_state=SimpleNamespace(
+                forgotten_paths=self.forgotten,
+                with_forgotten_path=lambda path: ("forgets", path),
+                without_forgotten_path=lambda path: ("remembers", path),
+            ),
+            save_cli_state=note,
+        )
+        monkeypatch.setattr(module, "store_uri", lambda *_: "uri")
+        monkeypatch.setattr(module, "is_local", lambda _: self.is_local)
+        monkeypatch.setattr(maintenance, "erase_deleted_rows", lambda _: 7)
+
+    def _list_records(self, root: str, inside: str) -> dict[str, None]:
+        assert root == "docs"
+        known = ("private/a.md", "private/b.md")
+        return {path: None for path in known if path == inside or path.startswith(f"{inside}/")}
+
+    def _erase(self, path: str) -> list[RootedPath]:
+        self.events.append(("erased", path))
+        return self.erased
+
+    def _unforget(self, path: str) -> list[RootedPath]:
+        self.events.append(("unforgotten", path))
+        return [OTHER_TALK]
+
+    def path(self, name: str) -> str:
+        """Return the absolute path of a name in the folder."""
+        return str(self.folder / name)
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+    return Index(tmp_path, monkeypatch)
+
+
+def test_a_folder_leaves_every_place_in_an_order_in_which_nothing_comes_back(index: Index) -> None:
+    index.erased = [EXCHANGE, RootedPath("docs", "private/a.md")]
+    index.found = SimpleNamespace(exchanges=[1, 2], only_here=1)
+    result = purge_path(index.writer, index.path("private"))
+    names = [event[0] if isinstance(event, tuple) else event for event in index.events]
+    assert names == [
+        "forgets", "erased", "vectors", "intents", "rows", "confirmed", "indexed", "reread",
+        "catalog's log", "cache's log", "archive's log", 3600.0,
+    ]  # fmt: skip
+    told: dict[str, Any] = dict(event for event in index.events if isinstance(event, tuple))
+    assert told["forgets"] == told["erased"] == index.path("private")
+    origins = [RootedPath("docs", "private/a.md"), RootedPath("docs", "private/b.md"), EXCHANGE]
+    updates: list[FileUpdate] = told["intents"]
+    assert [update.origin for update in updates] == origins
+    assert all(update.new_record is None for update in updates)
+    assert told["confirmed"] == updates
+    assert sorted(told["rows"]) == sorted(
+        {f"row of {each.path}" for each in origins} | {"shared row"}
+    )
+    assert len(told["rows"]) == 4
+    assert told["indexed"] == [EXCHANGE]
+    assert told["reread"] == [OTHER_TALK]
+    assert result.as_dict() == {
+        "path": index.path("private"),
+        "files": 2,
+        "rows": 4,
+        "exchanges": 2,
+        "disk_files_removed": 7,
+        "damaged_folder": "",
+        "also_in": ["other.jsonl"],
+    }
+
+
+def test_damaged_copies_are_named_and_a_remote_tables_files_cannot_be_counted(index: Index) -> None:
+    index.damaged.mkdir()
+    index.is_local = False
+    result = purge_path(index.writer, index.path("private/a.md"))
+    assert result.damaged_folder == str(index.damaged)
+    assert result.disk_files_removed == -1
+    assert "archive's log" in index.events
+
+
+@pytest.mark.parametrize(
+    ("name", "exchanges", "stays_out"),
+    [("private/a.md", 0, True), ("typo.md", 0, False), ("gone.jsonl", 1, True)],
+)
+def test_only_what_is_or_was_there_is_kept_out(
+    index: Index,
+    name: str,
+    exchanges: int,
+    stays_out: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    index.found = SimpleNamespace(exchanges=list(range(exchanges)), only_here=0)
+    purge_path(index.writer, index.path(name))
+    assert (("forgets", index.path(name)) in index.events) is stays_out
+
+
+def test_a_file_that_no_walk_has_indexed_yet_is_kept_out_too(index: Index) -> None:
+    (index.folder / "new.md").symlink_to(index.folder / "nowhere")
+    assert purge_path(index.writer, index.path("new.md")).file_count == 0
+    assert ("forgets", index.path("new.md")) in index.events
+
+
+def test_a_preview_counts_and_changes_nothing(index: Index) -> None:
+    index.found = SimpleNamespace(exchanges=[1, 2, 3], only_here=2)
+    assert preview_purge(index.writer, index.path("private")) == {
+        "path": index.path("private"),
+        "files": 2,
+        "exchanges": 3,
+        "only_here": 2,
+    }
+    assert index.events == []
+
+
+def test_an_indexed_folder_and_what_contains_one_are_refused(index: Index, tmp_path: Path) -> None:
+    for path, words in (
+        (str(index.folder), "is an indexed folder itself"),
+        (str(tmp_path), "contains the indexed folder"),
+        ("/elsewhere/a.md", "is in no indexed folder"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            purge_path(index.writer, path)
+    assert index.events == []
+
+
+def test_conversations_of_a_folder_that_is_not_indexed_any_more_can_be_forgotten(
+    index: Index,
+) -> None:
+    index.found = SimpleNamespace(exchanges=[1], only_here=1)
+    index.erased = []
+    result = purge_path(index.writer, "/elsewhere/talk.jsonl")
+    assert (result.file_count, result.exchange_count, result.row_count) == (0, 1, 0)
+    assert ("erased", "/elsewhere/talk.jsonl") in index.events
+
+
+def test_links_of_the_folder_are_followed_and_the_file_itself_is_not(
+    index: Index, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(index.folder / "private")
+    (index.folder / "private" / "inner").symlink_to(tmp_path)
+    assert preview_purge(index.writer, str(tmp_path / "link" / "a.md"))["files"] == 1
+    told = preview_purge(index.writer, str(tmp_path / "link" / "inner"))
+    assert told["path"] == index.path("private/inner")
+
+
+def test_what_is_let_in_again_is_read_again(index: Index) -> None:
+    with pytest.raises(UsageError, match="was not forgotten") as refused:
+        unforget_path(index.writer, index.path("private/a.md"))
+    assert refused.value.hint == "forgotten: nothing"
+    index.forgotten.update({index.path("private/a.md"), "/elsewhere/b.md"})
+    assert unforget_path(index.writer, index.path("private/a.md")) == "docs"
+    assert index.events == [
+        ("remembers", index.path("private/a.md")),
+        ("unforgotten", index.path("private/a.md")),
+        ("reread", [OTHER_TALK]),
+    ]
+    with pytest.raises(UsageError, match="in no indexed folder now"):
+        unforget_path(index.writer, "/elsewhere/b.md")
+    assert len(index.events) == 3

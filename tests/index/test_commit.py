@@ -1,0 +1,354 @@
+"""One commit: vectors are reused, made or kept, in an order that a crash or an interruption cannot harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from fakes import FakeCatalogue, FakeStore, FakeVanished
+
+from anchord.core.ids import make_doc_id
+from anchord.core.ports import IndexerDependencies
+from anchord.core.types import (
+    NO_FINGERPRINT,
+    ChunkDiff,
+    ChunkRecord,
+    FileRecord,
+    FileUpdate,
+    Problem,
+    RootedPath,
+    Row,
+    Vector,
+)
+from anchord.errors import EmbedderError
+from anchord.index import commit as module
+from anchord.index.commit import Committer, with_unembeddable_lines
+from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
+
+FILE = RootedPath("r", "a.md")
+CRASHES = "crash"
+
+
+def vector_of(text: str) -> Vector:
+    return bytes(8) if text == CRASHES else text.encode().ljust(8, b"x")[:8]
+
+
+class Model:
+    """An embedder of two numbers that makes two vectors a batch."""
+
+    def __init__(self) -> None:
+        """Begin with a model that makes 100 vectors a second."""
+        self.dimension = 2
+        self.texts_per_second = 100.0
+        self.embedded: list[str] = []
+        self.fails_after = 10**9
+
+    def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Embed texts."""
+        for start in range(0, len(texts), 2):
+            if len(self.embedded) >= self.fails_after:
+                raise EmbedderError("the model crashed", "")
+            self.embedded += texts[start : start + 2]
+            numbers = range(start, min(start + 2, len(texts)))
+            yield {number: vector_of(texts[number]) for number in numbers}
+
+
+class Recorded:
+    """Records the order in which a thing's methods are called."""
+
+    def __init__(self, inner: object, calls: list[str], *names: str) -> None:
+        """Record only some methods."""
+        self._inner, self._calls, self._names = inner, calls, names
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any method
+        """Return the method; record its name."""
+        if name in self._names:
+            self._calls.append(name)
+        return getattr(self._inner, name)
+
+
+class Commits:
+    """A committer over fakes."""
+
+    def __init__(self) -> None:
+        """Begin with an empty table."""
+        self.store, self.catalog, self.cache = FakeStore(), FakeCatalogue(), FakeVanished()
+        self.model, self.beats = Model(), list[float]()
+        self.calls: list[str] = []
+        self.committer = self.make()
+
+    def make(self) -> Committer:
+        """Give the committer of a new process."""
+        named = ("save_intents", "upsert", "delete_rows", "confirm_updates", "delete")
+        store: Any = Recorded(self.store, self.calls, *named)
+        catalog: Any = Recorded(self.catalog, self.calls, *named)
+        cache: Any = Recorded(self.cache, self.calls, *named)
+        model: Any = self.model
+        dependencies = IndexerDependencies(
+            files=object(),  # type: ignore[arg-type]
+            catalog=catalog,
+            store=store,
+            embedder=model,
+            vector_cache=cache,
+            clock=lambda: 77,
+            heartbeat=self.beats.append,
+        )
+        return Committer(dependencies)
+
+    def __call__(
+        self, *updates: FileUpdate, stops: bool = False
+    ) -> tuple[Sequence[FileUpdate], set[str]] | None:
+        """Commit updates; forget the calls before."""
+        self.calls.clear()
+        self.beats.clear()
+        return self.committer.commit(updates, lambda: stops)
+
+
+@pytest.fixture
+def commit() -> Commits:
+    return Commits()
+
+
+def row(id_: str, text: str, file: RootedPath = FILE) -> Row:
+    return Row(
+        id=id_, doc_id=make_doc_id(file), root=file.root, path=file.path, kind="prose",
+        header_path="", content_hash="", vector_key=f"key-of-{text}", text=text, search_text=text,
+    )  # fmt: skip
+
+
+def chunk(id_: str, vector_key: str, start_line: int, end_line: int) -> ChunkRecord:
+    return ChunkRecord(
+        chunk_id=id_, vector_key=vector_key, row_hash="", start_line=start_line, end_line=end_line
+    )
+
+
+def update(
+    added: Sequence[Row] = (),
+    changed: Sequence[Row] = (),
+    removed: Sequence[str] = (),
+    *,
+    file: RootedPath = FILE,
+    forgets: bool = False,
+) -> FileUpdate:
+    written = (*added, *changed)
+    chunks = tuple(
+        chunk(each.id, each.vector_key, number, number + 1)
+        for number, each in enumerate(written, 1)
+    )
+    record = FileRecord(NO_FINGERPRINT, 1, "digest", "recipe", is_confirmed=True, chunks=chunks)
+    return FileUpdate(
+        origin=file,
+        new_record=record,
+        diff=ChunkDiff(
+            added=tuple(added), changed=tuple(changed), removed=tuple(removed), shifted=0, kept=0
+        ),
+        texts_to_embed=tuple({each.vector_key: each.text for each in written}.items()),
+        reason="new",
+        forgets_vectors=forgets,
+    )
+
+
+def texts(count: int, word: str = "text") -> list[Row]:
+    return [row(f"{word}{number}", f"{word}-{number}") for number in range(count)]
+
+
+# The order
+
+
+def test_intents_come_before_rows_new_rows_before_deletions_and_the_confirmation_last(
+    commit: Commits,
+) -> None:
+    assert commit(update(texts(2))) is not None
+    assert commit.calls == ["save_intents", "upsert", "delete_rows", "confirm_updates"]
+    commit(update([row("c", "new")], removed=["text0"]))
+    assert commit.calls == ["save_intents", "upsert", "delete_rows", "confirm_updates"]
+    assert sorted(commit.store.table) == ["c", "text1"]
+    assert commit.committer.commit_count == 2
+
+
+def test_an_update_of_lines_alone_changes_no_table_and_counts_as_no_commit(commit: Commits) -> None:
+    told = commit(update())
+    assert told is not None
+    assert told[1] == set()
+    assert commit.calls == ["delete_rows", "confirm_updates"]
+    assert commit.store.deletes == []
+    assert commit.committer.commit_count == 0
+    assert commit.beats == [0]
+
+
+def test_many_rows_are_written_and_deleted_in_parts(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ROWS_PER_WRITE", 3)
+    commit(update(texts(7)))
+    assert [len(each) for each in commit.store.upserts] == [3, 3, 1]
+    commit(update(removed=[f"text{number}" for number in range(7)]))
+    assert [len(each) for each in commit.store.deletes] == [3, 3, 1]
+    assert commit.store.table == {}
+    assert set(commit.cache.kept) == {f"key-of-text-{number}" for number in range(7)}
+    assert commit.cache.kept["key-of-text-6"] == (vector_of("text-6"), 77)
+
+
+# Vectors that exist
+
+
+def test_vectors_of_other_rows_and_of_the_cache_are_not_made_again(commit: Commits) -> None:
+    commit(update(texts(2)))
+    commit.cache.kept["key-of-kept"] = (vector_of("kept"), 1)
+    commit.model.embedded.clear()
+    other = RootedPath("r", "b.md")
+    copies = [row("copy", "text-1", other), row("k", "kept", other), row("n", "new", other)]
+    told = commit(update(copies, file=other))
+    assert told is not None
+    assert told[1] == {"key-of-new"}
+    assert commit.model.embedded == ["new"]
+    assert commit.cache.asked[-1] == ("key-of-kept", "key-of-new")
+    assert {name: vector for name, (_, vector) in commit.store.table.items()} == {
+        "text0": vector_of("text-0"),
+        "text1": vector_of("text-1"),
+        "copy": vector_of("text-1"),
+        "k": vector_of("kept"),
+        "n": vector_of("new"),
+    }
+
+
+def test_vectors_of_changed_and_deleted_rows_go_to_the_cache(commit: Commits) -> None:
+    commit(update(texts(3)))
+    assert commit.cache.kept == {}
+    commit(update(changed=[row("text0", "other")], removed=["text1", "unknown"]))
+    assert set(commit.cache.kept) == {"key-of-text-0", "key-of-text-1"}
+    assert commit.store.table["text0"][1] == vector_of("other")
+    assert set(commit.store.table) == {"text0", "text2"}
+
+
+def test_a_row_that_gets_another_text_under_its_id_counts_as_present(commit: Commits) -> None:
+    """The fake refuses rows that are said to be absent and are not."""
+    commit(update(texts(1)))
+    commit(update([row("text0", "a heading was added"), row("n", "new")]))
+    assert set(commit.store.table) == {"text0", "n"}
+
+
+def test_vectors_of_an_excluded_file_stay_nowhere(commit: Commits) -> None:
+    commit(update(texts(2)), update([row("other", "kept")], file=RootedPath("r", "b.md")))
+    commit.cache.kept["key-of-text-0"] = (vector_of("text-0"), 1)
+    commit(update(removed=["text0", "text1"], forgets=True))
+    assert commit.calls == ["save_intents", "delete", "delete_rows", "confirm_updates"]
+    assert commit.cache.kept == {}
+    commit(update(removed=["other"], file=RootedPath("r", "b.md")))
+    assert set(commit.cache.kept) == {"key-of-kept"}, "only those of the excluded file"
+
+
+def test_deleting_rows_keeps_their_vectors(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(update(texts(5)))
+    monkeypatch.setattr(module, "ROWS_PER_WRITE", 2)
+    commit.beats.clear()
+    commit.committer.delete_rows([f"text{number}" for number in range(5)])
+    assert len(commit.cache.kept) == 5
+    assert [len(each) for each in commit.store.deletes] == [2, 2, 1]
+    assert commit.beats == [0, 0, 0]
+
+
+# Interruptions
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_vectors_of_an_interrupted_commit_are_kept_and_count_for_the_next(
+    commit: Commits, *, is_stopped: bool
+) -> None:
+    rows = texts(6)
+    if is_stopped:
+        assert commit(update(rows), stops=True) is None
+    else:
+        commit.model.fails_after = 2
+        with pytest.raises(EmbedderError):
+            commit(update(rows))
+        commit.model.fails_after = 10**9
+    assert commit.calls == []
+    assert (commit.store.table, commit.catalog.files) == ({}, {})
+    assert set(commit.cache.kept) == {"key-of-text-0", "key-of-text-1"}
+    told = commit(update(rows))
+    assert told is not None
+    assert told[1] == {each.vector_key for each in rows}
+    assert commit.model.embedded == [each.text for each in rows]
+    commit(update(removed=[each.id for each in rows]))
+    told = commit(update(rows))
+    assert told is not None
+    assert told[1] == set(), "counted once"
+
+
+def test_the_last_batch_is_not_thrown_away(commit: Commits) -> None:
+    assert commit(update(texts(2)), stops=True) is not None
+    assert commit.beats == [MODEL_STEP_TIMEOUT_S, 0]
+
+
+def test_a_long_embedding_gives_signs_of_life_and_keeps_its_vectors_every_three_seconds(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TEXTS_PER_COMMIT_RANGE", (4, 4))
+    commit.model.fails_after = 9
+    with pytest.raises(EmbedderError):
+        commit(update(texts(11)))
+    assert len(commit.cache.kept) == 10
+    assert commit.beats == [MODEL_STEP_TIMEOUT_S] * 6
+    commit.cache.kept.clear()
+    commit.model.embedded.clear()
+    commit.model.fails_after = 10**9
+    commit(update(texts(9, "other")))
+    assert len(commit.cache.kept) == 8  # The last part goes to the table.
+    assert commit.beats == [*[MODEL_STEP_TIMEOUT_S] * 5, 0]
+
+
+@pytest.mark.parametrize(
+    ("per_second", "count"), [(1.0, 64), (21.0, 64), (22.0, 66), (600.0, 1800), (1e6, 2048)]
+)
+def test_a_commit_embeds_for_about_three_seconds(
+    commit: Commits, per_second: float, count: int
+) -> None:
+    commit.model.texts_per_second = per_second
+    assert commit.committer.texts_per_commit == count
+
+
+# Texts that the model cannot embed
+
+
+def test_a_text_that_crashes_the_model_is_listed_and_not_tried_again(commit: Commits) -> None:
+    told = commit(update([row("a", "fine"), row("b", CRASHES)]))
+    assert told is not None
+    record = told[0][0].new_record
+    assert record is not None
+    assert record.problem is not None
+    assert record.problem.is_partial
+    assert record.problem.reason.startswith("lines 2-3 crash the embedding process")
+    assert commit.catalog.get_meta("refused") == f"key-of-{CRASHES}"
+    assert commit.catalog.files[FILE].known.problem == record.problem
+    commit.model.embedded.clear()
+    commit.store.table.clear()
+    commit.committer = commit.make()
+    told = commit(update([row("b", CRASHES), row("c", "new")]))
+    assert told is not None
+    assert told[1] == {"key-of-new"}
+    assert commit.model.embedded == ["new"]
+    assert commit.store.table["b"][1] == bytes(8)
+    assert commit.committer.unembeddable_keys == {f"key-of-{CRASHES}"}
+
+
+def test_files_without_such_a_text_are_as_they_were(commit: Commits) -> None:
+    told = commit(update([row("b", CRASHES)]))
+    clean = update([row("c", "new")], file=RootedPath("r", "b.md"))
+    told = commit(clean)
+    assert told is not None
+    assert told[0][0].new_record is clean.new_record
+
+
+def test_lines_are_added_to_a_problem_that_is_there() -> None:
+    chunks = tuple(chunk(str(n), f"k{n}", n, n + 4) for n in (1, 5, 9))
+    record = FileRecord(
+        NO_FINGERPRINT, 1, "", "", is_confirmed=True, chunks=chunks, problem=Problem("too long")
+    )
+    told = with_unembeddable_lines(record, {"k1", "k9"}).problem
+    assert told is not None
+    assert told.reason.startswith("too long; lines 1-5, 9-13 crash the embedding process: ")
+    assert with_unembeddable_lines(record, {"k2"}) is record

@@ -1,0 +1,383 @@
+"""A new generation, step by step: what it starts with, waits for, takes over and leaves behind."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from anchord.config.paths import find_paths
+from anchord.config.schema import Config, EmbeddingConfig
+from anchord.core.types import Action, FileOutcome, RootedPath
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.errors import StoreDamagedError, StoreError, UsageError
+from anchord.index import generation
+from anchord.index.generation import (
+    REBUILD,
+    RECHUNK,
+    BuildRequest,
+    GenerationBuild,
+    delete_next_generation,
+    find_interrupted_build,
+    find_required_build,
+    find_unavailable_roots,
+    require_local_table,
+)
+from anchord.index.profile import PinnedRecipe
+from anchord.index.reconcile import ReconcileResult
+from anchord.index.run_once import index_once
+from anchord.index.session import IndexWriter, open_writer
+from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table.schema import SCHEMA_VERSION
+
+CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
+NOTHING_CHANGES = BuildRequest("a test")
+
+
+@pytest.fixture
+def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexWriter]:
+    """Give an index of three files in one root and two in another, long after they were written."""
+    later = SimpleNamespace(time_ns=lambda: time.time_ns() + 10**10)
+    monkeypatch.setattr("anchord.index.session.time", later)
+    for root, count in (("docs", 3), ("more", 2)):
+        (tmp_path / root).mkdir()
+        for number in range(count):
+            (tmp_path / root / f"{number}.md").write_text(f"Words of {root} {number}.\n")
+    (tmp_path / "home").mkdir(mode=0o700)
+    paths = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    paths.create_folders()
+    opened = open_writer(paths, CONFIG, [str(tmp_path / "docs"), str(tmp_path / "more")])
+    index_once(opened, (), lambda *_: None)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Record the texts that are embedded."""
+    texts: list[str] = []
+    real = HashEmbedder.embed
+
+    def embed(embedder: HashEmbedder, given: Sequence[str], *others: Any) -> Any:  # noqa: ANN401 - as in the original
+        texts.extend(given)
+        return real(embedder, given, *others)
+
+    monkeypatch.setattr(HashEmbedder, "embed", embed)
+    return texts
+
+
+def step(build: GenerationBuild) -> list[FileOutcome]:
+    return build.index_next_files(lambda: False)
+
+
+def finished(writer: IndexWriter, request: BuildRequest) -> GenerationBuild:
+    build = GenerationBuild(writer, request)
+    while not build.is_finished:
+        step(build)
+    return build
+
+
+def next_table(writer: IndexWriter) -> Path:
+    return writer.paths.data_folder / "lance" / "next.lance"
+
+
+def paths_in(writer: IndexWriter) -> set[str]:
+    return {f"{row.root}/{row.path}" for row in writer.store.all_rows()}
+
+
+ALL = {"docs/0.md", "docs/1.md", "docs/2.md", "more/0.md", "more/1.md"}
+
+
+def test_a_build_is_finished_after_two_walks_that_leave_nothing_due(writer: IndexWriter) -> None:
+    build = GenerationBuild(writer, RECHUNK)
+    assert (build.files_done, build.files_due, build.is_finished) == (0, 0, False)
+    assert build.reason == "asked for by `reindex --force-rechunk`"
+    assert len(step(build)) == 5
+    assert (build.files_done, build.files_due, build.is_finished) == (5, 0, False)
+    (Path(writer.roots_by_name["docs"].path) / "new.md").write_text("A new one.\n")
+    assert [outcome.origin.path for outcome in step(build)] == ["new.md"]
+    assert (build.files_done, build.is_finished) == (6, True)
+    build.delete()
+
+
+def test_a_step_indexes_a_limited_number_of_files_and_walks_only_when_none_is_left(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "_STEP_FILES", 3)
+    build = GenerationBuild(writer, RECHUNK)
+    assert (len(step(build)), build.files_due, build.is_finished) == (3, 2, False)
+    assert (len(step(build)), build.files_due, build.is_finished) == (2, 0, False)
+    assert (len(step(build)), build.files_due, build.is_finished) == (0, 0, True)
+    build.delete()
+
+
+def test_the_promoted_generation_takes_the_former_ones_place(writer: IndexWriter) -> None:
+    former_store, former_commits = writer.store, writer.indexer.commit_count
+    writer.catalog.set_meta("clean", "1")
+    (Path(writer.roots_by_name["docs"].path) / "0.md").write_text("Other words.\n")
+    build = finished(writer, RECHUNK)
+    assert build._indexer.commit_count > 0
+    build.promote()
+    assert writer.indexer.commit_count == former_commits + build._indexer.commit_count
+    assert writer.catalog.get_meta("clean") == "0", "until this process ends in good order"
+    assert writer.catalog.get_meta("why") == ""
+    assert writer.store is not former_store
+    assert paths_in(writer) == ALL
+    assert not next_table(writer).exists()
+    assert not writer.paths.next_catalog_file.exists()
+    assert not writer.paths.promotion_marker.exists()
+    with pytest.raises((StoreError, sqlite3.Error)):
+        build.catalog.get_meta("why")
+    (Path(writer.roots_by_name["docs"].path) / "new.md").write_text("A new one.\n")
+    index_once(writer, (), lambda *_: None)
+    assert paths_in(writer) == {*ALL, "docs/new.md"}
+    assert find_interrupted_build(writer) is None
+
+
+def test_a_rebuild_embeds_every_text_again_and_a_rechunk_none(
+    writer: IndexWriter, embedded: list[str]
+) -> None:
+    finished(writer, RECHUNK).promote()
+    assert embedded == []
+    finished(writer, REBUILD).promote()
+    assert len(embedded) == 5
+    assert paths_in(writer) == ALL
+
+
+def test_without_a_reason_in_the_files_a_build_reads_none_of_them_again(
+    writer: IndexWriter, embedded: list[str]
+) -> None:
+    build = finished(writer, NOTHING_CHANGES)
+    assert (build.files_done, embedded) == (0, [])
+    build.promote()
+    assert paths_in(writer) == ALL
+
+
+@pytest.mark.parametrize("difference", ["dimension", "schema"])
+def test_a_table_with_other_columns_is_not_cloned(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, difference: str
+) -> None:
+    if difference == "dimension":
+        monkeypatch.setattr(writer, "profile", SimpleNamespace(dimension=7))
+    else:
+        monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION - 1)
+    build = GenerationBuild(writer, NOTHING_CHANGES)
+    assert build.store.count_rows() == 0
+    build.delete()
+    monkeypatch.undo()
+
+
+def test_a_closed_build_of_the_same_request_goes_on_and_another_begins_anew(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restored: list[list[str]] = []
+    monkeypatch.setattr(writer.indexer, "restore_lost_exchanges", restored.append)
+    monkeypatch.setattr(generation, "_STEP_FILES", 3)
+    build = GenerationBuild(writer, RECHUNK)
+    assert (build.was_resumed, restored) == (False, [["docs", "more"]])
+    step(build)
+    build.close()
+    with pytest.raises((StoreError, sqlite3.Error)):
+        build.catalog.get_meta("why")
+    assert find_interrupted_build(writer) == RECHUNK
+    build = GenerationBuild(writer, RECHUNK)
+    assert (build.was_resumed, len(restored)) == (True, 1)
+    assert len(step(build)) == 2  # The other three were done before.
+    build.close()
+    build = GenerationBuild(writer, REBUILD)
+    assert (build.was_resumed, len(restored)) == (False, 2)
+    assert build.store.count_rows() == 0
+    build.delete()
+
+
+@pytest.mark.parametrize("lost", ["catalog", "table", "damaged"])
+def test_half_of_an_unfinished_build_is_not_continued(writer: IndexWriter, lost: str) -> None:
+    build = GenerationBuild(writer, RECHUNK)
+    build.close()
+    if lost == "catalog":
+        writer.paths.next_catalog_file.unlink()
+    elif lost == "table":
+        next_table(writer).rename(writer.paths.data_folder / "elsewhere")
+    else:
+        writer.paths.next_catalog_file.write_bytes(b"no catalog at all " * 400)
+        assert find_interrupted_build(writer) is None
+    build = GenerationBuild(writer, RECHUNK)
+    assert not build.was_resumed
+    assert build.store.count_rows() == 5
+    build.delete()
+
+
+def test_a_deleted_build_leaves_nothing(writer: IndexWriter) -> None:
+    build = GenerationBuild(writer, RECHUNK)
+    assert next_table(writer).is_dir()
+    build.delete()
+    with pytest.raises((StoreError, sqlite3.Error)):
+        build.catalog.get_meta("why")
+    assert not next_table(writer).exists()
+    assert not writer.paths.next_catalog_file.exists()
+    delete_next_generation(writer)  # Nothing is there.
+    assert paths_in(writer) == ALL
+
+
+def test_a_root_that_is_removed_leaves_nothing_in_the_build(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "_STEP_FILES", 1)
+    build = GenerationBuild(writer, RECHUNK)
+    step(build)
+    build.drop_root("docs")
+    assert set(build._queue) == {RootedPath("more", "0.md"), RootedPath("more", "1.md")}
+    assert {row.root for row in build.store.all_rows()} == {"more"}
+    assert list(build.catalog.root_names()) == ["more"]
+    build.delete()
+
+
+class Walks:
+    """Walks with given results, in place of an indexer's."""
+
+    def __init__(self, **results: ReconcileResult) -> None:
+        """Begin with the results by root."""
+        self.results = results
+        self.outcomes: list[FileOutcome] = []
+        self.asked: list[tuple[list[RootedPath], set[RootedPath]]] = []
+
+    def reconcile(self, root: str) -> ReconcileResult:
+        """Return the result of a root."""
+        return self.results.get(root, ReconcileResult())
+
+    def index(
+        self, files: list[RootedPath], _: object, confirmed_gone: set[RootedPath]
+    ) -> list[FileOutcome]:
+        """Return the outcomes that were given."""
+        self.asked.append((files, set(confirmed_gone)))
+        return self.outcomes
+
+
+def building(writer: IndexWriter, walks: Any) -> GenerationBuild:  # noqa: ANN401 - a stand-in
+    build = GenerationBuild(writer, NOTHING_CHANGES)
+    build._indexer = walks
+    return build
+
+
+@pytest.mark.parametrize(
+    "result",
+    [ReconcileResult(walk_error="gone"), ReconcileResult(held_deletions=1)],
+    ids=["missing", "held"],
+)
+def test_a_build_waits_for_roots_that_cannot_be_seen_as_a_whole(
+    writer: IndexWriter, result: ReconcileResult
+) -> None:
+    walks = Walks(more=result)
+    build = building(writer, walks)
+    for _ in range(3):
+        step(build)
+    assert (build.unavailable_roots, build.is_finished) == (("more",), False)
+    walks.results.clear()
+    step(build)
+    assert (build.unavailable_roots, build.is_finished) == ((), True)
+    build.delete()
+
+
+def test_files_that_are_changing_count_and_are_not_told(writer: IndexWriter) -> None:
+    one, other = RootedPath("docs", "0.md"), RootedPath("docs", "1.md")
+    gone = {one: writer.files.fingerprint(one)}
+    walks = Walks(docs=ReconcileResult(paths_due=(one, other), gone_or_emptied=gone))  # type: ignore[arg-type]
+    walks.outcomes = [
+        FileOutcome(origin=one, action=Action.RETRY, reason="written while it was read"),
+        FileOutcome(origin=other, action=Action.INDEXED, reason="new"),
+    ]
+    build = building(writer, walks)
+    assert [outcome.origin for outcome in step(build)] == [other]
+    assert (build.files_done, build.files_due) == (2, 0)
+    assert walks.asked == [([one, other], {one})]
+    walks.results.clear()
+    walks.outcomes = []
+    step(build)
+    assert walks.asked[1] == ([], set()), "the files that were gone at the walk before"
+    build.delete()
+
+
+def test_roots_that_cannot_be_seen_as_a_whole_are_named() -> None:
+    roots = [SimpleNamespace(name=name) for name in ("sound", "missing", "held")]
+    walks = Walks(
+        missing=ReconcileResult(walk_error="gone"), held=ReconcileResult(held_deletions=3)
+    )
+    writer: Any = SimpleNamespace(roots=roots, indexer=walks)
+    assert find_unavailable_roots(writer) == ("missing", "held")
+
+
+def test_the_reason_of_an_interrupted_build_tells_what_to_go_on_with(writer: IndexWriter) -> None:
+    assert find_interrupted_build(writer) is None
+    for reason, request in (
+        (REBUILD.reason, REBUILD),
+        (RECHUNK.reason, RECHUNK),
+        ("the model changed", None),
+    ):
+        with SqliteCatalog(writer.paths.next_catalog_file) as catalog:
+            catalog.set_meta("why", f"{reason}\ndigest\n9")
+        assert find_interrupted_build(writer) == request
+
+
+def test_a_changed_recipe_model_or_form_of_the_table_requires_a_build(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert find_required_build(writer) is None
+    configured = writer.configured_profile
+    monkeypatch.setattr(writer, "profile", replace(configured))
+    model_changed = BuildRequest("the model changed")
+    assert find_required_build(writer) == model_changed  # Not a pinned recipe: nobody knows it.
+    pinned: Any = object.__new__(PinnedRecipe)
+    monkeypatch.setattr(writer, "profile", replace(configured, recipe=pinned))
+    assert find_required_build(writer) == BuildRequest("the recipe changed")
+    other: Any = HashEmbedder()
+    monkeypatch.setattr(writer, "profile", replace(configured, recipe=pinned, embedder=other))
+    assert find_required_build(writer) == model_changed
+    monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION - 1)
+    assert find_required_build(writer) == BuildRequest("a new form of the table")
+    require_local_table(writer)
+    monkeypatch.setattr(generation, "is_local", lambda _: False)
+    assert find_required_build(writer) is None
+    with pytest.raises(UsageError, match="cannot be rebuilt beside itself"):
+        require_local_table(writer)
+
+
+def test_a_table_that_cannot_be_moved_into_place_is_said(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(13, "no")
+
+    build = finished(writer, RECHUNK)
+    monkeypatch.setattr(generation, "finish_promotion", refuse)
+    with pytest.raises(StoreDamagedError, match="Permission denied"):
+        build.promote()
+    assert writer.paths.promotion_marker.exists(), "the next start completes it"
+
+
+def test_vectors_come_from_the_table_that_serves_and_from_the_cache() -> None:
+    changes: list[object] = []
+
+    def get(keys: list[str]) -> dict[str, bytes]:
+        assert keys == ["b", "c"], "what the table has is not looked up again"
+        return {"b": b"2"}
+
+    cache = SimpleNamespace(
+        get=get,
+        put=lambda *each: changes.append(each),
+        delete=lambda *each: changes.append(each),
+    )
+    store = SimpleNamespace(vectors_by_key=lambda _: {"a": b"1"})
+    writer: Any = SimpleNamespace(store=store, vector_cache=cache)
+    shared = generation._SharedVectors(writer)
+    assert shared.get(["a", "b", "c"]) == {"a": b"1", "b": b"2"}
+    vectors: Any = {"x": b"3"}
+    shared.put(vectors, 5)
+    shared.delete(["x"])
+    assert changes == [(vectors, 5), (["x"],)]
+    assert generation._NoVectors().get(["a"]) == {}

@@ -1,0 +1,232 @@
+"""The archive as search and walks read it: exchanges as files, conversations, counts, and what a file contains."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anchord.core.ids import hash_content
+from anchord.core.types import Absent, FileContent, Fingerprint, RootedPath
+from anchord.errors import StoreDamagedError, StoreUnavailableError
+from anchord.sources.conversations.archive.exchange_forms import ExchangeSource
+from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
+from anchord.sources.conversations.archive.writer import ArchiveWriter, ReadState
+from anchord.sources.conversations.events import Exchange, SessionInfo
+
+FILE = RootedPath("talks", "a.jsonl")
+PRINT = Fingerprint(size=1, mtime_ns=2, ctime_ns=3, inode=4, device=5)
+
+
+class Talks:
+    """An archive with a session `s` of four exchanges, the third of them superseded."""
+
+    def __init__(self, file: Path) -> None:
+        """Write it."""
+        self.archive = ArchiveWriter(file)
+        self.archive.attach_root("talks", "/talks")
+        with self.archive.transaction():
+            self.file_id = self.put("s", *"1234")
+            self.session = self.archive.get_or_create_session(
+                "talks", "codex", SessionInfo(session="s")
+            )
+            self.archive.mark_superseded(self.session, frozenset({"3", "unknown"}))
+
+    def put(self, session: str, *names: str, file: RootedPath = FILE, redacted: str = "") -> int:
+        """Store exchanges of a session in a file; return the file's id."""
+        archive = self.archive
+        file_id = archive.upsert_transcript_file(
+            file, PRINT, "codex", ReadState("reader 1", "point", '{"odd": 2}')
+        )
+        info = SessionInfo(session=session, title="A title", project="/p")
+        session_id = archive.get_or_create_session(file.root, "codex", info)
+        archive.save_session_info(file_id, {session_id: info}, is_full_read=False)
+        for name in names:
+            told = Exchange(
+                id=name, session=session, number=int(name), question=f"Question {name}?",
+                answer="So.", at="", until="",
+            )  # fmt: skip
+            source = ExchangeSource(file.root, "codex", file_id)
+            archive.upsert_exchange(source, session_id, told, redacted)
+        return file_id
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Iterator[Talks]:
+    made = Talks(tmp_path / "conversations.sqlite")
+    yield made
+    made.archive.close()
+
+
+def at(name: str, session: str = "s") -> RootedPath:
+    return RootedPath("talks", f"/codex/{session}/{name}")
+
+
+def test_exchanges_are_listed_like_files_without_superseded_ones(talks: Talks) -> None:
+    with talks.archive.transaction():
+        talks.put("s0", "1")
+        talks.put("st", "1")
+    archive = talks.archive
+    all_paths = [found.path for found in archive.list_exchanges("talks")]
+    assert all_paths == ["/codex/s/1", "/codex/s/2", "/codex/s/4", "/codex/s0/1", "/codex/st/1"]
+    below = [found.path for found in archive.list_exchanges("talks", "/codex/s")]
+    assert below == all_paths[:3]
+    (one,) = archive.list_exchanges("talks", "/codex/s/2")
+    rows = archive._db.execute(
+        "SELECT length(content), version, id FROM exchanges WHERE path='/codex/s/2'"
+    ).fetchone()
+    assert one.fingerprint == Fingerprint(rows[0], rows[1], 0, rows[2], 0)
+    assert archive.list_exchanges("other") == ()
+
+
+def test_one_exchange_is_seen_and_read_by_its_own_path_only(talks: Talks) -> None:
+    archive = talks.archive
+    (one,) = archive.list_exchanges("talks", "/codex/s/2")
+    assert archive.fingerprint(at("2")) == one.fingerprint
+    content = archive.read(at("2"))
+    assert isinstance(content, FileContent)
+    assert content.fingerprint == one.fingerprint
+    told = json.loads(content.data)
+    assert (told["question"], told["source"], told["session"]) == ("Question 2?", "codex", "s")
+    assert (told["title"], told["project"]) == ("A title", "/p")
+    for missing in (
+        at("3"),
+        at("9"),
+        RootedPath("talks", "/codex/s"),
+        RootedPath("x", "/codex/s/2"),
+    ):
+        assert archive.fingerprint(missing) == Absent("no such exchange")
+        assert archive.read(missing) == Absent("no such exchange")
+
+
+@pytest.mark.parametrize("content", [b"no zlib", zlib.compress(b"no json"), 7])
+def test_a_damaged_text_is_said(talks: Talks, content: object) -> None:
+    talks.archive._db.execute("UPDATE exchanges SET content=?", (content,))
+    with pytest.raises(StoreDamagedError, match="the text of /codex/s/2"):
+        talks.archive.read(at("2"))
+
+
+def test_what_was_recorded_of_a_file_is_returned(talks: Talks) -> None:
+    record = talks.archive.find_transcript_file(FILE)
+    assert record is not None
+    assert (record.id, record.fingerprint, record.source) == (talks.file_id, PRINT, "codex")
+    assert (record.reader_version, record.resume_point) == ("reader 1", "point")
+    assert record.unknown_counts == '{"odd": 2}'
+    assert talks.archive.find_transcript_file(RootedPath("talks", "b.jsonl")) is None
+    odd = RootedPath("talks", "odd\udcff.jsonl")
+    with talks.archive.transaction():
+        talks.put("t", "1", file=odd)
+    assert talks.archive.transcript_files("talks") == [FILE, odd]
+    assert talks.archive.transcript_files("other") == []
+    assert decode_path(stored_key(odd)[1]) == odd.path
+
+
+def test_what_a_file_contains_is_returned(talks: Talks) -> None:
+    archive = talks.archive
+    assert archive.exchanges_in(FILE) == (at("1"), at("2"), at("4"))
+    assert archive.exchanges_in(RootedPath("talks", "b.jsonl")) == ()
+    ids = archive.exchange_ids_at("talks", talks.file_id, [at("1").path, at("9").path])
+    found = archive.fingerprint(at("1"))
+    assert isinstance(found, Fingerprint)
+    assert ids == {found.inode}
+    assert archive.exchange_ids_at("talks", talks.file_id + 1, [at("1").path]) == set()
+    assert archive.transcript_paths_of([at("1"), at("9")]) == {at("1"): "a.jsonl"}
+    forms = archive.forms_in(FILE)
+    assert set(forms) == {at(name).path for name in "1234"}
+    (stored,) = archive._db.execute(
+        "SELECT content FROM exchanges WHERE path='/codex/s/1'"
+    ).fetchone()
+    assert forms[at("1").path] == hash_content(zlib.decompress(stored))
+    archive._db.execute("UPDATE exchanges SET content=x'00' WHERE path='/codex/s/1'")
+    archive._db.execute("UPDATE exchanges SET digest='x' WHERE path='/codex/s/2'")
+    forms = archive.forms_in(FILE)
+    assert (forms[at("1").path], forms[at("2").path]) == ("", "")
+    assert forms[at("4").path]
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "previous", "following"),
+    [("1", 0, "", "2"), ("2", 1, "1", "4"), ("4", 2, "2", ""), ("3", 0, "", "2")],
+)
+def test_an_exchange_is_shown_among_its_neighbours(
+    talks: Talks, name: str, position: int, previous: str, following: str
+) -> None:
+    """A superseded exchange is shown at the start of its session."""
+    context = talks.archive.conversation_context(at(name))
+    assert context is not None
+    assert (context.source, context.session, context.title) == ("codex", "s", "A title")
+    assert (context.project, context.source_missing) == ("/p", False)
+    assert (context.position, context.exchange_count) == (position, 3)
+    assert (
+        context.previous == (at(previous).path, f"Question {previous}?")
+        if previous
+        else (context.previous == ("", ""))
+    )
+    assert context.next == (
+        (at(following).path, f"Question {following}?") if following else ("", "")
+    )
+
+
+def test_an_exchange_whose_file_is_gone_says_so_and_an_unknown_one_has_no_context(
+    talks: Talks,
+) -> None:
+    with talks.archive.transaction():
+        talks.archive.remove_transcript_file(FILE, 5, None)
+    context = talks.archive.conversation_context(at("1"))
+    assert context is not None
+    assert context.source_missing is True
+    assert talks.archive.conversation_context(at("9")) is None
+    assert talks.archive.transcript_paths_of([at("1")]) == {}
+
+
+def test_sessions_exchanges_and_secrets_are_counted_by_root(talks: Talks) -> None:
+    with talks.archive.transaction():
+        talks.put("t", "1", file=RootedPath("other", "b.jsonl"), redacted='{"key": 2, "token": 1}')
+        talks.put("u", "2", file=RootedPath("other", "b.jsonl"), redacted='{"key": 3}')
+        talks.put("v", "1", file=RootedPath("away", "c.jsonl"), redacted='{"key": 9}')
+        talks.archive.remove_transcript_file(RootedPath("other", "b.jsonl"), 5, None)
+    talks.archive.detach_root("away", 1)
+    assert talks.archive.counts_by_root() == {
+        "talks": {
+            "sessions": 1, "exchanges": 4, "source_missing": 0, "superseded": 1, "redacted": {},
+        },
+        "other": {
+            "sessions": 2, "exchanges": 2, "source_missing": 2, "superseded": 0,
+            "redacted": {"key": 5, "token": 1},
+        },
+    }  # fmt: skip
+
+
+def test_an_exchange_is_lost_if_it_was_neither_kept_nor_deleted(talks: Talks) -> None:
+    assert not talks.archive.is_lost(at("1"))
+    assert talks.archive.is_lost(at("9"))
+    talks.archive._db.execute("INSERT INTO deleted(root, path) VALUES('talks', '/codex/s/9')")
+    assert not talks.archive.is_lost(at("9"))
+
+
+def test_what_was_forgotten_is_known_by_its_path_and_digest(talks: Talks) -> None:
+    digest = talks.archive.forms_in(FILE)[at("1").path]
+    assert not talks.archive.is_forgotten(at("1").path, digest)
+    talks.archive.erase("/talks/a.jsonl")
+    assert talks.archive.is_forgotten(at("1").path, digest)
+    assert talks.archive.list_exchanges("talks") == ()
+
+
+def test_a_copy_is_the_archive_as_it_is_and_a_reader_changes_nothing(
+    talks: Talks, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.sqlite"
+    talks.archive.copy_to(copy)
+    before = copy.read_bytes()
+    reader = Archive(copy, read_only=True)
+    assert reader.list_exchanges("talks") == talks.archive.list_exchanges("talks")
+    assert reader.is_intact()
+    assert (reader.get_meta("version") or "0") == talks.archive.get_meta("version")
+    assert reader.get_meta("nothing") == ""
+    reader.close()
+    assert copy.read_bytes() == before
+    with pytest.raises(StoreUnavailableError):
+        Archive(tmp_path / "missing.sqlite", read_only=True)
