@@ -557,7 +557,7 @@ def test_a_loop_that_may_index_nothing_sleeps_and_indexes_nothing(
         loop.folder_problem = "the folder was deleted"
     else:
         monkeypatch.setattr(loop._backoff, "resume_at", 130.0)
-    monkeypatch.setattr(loop, "_sleep", until.append)
+    monkeypatch.setattr(loop, "_sleep", lambda until_s, **_: until.append(until_s))
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     loop._step()
     monkeypatch.undo()

@@ -54,6 +54,7 @@ class Stand:
                 recipe=SimpleNamespace(digest=lambda root: f"recipe of {root}")
             ),
             roots_by_name={"docs": None},
+            config=SimpleNamespace(privacy=SimpleNamespace(redact="off")),
         )
         check: Any = self
         made = Maintenance(writer, memory_limit_bytes, check)
@@ -71,6 +72,10 @@ class Stand:
         if self.unindexed_rows is None:
             raise StoreError("cannot be read", "")
         return self.unindexed_rows
+
+    def count_rows(self) -> int:
+        """Return that the table is empty: no old rules for secrets wrote to it."""
+        return 0
 
     def look_for_altered_files(self) -> None:
         """Record the check."""
