@@ -230,6 +230,7 @@ class ConversationIngester:
             request = ReadRequest(
                 root_path=self._roots[folder.root].path,
                 path=folder.path,
+                disk_path=self._files.actual_path(folder),
                 member_names=tuple(names),
                 recorded_source=transcript_format.source,
                 size=fingerprint.size,

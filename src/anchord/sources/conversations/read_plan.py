@@ -85,6 +85,7 @@ def plan_file_read(
     request = ReadRequest(
         root_path=root.path,
         path=origin.path,
+        disk_path=files.actual_path(origin),
         recorded_source=record.source if record else "",
         size=fingerprint.size,
     )

@@ -161,7 +161,7 @@ class FolderFiles:
         folders = [""]
         while folders:
             prefix = folders.pop()
-            inside = f"{self._actual_path(top_folder)}/{prefix}."
+            inside = f"{self.actual_path(top_folder)}/{prefix}."
             with (
                 suppress(OSError),
                 open_parent(*self._place_of(RootedPath(top_folder.root, inside))) as (folder, _),
@@ -201,7 +201,7 @@ class FolderFiles:
 
     def absolute_path(self, origin: RootedPath) -> str:
         """Return a file's absolute path, for databases: SQLite can open them by path only."""
-        return os.path.join(self.root_path(origin), self._actual_path(origin))
+        return os.path.join(self.root_path(origin), self.actual_path(origin))
 
     def walk(
         self, root: str, prefix: str, on_enter_dir: EnterDirCallback = ignore_enter_dir
@@ -279,13 +279,14 @@ class FolderFiles:
         seen = self.memory.roots.get(root.name)
         is_checked = seen is not None and seen.path == root.path
         expected = (seen.device, seen.inode) if seen and is_checked else None
-        return root.path, self._actual_path(origin), expected
+        return root.path, self.actual_path(origin), expected
 
     def root_path(self, origin: RootedPath) -> str:
         """Return the absolute path of a file's root."""
         return self._roots[origin.root].path
 
-    def _actual_path(self, origin: RootedPath) -> str:
+    def actual_path(self, origin: RootedPath) -> str:
+        """Return a file's path on disk relative to its root: with the secrets in its names."""
         return actual_path(self.root_path(origin), origin.path)
 
     def _read_descriptor(
