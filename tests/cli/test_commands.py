@@ -213,7 +213,7 @@ def test_the_live_status_is_no_json(shell: Shell) -> None:
 
 def test_explain_takes_no_folder(shell: Shell) -> None:
     told = shell("explain", str(shell.notes / "deep"), "--json").json
-    assert (told["indexed"], told["rule"]) == (False, "is a folder of the root `notes`")
+    assert (told["indexed"], told["rule"]) == (False, 'is a folder of the root "notes"')
 
 
 def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
@@ -270,8 +270,8 @@ def test_arguments_that_are_no_utf8_end_in_no_traceback(
 
 def test_what_is_not_there_is_refused_with_what_there_is(shell: Shell) -> None:
     shell("search", "x", "--mode", "psychic").is_refused(2, "hybrid, vector, text")
-    shell("search", "x", "--root", "nowhere").is_refused(2, "there are: notes")
-    shell("remove", "nowhere").is_refused(2, "there are: notes")
+    shell("search", "x", "--root", "nowhere").is_refused(2, 'there are: "notes"')
+    shell("remove", "nowhere").is_refused(2, 'there are: "notes"')
     for digits in ("f" * 32, "", "%", "x' OR '1'='1"):
         shell("show", digits).is_refused(2, "no chunk")
 

@@ -178,7 +178,7 @@ def test_files_and_exchanges_are_resources(notes: Home) -> None:
             assert "Simmer the onions slowly." in content.text
             assert "Add salt at the end." in content.text
         refusals = {
-            "anchord://file/docs/none.md": "none.md of root `docs` is not indexed",
+            "anchord://file/docs/none.md": "of root .* is not indexed",
             "anchord://file/docs/../../etc/passwd": "etc/passwd",
             "anchord://chunk/zzz": "no chunk id starts with",
         }
@@ -212,15 +212,15 @@ def test_a_wrong_call_says_what_is_wrong(notes: Home) -> None:
     notes.call("sync")
 
     async def talk(client: Client) -> None:
-        assert "no root `nowhere`" in await refused(
-            client, "search", query="onions", root="nowhere"
-        )
+        refusal = json.loads(await refused(client, "search", query="onions", root="nowhere"))
+        assert refusal["error"] == "there is no root [1]"
+        assert refusal["names"] == ["nowhere", "docs"]
         assert "no chunk id starts with" in await refused(client, "show", id="zzz")
         assert "what to exclude" in await refused(client, "search", query="-onions")
         assert "k" in await refused(client, "search", query="onions", k=0)
-        assert "no parameter `limit`; there are: query, k," in await refused(
-            client, "search", query="onions", limit=3
-        )
+        unknown = json.loads(await refused(client, "search", query="onions", limit=3))
+        assert (unknown["error"], unknown["names"]) == ("`search` has no parameter [1]", ["limit"])
+        assert unknown["hint"].startswith("there are: query, k,")
         roots = await told(client, "roots", random_string="a dummy")
         assert roots["roots"][0]["name"] == "docs"
 

@@ -18,6 +18,7 @@ import structlog
 from anchord._version import __version__
 from anchord.config.roots import roots_to_json
 from anchord.config.schema import make_root_config
+from anchord.core.quoting import quote_names
 from anchord.core.types import SearchFilters, escape_non_utf8
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call
@@ -309,7 +310,7 @@ class RpcHandlers:
                 return
             require_indexing(self._loop)
             if building.unavailable_roots:
-                names = ", ".join(building.unavailable_roots)
+                names = quote_names(building.unavailable_roots)
                 raise AnchordError(
                     f"the new index cannot be finished: not all files of {names} can be seen",
                     "`anchord status` shows why; once that is solved, the new index takes over",
