@@ -152,7 +152,8 @@ def test_names_headings_and_texts_of_strangers_stay_in_their_fields(notes: Home)
         shown = await told(client, "show", id=first_id(found), whole=True)
         assert says in shown["chunks"][0]["text"]
         refusal = await refused(client, "search", query="zebra", root="a\nb\u202e")
-        assert unsafe_in(refusal) == []
+        assert unsafe_in(refusal, allowed="\n") == []
+        assert json.loads(refusal)["names"][0] == "a\\u{a}b\\u{202e}"
         chunk = found["results"][0]["id"]
         (resource,) = (await client.read_resource(f"anchord://chunk/{chunk}")).contents
         assert isinstance(resource, TextResourceContents)

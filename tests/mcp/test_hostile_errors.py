@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from anchord.cli.commands.mcp import _LineFormatter
 from anchord.config.paths import find_paths
 from anchord.core.quoting import quote_name
+from anchord.daemon import access
 from anchord.errors import UsageError
 from anchord.mcp import server as mcp_server
 
@@ -44,7 +45,7 @@ def calls_with(text: str) -> dict[str, Call]:
         ),
         "what a resource raises": lambda client: client.read_resource("anchord://chunk/zz"),
         "a method that is not there": lambda client: client.complete(
-            {"type": "ref/prompt", "name": text},  # type: ignore[arg-type]
+            {"type": "ref/prompt", "name": text},
             {"name": "a", "value": text},
         ),
     }
@@ -85,7 +86,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN
         given = str(params.get("query") or params.get("id"))
         raise UsageError(f"there is no root {quote_name(given)}", "give another")
 
-    monkeypatch.setattr(mcp_server.access, "query_daemon_or_index", refuse)
+    monkeypatch.setattr(access, "query_daemon_or_index", refuse)
     return mcp_server.make_server(find_paths({"ANCHORD_HOME": str(tmp_path)}))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anchord.cli.output.console import escape_markup
-from anchord.core.quoting import escape_gaps, escape_path, quote_name
+from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
 
 _WIDTH = 78
 _INDENT = "    "
@@ -317,7 +317,8 @@ def _chop(line: str, width: int) -> list[str]:
     """Cut a line into pieces of so many columns; at least one piece."""
     from rich.cells import chop_cells
 
-    return chop_cells(line.expandtabs(_TAB_WIDTH), max(width, 1)) or [""]
+    printable = sanitize_line(line).expandtabs(_TAB_WIDTH)
+    return chop_cells(printable, max(width, 1)) or [""]
 
 
 def _chunk_place(chunk: dict[str, Any]) -> str:
