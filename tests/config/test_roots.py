@@ -367,3 +367,12 @@ def test_a_real_path_has_no_tilde_and_no_dots(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert resolve_path("~/a/../b/") == str(tmp_path / "b")
+
+
+def test_a_new_root_gets_a_name_that_a_command_can_show(tmp_path: Path) -> None:
+    hostile = folder(tmp_path, "q` and\nthen\u202e run")
+    file = tmp_path / "config.toml"
+    assert add_root_to_config(file, (), RootConfig(path=hostile)).name == "q- and-then- run"
+    assert names(gather_roots(Config(), (), [hostile])) == ["q- and-then- run"]
+    # A root that has no name in the configuration may have rows: they know it by this name.
+    assert names(gather_roots(configured(Path(hostile)), (), ())) == ["q` and\nthen\u202e run"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from anchord.config.file import load_config
 from anchord.config.schema import Config, RootConfig
-from anchord.core.quoting import quote_name
+from anchord.core.quoting import escape_line, quote_name
 from anchord.core.types import Root, escape_non_utf8
 from anchord.errors import ConfigError, UsageError
 
@@ -60,7 +60,7 @@ def gather_roots(
     for path in paths:
         folder = resolve_root_folder(path, own_folders)
         if not any(covers(root.path, folder) for root in roots):
-            name = _free_name(folder, roots)
+            name = _free_name(folder, roots, is_new=True)
             root = Root(name=name, path=folder, kind=paths_kind, is_configured=False)
             _append_checked(roots, root, UsageError)
     return roots
@@ -97,7 +97,9 @@ def add_root_to_config(
             )
         _refuse_overlap(folder, root, UsageError)
     remembered_name = next((root.name for root in remembered_roots if root.path == folder), "")
-    default_name = remembered_name or _free_name(folder, [*configured, *remembered_roots])
+    default_name = remembered_name or _free_name(
+        folder, [*configured, *remembered_roots], is_new=True
+    )
     name = new_root.name or default_name
     if any(root.name == name for root in configured):
         raise UsageError(
@@ -257,10 +259,19 @@ def _refuse_own(folder: str, own_folders: Sequence[str], error_type: type[UsageE
         )
 
 
-def _free_name(path: str, roots: Sequence[Root]) -> str:
-    """Return the folder's name, with a number from 2 on where a root has that name already."""
+def _free_name(path: str, roots: Sequence[Root], *, is_new: bool = False) -> str:
+    """Return the folder's name, with a number from 2 on where a root has that name already.
+
+    Args:
+        path: The folder.
+        roots: The roots whose names are taken.
+        is_new: The root has no rows yet, which know it by its name: a name that no command can
+            show, for example with a line end or a backtick, is replaced by a plain one.
+    """
     taken_names = {root.name for root in roots}
     base = escape_non_utf8(Path(resolve_path(path)).name) or "root"
+    if is_new and ("`" in base or escape_line(base) != base):
+        base = "".join("-" if char == "`" or escape_line(char) != char else char for char in base)
     candidates = [base, *(f"{base}-{number}" for number in range(2, len(roots) + 3))]
     return next(name for name in candidates if name not in taken_names)
 
