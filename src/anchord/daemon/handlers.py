@@ -309,8 +309,7 @@ class RpcHandlers:
             if call.is_cancelled:
                 return
             require_indexing(self._loop)
-            if building.unavailable_roots:
-                names = quote_names(building.unavailable_roots)
+            if names := quote_names(building.unavailable_roots, if_none=""):
                 raise AnchordError(
                     f"the new index cannot be finished: not all files of {names} can be seen",
                     "`anchord status` shows why; once that is solved, the new index takes over",
