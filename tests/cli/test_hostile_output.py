@@ -151,6 +151,14 @@ def test_a_name_cannot_forge_another_field_of_its_line(name: str) -> None:
         assert all(part in {"0.50 01234567", "0123456789abcdef"} for part in fields[1:])
 
 
+def test_no_line_of_an_excerpt_is_wider_than_a_terminal() -> None:
+    wide = "\N{CJK UNIFIED IDEOGRAPH-4E2D}"
+    for count in range(30, 80):
+        text = f"{wide * count}b.md:1  Admin  0.99 deadbeef"
+        _, *excerpt = search_lines([[hit("x") | {"header_path": "", "text": text}]], "/home")
+        assert all(cell_len(line) <= 78 for line in excerpt)
+
+
 def test_a_name_cannot_forge_the_reason_of_an_error(shell: Shell) -> None:
     shell.write(b"a.md: not indexed; run `x`: b.md", bytes(range(256)) * 16)
     shell("add", str(shell.notes))

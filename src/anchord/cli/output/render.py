@@ -287,7 +287,11 @@ def _wrap(line: str) -> list[str]:
         break_on_hyphens=False,
         drop_whitespace=True,
     )
-    return wrapped or [line[:_EXCERPT_WIDTH]]
+    lines = wrapped or [line[:_EXCERPT_WIDTH]]
+    if line.isascii():
+        return lines
+    # Wide characters have two columns: the terminal would continue a longer line at its left edge.
+    return [piece for each in lines for piece in _chop(each, _EXCERPT_WIDTH)]
 
 
 # Chunks and conversations
