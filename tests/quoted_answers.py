@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.mcp.answers import (
     Answer,
     error_answer,
@@ -55,8 +56,10 @@ def answers_quoting(text: str) -> dict[str, Answer]:
         "previous": {"id": "4" * 32, "question": text}, "next": {"id": "5" * 32, "question": text},
     }  # fmt: skip
     root = {"name": text, "path": text, "kind": text, "state": text, "files": 1, "chunks": 2}
+    name, command = quote_name(text), quote_command("anchord confirm-delete", text)
+    held = f"root {name}: 9 files disappeared; confirm with {command}"
     report = REPORT | {
-        "degraded": [text],
+        "degraded": [held],
         "roots": [root],
         "failed": [{"path": text, "reason": text}],
     }
@@ -66,13 +69,13 @@ def answers_quoting(text: str) -> dict[str, Answer]:
     }  # fmt: skip
     shown_chunks = {"id": "1", "chunks": [odd, without_file, exchange], "previous": "6" * 32, "next": "7" * 32}  # fmt: skip
     return {
-        "search": search_answer(found([odd, without_file], [exchange, odd], note=text), _NO_LIMIT),
-        "nothing": search_answer(found(note=text), _NO_LIMIT),
+        "search": search_answer(found([odd, without_file], [exchange, odd], note=held), _NO_LIMIT),
+        "nothing": search_answer(found(note=held), _NO_LIMIT),
         "show": show_answer(shown_chunks | {"conversation": conversation}, _NO_LIMIT),
         "status": status_answer(report),
         "roots": roots_answer([root, root]),
         "explain": explain_answer(explanation),
-        "error": error_answer(text, text),
+        "error": error_answer(f"no root {name}", f"there are: {quote_names([text, text])}"),
     }
 
 

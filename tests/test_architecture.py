@@ -156,6 +156,7 @@ BROAD_EXCEPTS = {
     "embedding.openai_api": 1,  # in a thread, raised in the waiting thread
     "sources.conversations.reader_worker": 1,  # whatever a reader raises becomes an answer
     "ipc.server": 2,  # one bad call
+    "mcp.server": 1,  # whatever the SDK raises becomes an answer
 }
 """The only places that catch `Exception`, and how often."""
 

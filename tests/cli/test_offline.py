@@ -328,8 +328,8 @@ def test_a_root_that_is_away_is_said_to_be_left_alone(indexed: Shell) -> None:
     indexed.notes.rename(indexed.base / "gone")
     printed = indexed("index")
     assert printed.code == 0
-    assert printed.err == "skipped: notes: the folder does not exist\n"
-    assert indexed("index", "--json").json["away"] == ["notes: the folder does not exist"]
+    assert printed.err == 'skipped: "notes": the folder does not exist\n'
+    assert indexed("index", "--json").json["away"] == ['"notes": the folder does not exist']
     assert indexed("search", "kitten", "--mode", "text").out != ""
 
 
@@ -361,7 +361,7 @@ def test_roots_are_added_listed_and_removed(shell: Shell) -> None:
     none = shell("roots")
     assert (none.out, none.err) == ("", "no folders yet: `anchord add FOLDER` adds one\n")
     added = shell("add", "notes")
-    assert added.out.startswith(f"added notes ({shell.notes})")
+    assert added.out.startswith(f'added "notes" ("{shell.notes}")')
     (root,) = shell("roots", "--json").json
     assert (root["name"], root["path"], root["from"], root["chunks"]) == (
         "notes",
@@ -369,14 +369,14 @@ def test_roots_are_added_listed_and_removed(shell: Shell) -> None:
         "configuration",
         0,
     )
-    shell("add", "~/notes").is_refused(2, "already in the root `notes`")
+    shell("add", "~/notes").is_refused(2, 'already in the root "notes"')
     (shell.notes / "deep").mkdir()
-    shell("add", str(shell.notes / "deep")).is_refused(2, "already in the root `notes`")
+    shell("add", str(shell.notes / "deep")).is_refused(2, 'already in the root "notes"')
     assert shell("index").code == 0
-    assert shell("remove", "notes").out == "removed notes: 1 chunks\n"
+    assert shell("remove", "notes").out == 'removed "notes": 1 chunks\n'
     assert "notes" not in {root["name"] for root in shell("roots", "--json").json}
     assert shell("dump").out == ""
-    shell("remove", "notes").is_refused(2, "no root `notes`")
+    shell("remove", "notes").is_refused(2, 'no root "notes"')
     assert 'embedding.provider = "hash"' in shell.config.read_text()
 
 
@@ -404,7 +404,7 @@ def test_where_anchord_writes_itself_is_never_indexed(shell: Shell) -> None:
 def test_two_roots_cannot_share_a_name(shell: Shell) -> None:
     (shell.base / "other").mkdir()
     assert shell("add", "notes", "--name", "same").code == 0
-    shell("add", "other", "--name", "same").is_refused(2, "there is already a root `same`")
+    shell("add", "other", "--name", "same").is_refused(2, 'there is already a root "same"')
 
 
 def test_config_show_gives_every_key_with_its_value_and_origin(shell: Shell) -> None:

@@ -127,6 +127,29 @@ def test_chunk_gives_the_ids_of_the_index(planted: Shell) -> None:
     }
 
 
+def test_files_whose_names_hold_a_secret_or_a_line_end_are_indexed(shell: Shell) -> None:
+    shell.write("a\nb: c d.md", "# One\n\nThe zebra.\n")
+    shell.write("f\ng: h i/two.md", "# Two\n\nThe giraffe.\n")
+    talks = shell.base / "talks"
+    talks.mkdir()
+    for name in (f"password={PASSWORD}.txt", "passwd:1-5kzabc.txt"):
+        (talks / name).write_text(f"User: Where is {name[:5]}?\n\nAssistant: The walrus has it.\n")
+    shell.configure(
+        f'[[root]]\npath = "{shell.notes}"',
+        f'[[root]]\npath = "{talks}"\nkind = "conversations"',
+    )
+    assert shell("index").code == 0
+    rows = [json.loads(row) for row in shell("dump").out.splitlines()]
+    assert [row["path"] for row in rows if row["root"] == "notes"] == [
+        "a\nb: c d.md",
+        "f\ng: h i/two.md",
+    ]
+    assert sum("The walrus has it." in row["text"] for row in rows) == 2
+    assert shell("verify").code == 0
+    explained = shell("explain", str(shell.notes / "a\nb: c d.md"), "--json").json
+    assert (explained["indexed"], explained["problem"]) == (True, None)
+
+
 def test_off_replaces_nothing_and_conversations_leaves_files_alone(shell: Shell) -> None:
     plant(shell)
     configured = shell.config.read_text()

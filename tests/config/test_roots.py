@@ -80,7 +80,7 @@ def test_a_number_that_is_a_name_already_is_not_given(tmp_path: Path) -> None:
 
 
 def test_two_configured_roots_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="two roots are named `n`"):
+    with pytest.raises(ConfigError, match='two roots are named "n"'):
         gather_roots(configured(tmp_path / "a", tmp_path / "b", name="n"), (), ())
 
 
@@ -196,7 +196,7 @@ def test_a_folder_in_the_users_home_is_not(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nothing does not exist"):
+    with pytest.raises(UsageError, match='nothing" does not exist'):
         resolve_root_folder(str(tmp_path / "nothing"))
 
 
@@ -279,14 +279,14 @@ def refuse(file: Path, wanted: RootConfig, words: str) -> None:
 
 def test_a_name_that_is_taken_is_refused(file: Path, tmp_path: Path) -> None:
     add_root_to_config(file, (), RootConfig(path=folder(tmp_path, "a"), name="n"))
-    refuse(file, RootConfig(path=folder(tmp_path, "b"), name="n"), "there is already a root `n`")
+    refuse(file, RootConfig(path=folder(tmp_path, "b"), name="n"), 'there is already a root "n"')
 
 
 def test_a_folder_in_a_root_is_refused(file: Path, tmp_path: Path) -> None:
     inner = folder(tmp_path, "app/src")
     add_root_to_config(file, (), RootConfig(path=str(tmp_path / "app")))
-    refuse(file, RootConfig(path=inner), "is already in the root `app`")
-    refuse(file, RootConfig(path=str(tmp_path / "app")), "is already in the root `app`")
+    refuse(file, RootConfig(path=inner), 'is already in the root "app"')
+    refuse(file, RootConfig(path=str(tmp_path / "app")), 'is already in the root "app"')
 
 
 def test_d15_a_folder_around_a_root_is_refused_before_it_is_written(
@@ -367,3 +367,12 @@ def test_a_real_path_has_no_tilde_and_no_dots(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert resolve_path("~/a/../b/") == str(tmp_path / "b")
+
+
+def test_a_new_root_gets_a_name_that_a_command_can_show(tmp_path: Path) -> None:
+    hostile = folder(tmp_path, "q` and\nthen\u202e run")
+    file = tmp_path / "config.toml"
+    assert add_root_to_config(file, (), RootConfig(path=hostile)).name == "q- and-then- run"
+    assert names(gather_roots(Config(), (), [hostile])) == ["q- and-then- run"]
+    # A root that has no name in the configuration may have rows: they know it by this name.
+    assert names(gather_roots(configured(Path(hostile)), (), ())) == ["q` and\nthen\u202e run"]

@@ -15,6 +15,14 @@ import zstandard
 from conversations.conftest import Talks, claude
 from conversations.test_carriers import MANY, TURNS, export, zipped
 
+from anchord.core.types import Document
+from anchord.sources.conversations.events import Exchange
+from anchord.sources.conversations.exchange_document import (
+    add_session_info,
+    decode_exchange,
+    encode_exchange,
+)
+
 BOMB = export(*MANY[:2])[:-1] + b" " * 60_000_000 + b"]"
 """It begins as an export does, so that only its content decides."""
 _LOCAL, _CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
@@ -250,3 +258,17 @@ def test_h3_a_transcript_that_is_too_long_is_named_and_the_others_are_read(
     talks.sync()
     assert talks.problems() == {"talk.txt": "a transcript of more than 1 MB: not indexed"}
     assert len({row.exchange_id for row in talks.rows()}) == 2
+
+
+def test_a_line_end_in_the_name_of_a_tool_or_a_file_makes_no_second_one() -> None:
+    exchange = Exchange(
+        session="s", id="1", number=0, question="q", answer="a",
+        tools=("[Read\n[Bash] rm] a.txt", "[Read] b.txt"), files=("c\nd.py",),
+    )  # fmt: skip
+    stored = add_session_info(encode_exchange(exchange), "claude-code", "s", "", "")
+    document = decode_exchange(stored)
+    assert isinstance(document, Document)
+    assert document.exchange_metadata
+    metadata = document.exchange_metadata
+    assert metadata.tools.split("\n") == ["[Read\\u{a}[Bash] rm] a.txt", "[Read] b.txt"]
+    assert metadata.files == "c\\u{a}d.py"

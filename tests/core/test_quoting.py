@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import unicodedata
 
 import pytest
@@ -10,7 +11,17 @@ from hostile import HOSTILE, KEPT, is_unsafe, unsafe_in
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anchord.core.quoting import escape_json, escape_line, escape_text, sanitize_line
+from anchord.core.quoting import (
+    escape_gaps,
+    escape_json,
+    escape_line,
+    escape_path,
+    escape_text,
+    quote_command,
+    quote_name,
+    quote_names,
+    sanitize_line,
+)
 
 EVERY_CHARACTER = [chr(code) for code in range(0x110000)]
 
@@ -100,3 +111,39 @@ def test_any_string_is_escaped_once(text: str) -> None:
     assert unsafe_in(sanitize_line(text), allowed="\t") == []
     encoded = json.dumps(text, ensure_ascii=False)
     assert json.loads(escape_json(encoded)) == text
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "plain", "two words", "'", "it's"])
+def test_a_name_in_a_sentence_ends_where_it_should(name: str) -> None:
+    quoted = quote_name(name)
+    assert unsafe_in(quoted) == []
+    assert "`" not in quoted
+    assert len(json.loads(quoted)) <= (210 if "/" in name else 70)
+    assert json.JSONDecoder().raw_decode(f'{quoted}; "x"')[1] == len(quoted)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "plain", "two words", "'", "it's"])
+def test_a_name_in_a_command_is_one_argument_or_left_out(name: str) -> None:
+    command = quote_command("anchord remove", name)
+    assert unsafe_in(command) == []
+    assert command.count("`") == 2
+    words = shlex.split(command.strip("`"))
+    given = ["--", name] if name.startswith("-") else [name]
+    assert words in (["anchord", "remove", "NAME"], ["anchord", "remove", *given])
+
+
+def test_of_a_long_name_the_beginning_and_the_end_are_left() -> None:
+    assert quote_name("a" * 50 + "z" * 50) == '"' + "a" * 29 + "…" + "z" * 30 + '"'
+    assert quote_name("/" + "a" * 199) == '"/' + "a" * 199 + '"'
+
+
+def test_names_are_listed_and_many_are_counted() -> None:
+    assert quote_names([]) == "none"
+    assert quote_names(["a", "b c"]) == '"a", "b c"'
+    assert quote_names("abcdefghijkl").endswith('"j" and 2 more')
+
+
+def test_gaps_between_fields_cannot_be_forged() -> None:
+    assert escape_gaps("a  b   c d") == "a \\u{20}b \\u{20}\\u{20}c d"
+    assert escape_gaps("a\u3000\u2003b\tc") == "a\\u{3000}\\u{2003}b\\u{9}c"
+    assert escape_path("a: b/c:d") == "a:\\u{20}b/c:d"

@@ -143,7 +143,7 @@ def test_verify_counts_what_is_held_and_is_not_equal_while_something_is(
     assert (answer["files"], answer["chunks"]) == (100, 100)
     _print_verify_result(answer, repair=False)
     printed = capsys.readouterr()
-    assert "60 files of docs" in printed.out
+    assert '60 files of "docs"' in printed.out
     assert "confirm-delete" in printed.err
     found = service.ask("search", query="words", mode="text")
     assert found["coverage"]["held"] == {"docs": 60}

@@ -157,7 +157,7 @@ def test_d8_a_root_that_becomes_a_link_is_not_followed(service: Service, *, rest
     until(lambda: state_of(service) == "offline")
     (private / "000.md").write_text("# Private\n\nChanged while it is watched.\n")
     assert service.sync()["away"] == ["docs"]
-    assert f"replaced by a symbolic link to {private}" in service.reasons()
+    assert f'replaced by a symbolic link to "{private}"' in service.reasons()
     assert service.embedded() == (0 if restarts else 3)
     assert len(service.paths()) == 3
     service.folder.unlink()

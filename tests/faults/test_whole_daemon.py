@@ -85,12 +85,12 @@ def test_repair_commands_work_with_and_without_a_daemon(home: Home) -> None:
     for file in home.folder.glob("*.md"):
         file.unlink()
     held = home.command("sync")
-    assert "60 files of docs vanished at once" in held.err
+    assert '60 files of "docs" vanished at once' in held.err
     assert home.command("status").code == 1
     assert home.terminate() == 0
     assert "anchord confirm-delete docs" in home.command("index").err
     assert home.command("confirm-delete", "docs").out.startswith(
-        "deleted 60 files of docs from the index"
+        'deleted 60 files of "docs" from the index'
     )
     assert home.dump() == []
     assert home.command("forget", "--undo", str(home.folder / "private")).code == 0

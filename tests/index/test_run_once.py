@@ -207,7 +207,7 @@ def test_d1_a_root_that_is_away_is_named_and_its_rows_are_kept(once: Once) -> No
     once.run()
     once.folder.rename(once.base / "away")
     summary, commits = once.run()
-    assert summary.warnings == ["docs: the folder does not exist"]
+    assert summary.warnings == ['"docs": the folder does not exist']
     assert commits == 0
     (once.base / "away").rename(once.folder)
     summary, _ = once.run()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from quoted_answers import REPORT, ROOT, found, passage, shown
 
+from anchord.core.quoting import quote_names
 from anchord.mcp.answers import (
     DEFAULT_TOKEN_BUDGET,
     error_answer,
@@ -18,6 +19,7 @@ from anchord.mcp.answers import (
     show_answer,
     status_answer,
 )
+from anchord.mcp.own_words import OwnWords
 from anchord.mcp.render import NOTICE, render_answer
 from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
 
@@ -160,5 +162,30 @@ def test_roots_and_an_explanation_are_reported_in_fields() -> None:
 
 
 def test_an_error_is_reported_with_its_hint() -> None:
-    assert error_answer("no root `a`", "use b") == {"error": "no root `a`", "hint": "use b"}
-    assert error_answer("it failed", "") == {"error": "it failed"}
+    assert error_answer("no root `a`", "use b") == {
+        "notice": NOTICE,
+        "error": "no root `a`",
+        "hint": "use b",
+    }
+    assert error_answer("it failed", "") == {"notice": NOTICE, "error": "it failed"}
+
+
+def test_names_are_taken_out_of_anchords_sentences() -> None:
+    words = OwnWords()
+    sentence = (
+        'no root "q\\u0060"; there are: "a", "q\\u0060"; `anchord remove q`, `anchord remove -- -q`, '
+        "`anchord config show`, `anchord verify --repair`, `anchord add FOLDER`, `kill -9 7`, `a 'b`"
+    )
+    assert words.without_names(sentence) == (
+        "no root [1]; there are: [2], [1]; `anchord remove NAME`, `anchord remove NAME`, "
+        "`anchord config show`, `anchord verify --repair`, `anchord add FOLDER`, `kill -9 NAME`, `NAME`"
+    )
+    assert words.names == ["q`", "a"]
+    assert words.without_names('a library said "\\q"') == "a library said [3]"
+
+
+def test_many_long_names_leave_room_for_the_results() -> None:
+    names = quote_names(str(number) * 50 for number in range(300, 310))
+    answer = search_answer(found([passage("the text")], note=f"there are {names}"), 400)
+    assert token_upper_bound(render_answer(answer)) <= 400
+    assert 0 < len(answer["names"]) < 10

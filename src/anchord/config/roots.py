@@ -13,6 +13,7 @@ from typing import Any
 
 from anchord.config.file import load_config
 from anchord.config.schema import Config, RootConfig
+from anchord.core.quoting import escape_line, quote_name
 from anchord.core.types import Root, escape_non_utf8
 from anchord.errors import ConfigError, UsageError
 
@@ -49,7 +50,7 @@ def gather_roots(
         root = _configured_root(entry, roots)
         if any(root.name == other.name for other in roots):
             raise ConfigError(
-                f"two roots are named `{root.name}`", "give one of them another `name`"
+                f"two roots are named {quote_name(root.name)}", "give one of them another `name`"
             )
         _refuse_own(root.path, own_folders, ConfigError)
         _append_checked(roots, root, ConfigError)
@@ -59,7 +60,7 @@ def gather_roots(
     for path in paths:
         folder = resolve_root_folder(path, own_folders)
         if not any(covers(root.path, folder) for root in roots):
-            name = _free_name(folder, roots)
+            name = _free_name(folder, roots, is_new=True)
             root = Root(name=name, path=folder, kind=paths_kind, is_configured=False)
             _append_checked(roots, root, UsageError)
     return roots
@@ -91,14 +92,19 @@ def add_root_to_config(
     for root in configured:
         if covers(root.path, folder):
             raise UsageError(
-                f"{folder} is already in the root `{root.name}`", "`anchord roots` lists the roots"
+                f"{quote_name(folder)} is already in the root {quote_name(root.name)}",
+                "`anchord roots` lists the roots",
             )
         _refuse_overlap(folder, root, UsageError)
     remembered_name = next((root.name for root in remembered_roots if root.path == folder), "")
-    default_name = remembered_name or _free_name(folder, [*configured, *remembered_roots])
+    default_name = remembered_name or _free_name(
+        folder, [*configured, *remembered_roots], is_new=True
+    )
     name = new_root.name or default_name
     if any(root.name == name for root in configured):
-        raise UsageError(f"there is already a root `{name}`", "choose another name with --name")
+        raise UsageError(
+            f"there is already a root {quote_name(name)}", "choose another name with --name"
+        )
     from anchord.config import file_editor  # noqa: PLC0415 - loads tomlkit, which reading does not need
 
     file_editor.add_root(file, folder, new_root.kind, name)
@@ -138,10 +144,10 @@ def resolve_root_folder(path: str, own_folders: Sequence[str] = ()) -> str:
     folder = resolve_path(path)
     if not os.path.isdir(folder):
         reason = "is not a folder" if os.path.lexists(folder) else "does not exist"
-        raise UsageError(f"{path} {reason}", "give an existing folder")
+        raise UsageError(f"{quote_name(path)} {reason}", "give an existing folder")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise UsageError(
-            f"{path} cannot be read",
+            f"{quote_name(path)} cannot be read",
             "check its permissions (on a Mac: Privacy & Security, Full Disk Access)",
         )
     _refuse_wide(folder, UsageError)
@@ -190,7 +196,7 @@ def _configured_root(entry: RootConfig, earlier_roots: Sequence[Root]) -> Root:
     expanded = os.path.expanduser(entry.path)
     if not os.path.isabs(expanded):
         raise ConfigError(
-            f"root.path `{entry.path}` is relative",
+            f"root.path {quote_name(entry.path)} is relative",
             "give the folder's absolute path, or one from ~",
         )
     folder = resolve_path(entry.path)
@@ -231,7 +237,7 @@ def _overlap(one: str, other: str) -> bool:
 def _refuse_overlap(folder: str, other: Root, error_type: type[UsageError]) -> None:
     if _overlap(folder, other.path):
         raise error_type(
-            f"{folder} and the root `{other.name}` ({other.path}) overlap",
+            f"{quote_name(folder)} and the root {quote_name(other.name)} overlap",
             "keep the outer one and remove the other",
         )
 
@@ -239,21 +245,33 @@ def _refuse_overlap(folder: str, other: Root, error_type: type[UsageError]) -> N
 def _refuse_wide(folder: str, error_type: type[UsageError]) -> None:
     """Refuse system folders, the home folder and everything above it."""
     if folder in _TOO_WIDE or covers(folder, resolve_path("~")):
-        raise error_type(f"{folder} is too wide for a root", "choose a project folder inside it")
+        raise error_type(
+            f"{quote_name(folder)} is too wide for a root", "choose a project folder inside it"
+        )
 
 
 def _refuse_own(folder: str, own_folders: Sequence[str], error_type: type[UsageError]) -> None:
     """Refuse anchord's own folders: indexing what it writes while indexing would never end."""
     if any(covers(own_folder, folder) for own_folder in own_folders):
         raise error_type(
-            f"{folder} is where anchord keeps its own files", "choose a folder of your own"
+            f"{quote_name(folder)} is where anchord keeps its own files",
+            "choose a folder of your own",
         )
 
 
-def _free_name(path: str, roots: Sequence[Root]) -> str:
-    """Return the folder's name, with a number from 2 on where a root has that name already."""
+def _free_name(path: str, roots: Sequence[Root], *, is_new: bool = False) -> str:
+    """Return the folder's name, with a number from 2 on where a root has that name already.
+
+    Args:
+        path: The folder.
+        roots: The roots whose names are taken.
+        is_new: The root has no rows yet, which know it by its name: a name that no command can
+            show, for example with a line end or a backtick, is replaced by a plain one.
+    """
     taken_names = {root.name for root in roots}
     base = escape_non_utf8(Path(resolve_path(path)).name) or "root"
+    if is_new and ("`" in base or escape_line(base) != base):
+        base = "".join("-" if char == "`" or escape_line(char) != char else char for char in base)
     candidates = [base, *(f"{base}-{number}" for number in range(2, len(roots) + 3))]
     return next(name for name in candidates if name not in taken_names)
 

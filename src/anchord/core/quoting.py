@@ -7,6 +7,8 @@ output uses it: answers for agents, the terminal, JSON, the log and the status s
 - `escape_line` and `escape_text` write such a character as `\u{202e}`: fields of answers and logs.
 - `sanitize_line` replaces it by U+FFFD, one column wide: lines on a terminal.
 - `escape_json` writes it as `\u202e` in a JSON text, which decodes to the same string.
+- `quote_name` and `quote_command` put a name into a sentence or a command of anchord's.
+- `escape_gaps` and `escape_path` keep a name on a terminal from looking like two fields of a line.
 
 Characters that the spelling of a language needs stay: the joiners U+200C and U+200D between two
 letters of a script that uses them, or between two emoji, and the selectors of an emoji's form.
@@ -15,9 +17,11 @@ letters of a script that uses them, or between two emoji, and the selectors of a
 from __future__ import annotations
 
 import functools
+import json
 import re
+import shlex
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from anchord.core.types import escape_non_utf8
@@ -30,10 +34,16 @@ _MAX_MARKS = 8
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
-    "\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a"
+    "\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffc\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d159\U0001d173-\U0001d17a"
 )
-"""Format characters and others without a glyph (Unicode: Cf and Default_Ignorable_Code_Point)."""
+"""Characters without a glyph of their own.
+
+Of the Unicode Character Database, version 16: general category Cf but signs with a glyph
+(DerivedGeneralCategory.txt), and Default_Ignorable_Code_Point (DerivedCoreProperties.txt). Beyond
+these: U+2800 BRAILLE PATTERN BLANK and U+1D159 MUSICAL SYMBOL NULL NOTEHEAD, which the code charts
+show as blank, and U+FFFC OBJECT REPLACEMENT CHARACTER, which stands for what a text does not have.
+"""
 _UNASSIGNABLE = (
     "\ud800-\uf8ff\ufdd0-\ufdef\ufffe\uffff"
     + "".join(
@@ -66,6 +76,13 @@ _JOINERS = "\u200c\u200d\ufe0e\ufe0f\u180b-\u180d\u180f"
 _CONTROLS_BUT_TAB = _CONTROLS.replace("\x00-\x1f", "\x00-\x08\x0a-\x1f")
 _CONTROLS_BUT_LINE_END = _CONTROLS.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
 """Without the tab, too."""
+_MAX_NAME_CHARS = 60
+_MAX_PATH_CHARS = 200
+"""Of a name or a path in a sentence."""
+_MAX_NAMES = 10
+"""Names that a sentence lists."""
+_GAP = re.compile(r"(?<= ) +|[^\S ]+")
+"""What can look like the two spaces between fields: each space after one, and wider white space."""
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
 _MAYBE_MARKS = re.compile(rf"[^\w\s\x21-\x7e]{{{_MAX_MARKS + 1},}}")
 """Runs that are long enough to contain too many marks: marks are no letters to `re`."""
@@ -116,6 +133,76 @@ def escape_fields(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON 
     if isinstance(value, list | tuple):
         return [escape_fields(member, key) for member in value]
     return value
+
+
+def quote_name(name: str) -> str:
+    r"""Return a name as it stands in a sentence: a JSON string, escaped.
+
+    Of a name over 60 characters and of a path over 200 the beginning and the end are left.
+
+    anchord's own words have no `"`, so it is clear where the name begins and ends. Its backticks
+    are written as `\u0060`, so that it contains no command.
+
+    Args:
+        name: The name or path of a root, a file, a folder, a kind or a session, from outside.
+    """
+    shown = escape_line(name)
+    limit = _max_chars(name)
+    if len(shown) > limit:
+        half = limit // 2
+        shown = escape_line(f"{shown[: half - 1]}…{shown[-half:]}")
+    return json.dumps(shown, ensure_ascii=False).replace("`", "\\u0060")
+
+
+def quote_names(names: Iterable[str], if_none: str = "none") -> str:
+    """Return names as a sentence lists them; of more than ten the rest is counted.
+
+    Args:
+        names: The names.
+        if_none: Returned if there are no names.
+    """
+    quoted = list(map(quote_name, names))
+    omitted = len(quoted) - _MAX_NAMES
+    more = f" and {omitted} more" if omitted > 0 else ""
+    return ", ".join(quoted[:_MAX_NAMES]) + more or if_none
+
+
+def quote_command(command: str, name: str, placeholder: str = "NAME") -> str:
+    """Return a command with a name in backticks, for a person to copy into a shell.
+
+    Args:
+        command: The command without the name, such as "anchord remove".
+        name: Its argument, from outside.
+        placeholder: Stands for a name that a line cannot show as it is, or that is too long.
+    """
+    if len(name) > _max_chars(name) or "`" in name or escape_line(name) != name:
+        return f"`{command} {placeholder}`"
+    end_of_options = "-- " if name.startswith("-") else ""
+    return f"`{command} {end_of_options}{shlex.quote(name)}`"
+
+
+def _max_chars(name: str) -> int:
+    return _MAX_PATH_CHARS if "/" in name else _MAX_NAME_CHARS
+
+
+def escape_gaps(line: str) -> str:
+    r"""Escape white space in a name that could pass for the gap between two fields of a line.
+
+    Args:
+        line: A name, a path or a heading that a line of the terminal shows beside other fields.
+
+    Returns:
+        The line with each space after a space, and each tab or other white space, as `\u{20}`.
+    """
+    return _GAP.sub(_escape_run, line)
+
+
+def escape_path(path: str) -> str:
+    r"""Escape white space in a path as `escape_gaps`, and a space after a colon: `a:\u{20}b`.
+
+    So a line `path: reason` has its first `: ` where the path ends.
+    """
+    return escape_gaps(path).replace(": ", ":\\u{20}")
 
 
 def sanitize_line(line: str) -> str:

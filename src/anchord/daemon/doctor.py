@@ -18,6 +18,7 @@ from anchord.config.cli_state import load_cli_state
 from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.config.roots import gather_roots
+from anchord.core.quoting import quote_command, quote_name
 from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import Root
 from anchord.daemon.access import try_connect
@@ -181,25 +182,26 @@ def _check_root(root: Root, mounts: tuple[Mount, ...]) -> Finding:
         return Finding(
             "roots",
             Health.BAD,
-            f"{root.name}: the folder {root.path} is missing",
-            f"restore or mount it, or remove the root: `anchord remove {root.name}`",
+            f"{quote_name(root.name)}: the folder {quote_name(root.path)} is missing",
+            "restore or mount it, or remove the root: "
+            + quote_command("anchord remove", root.name),
         )
     if not os.access(root.path, os.R_OK | os.X_OK):
         return Finding(
             "roots",
             Health.BAD,
-            f"{root.name}: the folder {root.path} cannot be read",
-            f"check its permissions: `ls -ld {root.path}`",
+            f"{quote_name(root.name)}: the folder {quote_name(root.path)} cannot be read",
+            f"check its permissions: {quote_command('ls -ld', root.path, 'FOLDER')}",
         )
     if fs_type := remote_fs_type(root.path, mounts):
         return Finding(
             "roots",
             Health.DOUBTFUL,
-            f"{root.name}: {fs_type} does not report changes made on other machines; "
+            f"{quote_name(root.name)}: {fs_type} does not report changes made on other machines; "
             "the folder is polled",
             "if you can, run anchord on the machine that has the disk",
         )
-    return Finding("roots", Health.GOOD, f"{root.name}: {root.path}")
+    return Finding("roots", Health.GOOD, f"{quote_name(root.name)}: {quote_name(root.path)}")
 
 
 def _check_index(context: CheckContext) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ import structlog
 from anchord._version import __version__
 from anchord.config.roots import roots_to_json
 from anchord.config.schema import make_root_config
+from anchord.core.quoting import quote_names
 from anchord.core.types import SearchFilters, escape_non_utf8
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call
@@ -308,8 +309,7 @@ class RpcHandlers:
             if call.is_cancelled:
                 return
             require_indexing(self._loop)
-            if building.unavailable_roots:
-                names = ", ".join(building.unavailable_roots)
+            if names := quote_names(building.unavailable_roots, if_none=""):
                 raise AnchordError(
                     f"the new index cannot be finished: not all files of {names} can be seen",
                     "`anchord status` shows why; once that is solved, the new index takes over",

@@ -8,6 +8,7 @@ from typing import Any
 from anchord.config.file import load_config
 from anchord.config.roots import add_root_to_config, gather_roots, remove_root_from_config
 from anchord.config.schema import RootConfig
+from anchord.core.quoting import quote_name, quote_names
 from anchord.core.types import Root, RootRemoval
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import UsageError
@@ -32,7 +33,7 @@ class RootChanges:
         """
         names = sorted(self._loop.work_queue.root_watcher.states)
         if name not in names:
-            raise UsageError(f"no root `{name}`", f"there are: {', '.join(names) or 'none'}")
+            raise UsageError(f"no root {quote_name(name)}", f"there are: {quote_names(names)}")
         return name
 
     def gather_from_config(self, paths: Sequence[str] = ()) -> list[Root]:

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from anchord._version import __version__
+from anchord.core.quoting import quote_command, quote_name
 from anchord.core.types import FileOutcome, escape_non_utf8
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
@@ -140,10 +141,12 @@ class StatusReporter:
         """
         states = self._root_states()
         unavailable = [
-            f"{state.root.name}: {state.walk_error}" for state in states if state.walk_error
+            f"{quote_name(state.root.name)}: {state.walk_error}"
+            for state in states
+            if state.walk_error
         ]
         held = [
-            f"{state.root.name}: {_held_deletions(state)}"
+            f"{quote_name(state.root.name)}: {_held_deletions(state)}"
             for state in states
             if state.held_deletions
         ]
@@ -217,7 +220,7 @@ class StatusReporter:
     def _root_problems(self) -> Iterator[str]:
         watcher = self._loop.work_queue.root_watcher
         for state in self._root_states():
-            root = f"root {state.root.name}"
+            root = f"root {quote_name(state.root.name)}"
             if state.walk_error:
                 yield f"{root}: {state.walk_error}; its indexed files stay searchable"
             if state.held_deletions:
@@ -357,7 +360,8 @@ def _outcome_report(outcome: FileOutcome, age_s: float) -> dict[str, Any]:
 
 
 def _held_deletions(state: RootState) -> str:
-    remedy = f"restore them, or confirm with `anchord confirm-delete {state.root.name}`"
+    command = quote_command("anchord confirm-delete", state.root.name)
+    remedy = f"restore them, or confirm with {command}"
     return f"{state.held_deletions} files disappeared at once and stay searchable; {remedy}"
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anchord.config.paths import Paths
+from anchord.core.quoting import quote_name
 from anchord.core.types import RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index.file_planner import TRANSCRIPT_DIGEST
@@ -186,7 +187,9 @@ def _describe(result: SalvageResult, reason: str, damaged_folder: Path) -> str:
     saved, lost = result.saved_count, len(result.lost)
     counts = f"of {saved + lost:,} exchanges {saved:,} were saved"
     if lost:
-        named = ", ".join(f"{each.root}{each.path}" for each in result.lost[:_NAMED_EXCHANGES])
+        named = ", ".join(
+            quote_name(f"{each.root}{each.path}") for each in result.lost[:_NAMED_EXCHANGES]
+        )
         more = f" and {lost - _NAMED_EXCHANGES:,} more" if lost > _NAMED_EXCHANGES else ""
         counts += f"; {lost:,} could not be read: {named}{more}"
     return (

@@ -22,6 +22,7 @@ from anchord.config.paths import Paths
 from anchord.config.roots import covers, gather_roots, resolve_path
 from anchord.config.schema import Config
 from anchord.core.os_errors import os_errors_as_unavailable
+from anchord.core.quoting import quote_name
 from anchord.core.types import Root
 from anchord.errors import AnchordError, TargetNotWritableError, UsageError
 from anchord.index.table_location import is_local, store_uri
@@ -207,7 +208,9 @@ def _require_target(folder: Path, roots: Sequence[Root], own_folders: Sequence[s
     hint = "choose a folder outside, best on another disk"
     for root in roots:
         if covers(root.path, str(folder)):
-            raise UsageError(f"{folder} is in the indexed folder {root.path}", hint)
+            raise UsageError(
+                f"{quote_name(str(folder))} is in the indexed folder {quote_name(root.path)}", hint
+            )
     if any(covers(os.path.realpath(own), str(folder)) for own in own_folders):
         raise UsageError(f"{folder} is where anchord keeps its own files", hint)
     if folder.exists() and not folder.is_dir():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from anchord.config.roots import find_root, resolve_path
+from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.core.types import Action, Problem, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
@@ -114,7 +115,7 @@ def _build_generation(
     build.unavailable_roots = find_unavailable_roots(writer)
     while not build.is_finished:
         if build.unavailable_roots:
-            names = ", ".join(build.unavailable_roots)
+            names = quote_names(build.unavailable_roots)
             summary.warnings.append(
                 f"a new index ({request.reason}) waits until {names} is available again"
             )
@@ -152,11 +153,12 @@ class _Run:
                 (RootedPath(root, path), problem) for path, problem in result.folder_problems
             ]
             if result.walk_error:
-                self.summary.warnings.append(f"{root}: {result.walk_error}")
+                self.summary.warnings.append(f"{quote_name(root)}: {result.walk_error}")
             if result.held_deletions:
                 self.summary.warnings.append(
-                    f"{root}: {result.held_deletions} files disappeared at once; they stay "
-                    f"searchable until `anchord confirm-delete {root}` confirms the deletion"
+                    f"{quote_name(root)}: {result.held_deletions} files disappeared at once; they "
+                    f"stay searchable until {quote_command('anchord confirm-delete', root)} "
+                    "confirms the deletion"
                 )
         return due
 
@@ -214,7 +216,8 @@ def _scopes_of(writer: IndexWriter, only_paths: Sequence[str]) -> list[tuple[str
         found = find_root(writer.roots, resolve_path(path))
         if found is None:  # pragma: no cover - `open_writer` made a root of each path without one
             raise UsageError(
-                f"{path} is in no indexed folder", "`anchord add FOLDER` adds its folder"
+                f"{quote_name(path)} is in no indexed folder",
+                "`anchord add FOLDER` adds its folder",
             )
         root, inside = found
         scopes.append((root.name, writer.files.redact_path(inside)))

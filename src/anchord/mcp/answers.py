@@ -1,7 +1,8 @@
 """Answers for language models: the daemon's JSON results -> structured answers of few tokens.
 
 What files and conversations say is untrusted. So every string of a result is escaped before
-anything is made of it, and is put into an answer as one field; no sentence is made of fields.
+anything is made of it, and is put into an answer as one field. The sentences of an answer (note,
+degraded, error, hint) are anchord's own words: the names in them are in the field `names`.
 `render` turns an answer into text. The forms of answers are in `schema`.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anchord.core.quoting import escape_fields, escape_line
+from anchord.mcp.own_words import OwnWords
 from anchord.mcp.render import NOTICE, encode, render_answer
 from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
 
@@ -35,6 +37,9 @@ _SEPARATOR_TOKENS = 2
 _MAX_OTHER_PASSAGES = 4
 _MAX_FAILURES = 4
 _MAX_ROOTS = 40
+_MAX_NAME_TOKENS = 40
+_NAMES_SHARE = 4
+"""The names of an answer may have this part of its budget: the others are left out."""
 _MAX_REASONS = 6
 _ID_CHARS = 12
 """Characters of an id that an agent sees; `show` accepts the beginning of an id."""
@@ -53,7 +58,10 @@ def search_answer(result: dict[str, Any], token_budget: int = DEFAULT_TOKEN_BUDG
         A `schema.SearchAnswer`. Files that do not fit are counted.
     """
     result = escape_fields(result)
-    answer = _answer(note=_search_note(result), results=[])
+    words = OwnWords()
+    note = _search_note(result, words)
+    names = _fitting_names(words, token_budget)
+    answer = _answer(note=note, names=names, results=[])
     tokens_left = token_budget - _OMITTED_TOKENS - token_upper_bound(render_answer(answer))
     omitted = 0
     for group in result["groups"]:
@@ -68,14 +76,14 @@ def search_answer(result: dict[str, Any], token_budget: int = DEFAULT_TOKEN_BUDG
     return answer
 
 
-def _search_note(result: Mapping[str, Any]) -> str:
+def _search_note(result: Mapping[str, Any], words: OwnWords) -> str:
     """Return what to know of the results, and what to do if there are none."""
     advice = ""
     if not result["groups"]:
         advice = "Nothing found. Try other words, or fewer filters."
         if not result.get("complete", True):
             advice = "Nothing found so far. Call `sync`, then search again."
-    note = cut_field(result["note"], _MAX_FIELD_TOKENS)
+    note = cut_field(words.without_names(result["note"]), _MAX_FIELD_TOKENS)
     return ". ".join(filter(None, (note, advice)))
 
 
@@ -182,8 +190,10 @@ def status_answer(report: dict[str, Any]) -> Answer:
     """
     report = escape_fields(report)
     failures = report["failed"]
-    reasons = report["degraded"][:_MAX_REASONS]
+    words = OwnWords()
+    reasons = list(map(words.without_names, report["degraded"][:_MAX_REASONS]))
     answer = _answer(
+        names=_fitting_names(words, DEFAULT_TOKEN_BUDGET),
         state=report["state"],
         files=report["files"],
         chunks=report["chunks"],
@@ -242,19 +252,35 @@ def sync_answer(result: Mapping[str, Any]) -> Answer:
 
 
 def error_answer(message: str, hint: str) -> Answer:
-    """Return what went wrong, and what to do about it; the message can contain paths.
+    """Return what went wrong, and what to do about it; the names in both are in `names`.
 
     Args:
-        message: What happened.
+        message: What happened, its names quoted by `core.quoting`.
         hint: What to do; "" when there is nothing to do.
     """
-    error = {"error": message, "hint": hint} if hint else {"error": message}
-    return {name: escape_line(text) for name, text in error.items()}
+    words = OwnWords()
+    sentences = {"error": message, "hint": hint}
+    own = {name: words.without_names(escape_line(text)) for name, text in sentences.items() if text}
+    return _answer(names=_fitting_names(words, DEFAULT_TOKEN_BUDGET), **own)
 
 
-def _answer(note: str = "", **fields: Any) -> Answer:  # noqa: ANN401 - any JSON values
-    notes = {"note": note} if note else {}
+def _answer(note: str = "", names: Sequence[str] = (), **fields: Any) -> Answer:  # noqa: ANN401 - any JSON values
+    notes: Answer = {"note": note} if note else {}
+    if names:
+        notes["names"] = list(names)
     return {"notice": NOTICE, **notes, **fields}
+
+
+def _fitting_names(words: OwnWords, token_budget: int) -> list[str]:
+    tokens_left = token_budget // _NAMES_SHARE
+    fitting: list[str] = []
+    for name in words.names:
+        shown = cut_field(name, _MAX_NAME_TOKENS)
+        tokens_left -= field_tokens(shown) + _SEPARATOR_TOKENS
+        if tokens_left < 0:
+            break
+        fitting.append(shown)
+    return fitting
 
 
 def _with_entries(answer: Answer, name: str, entries: Sequence[Answer]) -> Answer:

@@ -1,5 +1,8 @@
 """What the tools answer: the schemas that clients get, and check answers against.
 
+`note`, `degraded`, `error` and `hint` are anchord's own sentences. Where one needs the name of a
+file or a folder it has `[1]`, and `names` has the name. All other strings can be quoted.
+
 Every string is one field: it is escaped by `core.quoting`, and JSON escapes its quotes and line
 ends. A `text` may have line ends and tabs; every other string is one line. `place` is a path with
 line numbers, or the assistant and time of a conversation; `section` the headings above a text.
@@ -27,6 +30,7 @@ class SearchAnswer(BaseModel):
 
     notice: str
     note: str = ""
+    names: list[str] = []
     results: list[Result]
     omitted: int = 0
 
@@ -56,6 +60,7 @@ class ShowAnswer(BaseModel):
 
     notice: str
     note: str = ""
+    names: list[str] = []
     chunks: list[Chunk]
     previous: str = ""
     next: str = ""
@@ -78,6 +83,7 @@ class RootsAnswer(BaseModel):
 
     notice: str
     note: str = ""
+    names: list[str] = []
     roots: list[Root]
     omitted: int = 0
 
@@ -94,6 +100,7 @@ class StatusAnswer(BaseModel):
 
     notice: str
     note: str = ""
+    names: list[str] = []
     state: str
     files: int
     chunks: int
@@ -110,6 +117,7 @@ class ExplainAnswer(BaseModel):
 
     notice: str
     note: str = ""
+    names: list[str] = []
     path: str
     root: str = ""
     indexed: bool

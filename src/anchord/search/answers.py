@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from anchord.config.roots import find_root
 from anchord.core.change_detection import decide_for_file
+from anchord.core.quoting import quote_name
 from anchord.core.types import (
     Absent,
     FileRecord,
@@ -167,7 +168,7 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     answer: dict[str, Any] = {
         "id": chunk_id,
         "chunks": [
-            row_as_dict(rows[each], locations[each])
+            {**row_as_dict(rows[each], locations[each]), **_file_of(rows[each], reader.roots)}
             for each in shown_ids
             if each in rows and each in locations
         ],
@@ -178,6 +179,14 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     if conversation:
         answer["conversation"] = conversation
     return answer
+
+
+def _file_of(row: Row, roots: Sequence[Root]) -> dict[str, str]:
+    """Return the absolute path of a row's file as a field; nothing for an exchange."""
+    root_path = next((root.path for root in roots if root.name == row.root), None)
+    if root_path is None or row.session:
+        return {}
+    return {"file": escape_non_utf8(os.path.join(root_path, row.path))}
 
 
 def _conversation_of(
@@ -200,7 +209,8 @@ def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:
     if len(found) != 1:
         count = f"{len(found)} or more chunk ids start" if found else "no chunk id starts"
         raise UsageError(
-            f"{count} with `{id_prefix}`", "give more digits, as `anchord search --json` shows them"
+            f"{count} with {quote_name(id_prefix)}",
+            "give more digits, as `anchord search --json` shows them",
         )
     return found[0]
 
@@ -210,7 +220,7 @@ def _first_chunk_of(catalog: SqliteCatalog, origin: RootedPath) -> str:
     if record is None or not record.chunks:
         state = "holds no text" if record else "is not indexed"
         raise UsageError(
-            f"{escape_non_utf8(origin.path)} of root `{origin.root}` {state}",
+            f"{quote_name(origin.path)} of root {quote_name(origin.root)} {state}",
             "`anchord explain PATH` says why",
         )
     return record.chunks[0].chunk_id
@@ -310,7 +320,7 @@ def _explain_no_file(found: tuple[Root, str] | None) -> tuple[str, str]:
     root, inside = found
     if inside:
         return (
-            f"is a folder of the root `{root.name}`",
+            f"is a folder of the root {quote_name(root.name)}",
             "name a file; `search --path` takes a folder",
         )
     return "is an indexed folder itself", "`anchord roots` lists the indexed folders"

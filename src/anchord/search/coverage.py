@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from anchord.core.quoting import quote_command, quote_name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
@@ -30,8 +32,8 @@ class Coverage:
             yield f"{self._why_incomplete()}; results may be missing"
         for root, count in self.held.items():
             yield (
-                f"{count} files of {root} were deleted or excluded all at once and are still "
-                f"found until `anchord confirm-delete {root}`"
+                f"{count} files of {quote_name(root)} were deleted or excluded all at once and are "
+                f"still found until {quote_command('anchord confirm-delete', root)}"
             )
 
     def _why_incomplete(self) -> str:

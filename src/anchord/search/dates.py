@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from anchord.core.quoting import quote_name
 from anchord.errors import UsageError
 
 _AGE = re.compile(r"(\d{1,6})\s*(min|h|d|w|m|y)$")
@@ -45,7 +46,7 @@ def parse_time(text: str, now: datetime, *, is_range_end: bool = False) -> str:
             moment += timedelta(days=1)
         return _iso_utc(moment)
     except (ValueError, OverflowError):
-        raise UsageError(f"cannot read `{text}` as a date", _HINT) from None
+        raise UsageError(f"cannot read {quote_name(text)} as a date", _HINT) from None
 
 
 def _iso_utc(moment: datetime) -> str:

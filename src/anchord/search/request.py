@@ -7,6 +7,7 @@ from datetime import datetime
 
 from anchord.config.roots import find_root
 from anchord.config.schema import DOCUMENT_KINDS
+from anchord.core.quoting import quote_name, quote_names
 from anchord.core.types import Root, SearchFilters
 from anchord.errors import UsageError
 from anchord.ipc.protocol import SearchParams
@@ -26,23 +27,25 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
     """
     if params.mode not in SEARCH_MODES:
         raise UsageError(
-            f"there is no search mode `{params.mode}`", f"use one of {', '.join(SEARCH_MODES)}"
+            f"there is no search mode {quote_name(params.mode)}",
+            f"use one of {', '.join(SEARCH_MODES)}",
         )
     root_names = sorted(root.name for root in roots)
     if params.root and params.root not in root_names:
         raise UsageError(
-            f"there is no root `{params.root}`", f"there are: {', '.join(root_names) or 'none yet'}"
+            f"there is no root {quote_name(params.root)}",
+            f"there are: {quote_names(root_names, 'none yet')}",
         )
     if params.kind and params.kind not in DOCUMENT_KINDS:
         raise UsageError(
-            f"there is no kind `{params.kind}`", f"use one of {', '.join(DOCUMENT_KINDS)}"
+            f"there is no kind {quote_name(params.kind)}", f"use one of {', '.join(DOCUMENT_KINDS)}"
         )
     now = datetime.now().astimezone()
     since = parse_time(params.since, now)
     until = parse_time(params.until, now, is_range_end=True)
     if since and until and since >= until:
         raise UsageError(
-            f"`since` ({params.since}) is not before `until` ({params.until})",
+            f"{quote_name(params.since)} (since) is not before {quote_name(params.until)} (until)",
             "give the earlier date to `since`",
         )
     root, path_glob = _scope_of_glob(roots, params.root, params.path)

@@ -16,7 +16,7 @@ from conversations.conftest import claude
 from conversations.test_carriers import MANY, TURNS, export, zipped
 
 from anchord.errors import StoreError
-from anchord.sources.conversations.events import TooLongError, UnknownRecord
+from anchord.sources.conversations.events import Exchange, TooLongError, UnknownRecord
 from anchord.sources.conversations.reader_process import (
     ReaderEndedError,
     ReaderProcess,
@@ -90,6 +90,27 @@ def test_the_process_reads_what_is_read_here(
     file = tmp_path / "caf\udce9.json"
     file.write_bytes(data)
     assert separated(reader(request_for(file))) == separated(read_whole(request_for(file)))
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_file_is_opened_by_its_path_on_disk_and_named_by_the_other(
+    tmp_path: Path, reader: ReaderProcess, *, is_folder: bool
+) -> None:
+    file = tmp_path / "token=on-disk.jsonl"
+    if is_folder:
+        file.mkdir()
+    (file / "s.jsonl" if is_folder else file).write_bytes(claude(*TURNS))
+    request = ReadRequest(
+        root_path=str(tmp_path),
+        path="token=[REDACTED:assigned].jsonl",
+        disk_path=file.name,
+        member_names=("s.jsonl",) if is_folder else (),
+        size=0,
+    )
+    assert list(reader(request)) == list(read_whole(request))
+    assert is_folder or any(isinstance(item, Exchange) for item in read_whole(request))
+    with request.open("s.jsonl" if is_folder else "") as stream:
+        assert stream.read() == claude(*TURNS)
 
 
 def test_the_process_reads_a_folder_and_a_database_as_is_done_here(

@@ -22,6 +22,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.output.progress import call_daemon_with_progress, progress_bar
 from anchord.config.paths import Paths
+from anchord.core.quoting import quote_name
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect
 from anchord.errors import TargetNotWritableError, UsageError
@@ -112,8 +113,8 @@ def restore(
     print_line(f"restored the backup of {manifest.created}: {size}")
     for root in missing:
         warn(
-            f"the folder {root['path']} of {root['name']} does not exist here: what was indexed of "
-            "it stays searchable"
+            f"the folder {quote_name(root['path'])} of {quote_name(root['name'])} does not exist "
+            "here: what was indexed of it stays searchable"
         )
     if restored.damaged_table_files:
         warn(

@@ -17,6 +17,7 @@ from anchord.cli.output.console import escape_markup
 from anchord.config.paths import Paths
 from anchord.config.schema import Config, check_strategy
 from anchord.config.strategies import STRATEGIES
+from anchord.core.quoting import quote_command, quote_name
 from anchord.core.types import Chunk, Document, RootedPath
 from anchord.errors import UsageError
 
@@ -147,7 +148,10 @@ def _without_secrets(config: Config, document: Document, name: str) -> Document:
         return document
     redacted = redact_document(document)
     if isinstance(redacted, Problem):
-        raise UsageError(f"{name}: {redacted.reason}", f"`anchord privacy check {name}` lists them")
+        raise UsageError(
+            f"{quote_name(name)}: {redacted.reason}",
+            f"{quote_command('anchord privacy check', name, 'FILE')} lists them",
+        )
     return redacted
 
 
@@ -219,11 +223,15 @@ def _build_plan(config: Config, document: Document, strategy: str) -> tuple[Plan
 def _read_bytes(file: str) -> bytes:
     try:
         if not os.path.isfile(file):
-            raise UsageError(f"{file} is not a file", "give the path of an existing file")
+            raise UsageError(
+                f"{quote_name(file)} is not a file", "give the path of an existing file"
+            )
         return Path(file).read_bytes()
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        raise UsageError(f"cannot read {file}: {reason}", "check its permissions") from None
+        raise UsageError(
+            f"cannot read {quote_name(file)}: {reason}", "check its permissions"
+        ) from None
 
 
 def _read_from_git(file: str, revision: str) -> bytes:
@@ -233,7 +241,8 @@ def _read_from_git(file: str, revision: str) -> bytes:
         shown = _git_show(folder, name, revision)
     except FileNotFoundError:
         raise UsageError(
-            f"{revision} is not a file, and git is not installed", "give --against FILE2"
+            f"{quote_name(revision)} is not a file, and git is not installed",
+            "give --against FILE2",
         ) from None
     except subprocess.TimeoutExpired:
         raise UsageError(
@@ -244,7 +253,8 @@ def _read_from_git(file: str, revision: str) -> bytes:
         message = shown.stderr.decode("utf-8", "replace").strip()
         reason = message.splitlines()[-1] if message else "git knows no such revision"
         raise UsageError(
-            f"cannot compare {file} with `{revision}`, a file or git revision: {reason}",
+            f"cannot compare {quote_name(file)} with {quote_name(revision)}, a file or git "
+            f"revision: {reason}",
             _AGAINST_HINT,
         )
     return shown.stdout

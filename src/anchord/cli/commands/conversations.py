@@ -25,6 +25,7 @@ from anchord.cli.output.console import escape_markup
 from anchord.config.paths import Paths
 from anchord.config.roots import add_root_to_config, gather_roots
 from anchord.config.schema import make_root_config
+from anchord.core.quoting import escape_gaps, quote_name
 from anchord.core.types import Root, escape_non_utf8
 from anchord.daemon.access import try_connect
 
@@ -74,8 +75,8 @@ def _print_folders(folders: Sequence[ConversationFolder]) -> None:
         figures = f"{folder.files} files, {folder.bytes / 1e6:.1f} MB, newest {newest:%Y-%m-%d}"
         state = "[yellow]not indexed[/]"
         if folder.root:
-            state = f"[green]indexed as {escape_markup(folder.root)}[/]"
-        path = escape_markup(escape_non_utf8(folder.path))
+            state = f"[green]indexed as {escape_markup(quote_name(folder.root))}[/]"
+        path = escape_markup(escape_gaps(escape_non_utf8(folder.path)))
         print_line(f"{folder.program:<{width}}  {state}  {figures}  [dim]{path}[/]", markup=True)
 
 
@@ -85,7 +86,7 @@ def _offer_to_index(paths: Paths, folders: Sequence[ConversationFolder], *, ask:
     for folder in folders:
         if folder.root:
             continue
-        if not ask or typer.confirm(f"index {escape_non_utf8(folder.path)}?"):
+        if not ask or typer.confirm(f"index {quote_name(folder.path)}?"):
             taken_names.add(_add(paths, folder, taken_names))
 
 

@@ -29,7 +29,7 @@ from anchord.cli.output.progress import (
 )
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
-from anchord.core.quoting import escape_json
+from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_command, quote_name
 from anchord.daemon.access import query_index, require_index, try_connect
 from anchord.errors import UsageError
 from anchord.ipc.protocol import MAX_WAIT_S
@@ -74,7 +74,7 @@ def print_index_summary(result: dict[str, Any], *, as_json: bool) -> None:
     for missing in result.get("away", ()):
         warn(f"skipped: {missing}")
     for problem in result.get("problems", ()):
-        warn(f"{problem['path']}: {problem['reason']}")
+        warn(f"{escape_path(problem['path'])}: {problem['reason']}")
     size = f"{result['files']} files, {result['chunks']} chunks"
     work = f"{result['embedded']} texts embedded now, {result['reused']} vectors reused"
     print_line(f"up to date: {size}; {work}")
@@ -82,7 +82,7 @@ def print_index_summary(result: dict[str, Any], *, as_json: bool) -> None:
 
 def warn_missing_folder(root_name: str) -> None:
     """Warn that a root's folder does not exist, so its chunks stay as they are."""
-    warn(f"the folder of {root_name} does not exist: the index keeps what it had of it")
+    warn(f"the folder of {quote_name(root_name)} does not exist: the index keeps what it had of it")
 
 
 @app.command()
@@ -105,8 +105,8 @@ def sync(
         warn_missing_folder(root_name)
     for root_name, file_count in result["held"].items():
         warn(
-            f"{file_count} files of {root_name} vanished at once; the index keeps them until "
-            f"`anchord confirm-delete {root_name}`"
+            f"{file_count} files of {quote_name(root_name)} vanished at once; the index keeps them "
+            f"until {quote_command('anchord confirm-delete', root_name)}"
         )
 
 
@@ -150,7 +150,7 @@ def _parse_vector_count(vectors: str) -> int | None:
 
 def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
     for difference in result["differences"]:
-        place = f"{difference['root']}:{difference['path']}"
+        place = escape_gaps(f"{difference['root']}:{difference['path']}")
         chunk_id = difference["chunk_id"]
         # What differs in the archive has the path of an exchange in place of a row's id.
         shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]
@@ -163,13 +163,13 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
         verdict = f"{result['differences_total']} differences"
     for root_name, file_count in result["held"].items():
         print_line(
-            f"held      {file_count} files of {root_name} are gone, excluded or cannot be read, "
-            "and are still in the index"
+            f"held      {file_count} files of {quote_name(root_name)} are gone, excluded or cannot "
+            "be read, and are still in the index"
         )
     for root_name, file_count in unread_rules.items():
         print_line(
-            f"unread    {file_count} ignore files of {root_name} cannot be read: nothing in their "
-            "folders is indexed"
+            f"unread    {file_count} ignore files of {quote_name(root_name)} cannot be read: "
+            "nothing in their folders is indexed"
         )
     exchanges = ""
     if result["exchanges"]:

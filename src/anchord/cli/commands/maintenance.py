@@ -21,6 +21,7 @@ from anchord.cli.app import (
 from anchord.cli.commands.index import index_in_process, print_index_summary, warn_missing_folder
 from anchord.cli.output.progress import call_daemon_with_progress
 from anchord.config.paths import Paths
+from anchord.core.quoting import quote_name, quote_names
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
@@ -58,9 +59,9 @@ def confirm_delete(name: RootNameArgument, json: JsonOption = False) -> None:
     if json:
         print_json(result)
     elif result["let_go"]:
-        print_line(f"deleted {result['let_go']} files of {name} from the index")
+        print_line(f"deleted {result['let_go']} files of {quote_name(name)} from the index")
     else:
-        print_line(f"no deletions are waiting for confirmation in {name}")
+        print_line(f"no deletions are waiting for confirmation in {quote_name(name)}")
 
 
 @app.command()
@@ -119,7 +120,7 @@ def forget(
     if json:
         print_json(result)
     elif undo:
-        print_line(f"{result['path']} may be indexed again")
+        print_line(f"{quote_name(result['path'])} may be indexed again")
     else:
         _print_forgotten(result)
     if not undo and _is_empty(result):
@@ -173,8 +174,8 @@ def _listed(counts: dict[str, Any]) -> str:
 def _print_forgotten(result: dict[str, Any]) -> None:
     if _is_empty(result):
         warn(
-            f"nothing of {result['path']} is in the index; its old versions and the vector cache "
-            "were erased, in case they held it"
+            f"nothing of {quote_name(result['path'])} is in the index; its old versions and the "
+            "vector cache were erased, in case they held it"
         )
         return
     print_line(
@@ -184,7 +185,7 @@ def _print_forgotten(result: dict[str, Any]) -> None:
     if result["also_in"]:
         warn(
             f"some of the exchanges are in other files too, and return from there: "
-            f"{', '.join(result['also_in'])}"
+            f"{quote_names(result['also_in'])}"
         )
     if result["damaged_folder"]:
         warn(
@@ -210,8 +211,8 @@ def _confirm_in_process(paths: Paths, name: str) -> dict[str, Any]:
     writer = open_writer(paths, load_user_config(paths), [], require_roots=True)
     try:
         if name not in writer.roots_by_name:
-            names = ", ".join(sorted(writer.roots_by_name))
-            raise UsageError(f"no root `{name}`", f"there are: {names or 'none'}")
+            names = quote_names(sorted(writer.roots_by_name))
+            raise UsageError(f"no root {quote_name(name)}", f"there are: {names}")
         writer.catalog.set_meta("clean", "0")
         before = writer.indexer.reconcile(name)
         found = writer.indexer.reconcile(name, deletion_policy=DeletionPolicy(all_confirmed=True))

@@ -20,6 +20,7 @@ from anchord.cli.app import (
     warn,
 )
 from anchord.cli.help_groups import UncutCommands
+from anchord.core.quoting import escape_gaps
 from anchord.daemon.access import query_index
 from anchord.errors import UsageError
 
@@ -58,9 +59,11 @@ def privacy_report(json: JsonOption = False) -> None:
     totals: Counter[str] = Counter()
     for file in report.files:
         totals.update(file["secrets"])
-        print_line(f"{file['root']}:{file['path']}  {_counts(file['secrets'])}")
+        place = escape_gaps(f"{file['root']}:{file['path']}")
+        print_line(f"{place}  {_counts(file['secrets'])}")
     for left_out in report.left_out:
-        print_line(f"{left_out['root']}:{left_out['path']}  left out: it holds mostly secrets")
+        place = escape_gaps(f"{left_out['root']}:{left_out['path']}")
+        print_line(f"{place}  left out: it holds mostly secrets")
     replaced = f"{totals.total()} secrets replaced in {len(report.files)} files"
     print_line(f"{replaced}, {len(report.left_out)} files left out ({report.rules})")
 

@@ -29,6 +29,7 @@ from anchord.config.roots import (
 )
 from anchord.config.schema import find_ignored_keys, iter_effective_values, make_root_config
 from anchord.config.strategies import KEY_ALIASES
+from anchord.core.quoting import escape_gaps, quote_name, quote_names
 from anchord.core.types import Root, RootRemoval, escape_non_utf8
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
@@ -60,7 +61,7 @@ def add(
     if json:
         print_json(added)
     else:
-        print_line(f"added {added['name']} ({added['path']}); {next_step}")
+        print_line(f"added {quote_name(added['name'])} ({quote_name(added['path'])}); {next_step}")
 
 
 @app.command()
@@ -84,7 +85,7 @@ def remove(name: Annotated[str, typer.Argument(metavar="NAME")], json: JsonOptio
     if json:
         print_json(result)
         return
-    print_line(f"removed {name}: {result['removed_chunks']} chunks")
+    print_line(f"removed {quote_name(name)}: {result['removed_chunks']} chunks")
     if result["detached_exchanges"]:
         print_line(
             f"{result['detached_exchanges']} exchanges of its conversations are kept: they return "
@@ -107,10 +108,11 @@ def roots(json: JsonOption = False) -> None:
         return
     if not listed:
         warn("no folders yet: `anchord add FOLDER` adds one")
-    width = max((len(root["name"]) for root in listed), default=0)
-    for root in listed:
+    names = [escape_gaps(root["name"]) for root in listed]
+    width = max(map(len, names), default=0)
+    for name, root in zip(names, listed, strict=True):
         figures = f"{root['kind']}, {root['files']} files, {root['chunks']} chunks"
-        print_line(f"{root['name']:<{width}}  {root['path']}  ({figures}, {root['from']})")
+        print_line(f"{name:<{width}}  {escape_gaps(root['path'])}  ({figures}, {root['from']})")
 
 
 config_app = typer.Typer(
@@ -234,7 +236,7 @@ def _remove_without_daemon(paths: Paths, name: str) -> RootRemoval:
     """
     names = [root.name for root in _gather_all_roots(paths)]
     if name not in names:
-        raise UsageError(f"no root `{name}`", f"there are: {', '.join(names) or 'none'}")
+        raise UsageError(f"no root {quote_name(name)}", f"there are: {quote_names(names)}")
     from anchord.index.session import open_writer
 
     if not paths.catalog_file.exists():

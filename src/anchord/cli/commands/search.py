@@ -31,6 +31,7 @@ from anchord.cli.output.status_text import status_lines
 from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths
 from anchord.config.roots import find_root, gather_roots
+from anchord.core.quoting import escape_path, quote_name
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import query_daemon_or_index, query_index
 from anchord.errors import AnchordError, NotRunningError, UsageError
@@ -237,8 +238,10 @@ def show(
     if json:
         print_json(answer)
         return
+    console = stdout_console()
+    width = console.width if console.is_terminal else None
     for chunk in answer["chunks"]:
-        for line in render.chunk_lines(chunk):
+        for line in render.chunk_lines(chunk, width):
             print_line(line, markup=True)
     if whole and "conversation" in answer:
         for line in render.conversation_lines(answer["conversation"]):
@@ -279,10 +282,8 @@ def errors(json: JsonOption = False) -> None:
         print_json(listed)
         return
     for failure in listed:
-        print_line(
-            f"[yellow]{escape_markup(failure['path'])}[/]: {escape_markup(failure['reason'])}",
-            markup=True,
-        )
+        path = escape_markup(escape_path(failure["path"]))
+        print_line(f"[yellow]{path}[/]: {escape_markup(failure['reason'])}", markup=True)
 
 
 def _resolve_path_filter(paths: Paths, path_filter: str) -> str:
@@ -318,4 +319,4 @@ def _is_utf8(argument: str) -> bool:
 def _require_utf8(*arguments: str) -> None:
     for argument in arguments:
         if not _is_utf8(argument):
-            raise UsageError(f"`{argument}` is not UTF-8", "write it in UTF-8")
+            raise UsageError(f"{quote_name(argument)} is not UTF-8", "write it in UTF-8")

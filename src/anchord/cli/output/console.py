@@ -28,6 +28,7 @@ def _make_console(*, is_stderr: bool) -> Console:
 
     return Console(
         highlight=False,
+        emoji=False,  # `:x:` in a text is no emoji.
         soft_wrap=True,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
         # Some environments set COLUMNS=0 for "unknown"; rich would then print nothing.

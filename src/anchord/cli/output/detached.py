@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from anchord.cli.output.console import escape_markup
-from anchord.core.quoting import sanitize_line
+from anchord.core.quoting import escape_gaps, sanitize_line
 
 _REASONS = {
     "root": "its root was removed or changed",
@@ -36,4 +36,4 @@ def detached_hit_lines(hit: dict[str, Any]) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    return escape_markup(sanitize_line(text))
+    return escape_markup(escape_gaps(sanitize_line(text)))

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import quote
 
 from anchord.cli.output.console import escape_markup
+from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
 
 _WIDTH = 78
 _INDENT = "    "
@@ -86,7 +87,7 @@ def _best_hit(hit: dict[str, Any], base_folder: str) -> Iterator[str]:
     """Yield a hit's place, section and score, and an excerpt. A long section gets its own line."""
     place = _place(hit, base_folder)
     score_and_id = _score_and_id(hit)
-    section = str(hit["header_path"])
+    section = escape_gaps(str(hit["header_path"]))
     used_width = len(place) + len(score_and_id) + _GAPS_WIDTH
     fits = used_width + len(section) <= _WIDTH
     link = _file_link(place, hit)
@@ -162,7 +163,7 @@ def _place(hit: dict[str, Any], base_folder: str) -> str:
     if file.startswith(folder_prefix):
         file = os.path.relpath(file, base_folder)
     line = hit["start_line"]
-    return f"{file}:{line}"
+    return f"{escape_path(file)}:{line}"
 
 
 def _source_and_time(exchange: dict[str, Any]) -> str:
@@ -170,10 +171,10 @@ def _source_and_time(exchange: dict[str, Any]) -> str:
     source = exchange["source"]
     timestamp = exchange["at"]
     if not timestamp:
-        return str(source)
+        return escape_gaps(str(source))
     utc_time = datetime.fromisoformat(timestamp)
     local_time = utc_time.astimezone()
-    return f"{source} {local_time:%Y-%m-%d %H:%M}"
+    return f"{escape_gaps(source)} {local_time:%Y-%m-%d %H:%M}"
 
 
 def _file_link(place: str, hit: dict[str, Any]) -> str:
@@ -187,7 +188,7 @@ def _file_link(place: str, hit: dict[str, Any]) -> str:
 
 
 def _section(hit: dict[str, Any]) -> str:
-    section = str(hit["header_path"])
+    section = escape_gaps(str(hit["header_path"]))
     return escape_markup(_truncate(section))
 
 
@@ -286,21 +287,42 @@ def _wrap(line: str) -> list[str]:
         break_on_hyphens=False,
         drop_whitespace=True,
     )
-    return wrapped or [line[:_EXCERPT_WIDTH]]
+    lines = wrapped or [line[:_EXCERPT_WIDTH]]
+    if line.isascii():
+        return lines
+    # Wide characters have two columns: the terminal would continue a longer line at its left edge.
+    return [piece for each in lines for piece in _chop(each, _EXCERPT_WIDTH)]
 
 
 # Chunks and conversations
 
 
-def chunk_lines(chunk: dict[str, Any]) -> Iterator[str]:
-    """Yield a chunk's place, section and id, then its text."""
+def chunk_lines(chunk: dict[str, Any], width: int | None = None) -> Iterator[str]:
+    """Yield a chunk's place, section and id, then its text.
+
+    The lines of the text are indented, so that none of them can pass for the head of a chunk.
+
+    Args:
+        chunk: A chunk of the answer of `show`.
+        width: Columns of the terminal, which would continue a longer line at its left edge; None
+            for other outputs.
+    """
     place = escape_markup(_chunk_place(chunk))
     section = _section(chunk)
     chunk_id = chunk["id"]
     yield f"[bold cyan]{place}[/]  [green]{section}[/]  [dim]{chunk_id}[/]"
     lines = chunk["text"].split("\n")
     for line in lines:
-        yield escape_markup(line)
+        for piece in [line] if width is None else _chop(line, width - len(_INDENT)):
+            yield f"{_INDENT}{escape_markup(piece)}" if piece else ""
+
+
+def _chop(line: str, width: int) -> list[str]:
+    """Cut a line into pieces of so many columns; at least one piece."""
+    from rich.cells import chop_cells
+
+    printable = sanitize_line(line).expandtabs(_TAB_WIDTH)
+    return chop_cells(printable, max(width, 1)) or [""]
 
 
 def _chunk_place(chunk: dict[str, Any]) -> str:
@@ -310,7 +332,7 @@ def _chunk_place(chunk: dict[str, Any]) -> str:
     path = chunk["path"]
     first_line = chunk["start_line"]
     last_line = chunk["end_line"]
-    return f"{root}:{path}:{first_line}-{last_line}"
+    return f"{escape_path(root)}:{escape_path(path)}:{first_line}-{last_line}"
 
 
 def conversation_lines(conversation: dict[str, Any]) -> Iterator[str]:
@@ -319,12 +341,12 @@ def conversation_lines(conversation: dict[str, Any]) -> Iterator[str]:
     if conversation["source_missing"]:
         session = f"{session}, whose file was deleted"
     name = conversation["title"] or conversation["project"] or conversation["source"]
-    escaped_name = escape_markup(str(name))
+    escaped_name = escape_markup(escape_gaps(str(name)))
     number = conversation["number"]
     total = conversation["exchanges"]
     yield ""
     place = f"[dim]exchange {number} of {total} in[/] [green]{escaped_name}[/]"
-    yield f"{place} [dim]({escape_markup(session)})[/]"
+    yield f"{place} [dim]({escape_markup(escape_gaps(session))})[/]"
     for direction in ("previous", "next"):
         neighbor = conversation[direction]
         if neighbor:
@@ -353,9 +375,9 @@ def explain_lines(explanation: dict[str, Any]) -> Iterator[str]:
     state = "[bold yellow]not indexed[/]"
     if explanation["indexed"]:
         state = "[bold green]indexed[/]"
-    path = escape_markup(explanation["path"])
-    rule = escape_markup(explanation["rule"])
-    reason = escape_markup(explanation["reason"])
+    path = escape_markup(escape_gaps(explanation["path"]))
+    rule = escape_markup(escape_gaps(explanation["rule"]))
+    reason = escape_markup(escape_gaps(explanation["reason"]))
     yield f"{state}  [bold cyan]{path}[/]"
     problem = explanation.get("problem")
     if problem:
@@ -363,7 +385,7 @@ def explain_lines(explanation: dict[str, Any]) -> Iterator[str]:
     if "root" not in explanation:
         yield f"  {rule}: {reason}"
         return
-    root = escape_markup(explanation["root"])
+    root = escape_markup(quote_name(explanation["root"]))
     yield f"  root  {root}: {_indexed_size(explanation)}"
     yield f"  rule  {rule}"
     decision = explanation["decision"]

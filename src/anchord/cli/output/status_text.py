@@ -8,6 +8,7 @@ from typing import Any
 from anchord.cli.output.console import escape_markup
 from anchord.cli.output.detached import detached_group_lines
 from anchord.cli.output.render import format_age
+from anchord.core.quoting import escape_gaps, escape_path
 
 _COLORS = {"degraded": "red", "idle": "green"}
 _AGES = {
@@ -41,7 +42,7 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
         yield "  [yellow]on battery: anchord indexes single saves; the backlog waits[/]"
     yield _process_cost(report)
     for failure in report["failed"]:
-        path = escape_markup(failure["path"])
+        path = escape_markup(escape_path(failure["path"]))
         reason = escape_markup(failure["reason"])
         yield f"  [yellow]{path}[/]: {reason}"
 
@@ -63,12 +64,13 @@ def _new_index_progress(generation: dict[str, Any]) -> str:
 
 
 def _root_lines(roots: list[dict[str, Any]]) -> Iterator[str]:
-    width = max((len(root["name"]) for root in roots), default=0)
-    for root in roots:
-        name = escape_markup(root["name"])
+    names = [escape_gaps(root["name"]) for root in roots]
+    width = max(map(len, names), default=0)
+    for shown_name, root in zip(names, roots, strict=True):
+        name = escape_markup(shown_name)
         state = root["state"]
         counts = _root_counts(root)
-        path = escape_markup(root["path"])
+        path = escape_markup(escape_gaps(root["path"]))
         yield f"  {name:<{width}}  {state}  {counts}  [dim]{path}[/]"
 
 

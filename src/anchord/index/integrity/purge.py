@@ -8,6 +8,7 @@ from typing import Any
 
 from anchord.config.privacy import redacts_conversations
 from anchord.config.roots import covers, find_root
+from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.core.types import RootedPath, escape_non_utf8
 from anchord.errors import UsageError
 from anchord.index.file_planner import plan_row_removal
@@ -175,13 +176,13 @@ class _Found:
 
 def _find(writer: IndexWriter, path: str) -> _Found:
     absolute = writer.files.redact_path(_resolve_parent(path))
-    shown = escape_non_utf8(path)
+    shown = quote_name(path)
     archived = writer.archive.find_from(absolute)
     inner = next((root for root in writer.roots if covers(absolute, root.path)), None)
     if inner is not None and inner.path != absolute:
         raise UsageError(
-            f"{shown} contains the indexed folder {inner.path}",
-            f"`anchord remove {inner.name}` first, or forget what is inside it",
+            f"{shown} contains the indexed folder {quote_name(inner.path)}",
+            f"{quote_command('anchord remove', inner.name)} first, or forget what is inside it",
         )
     in_root = find_root(writer.roots, absolute)
     if in_root is None and not archived.exchanges:
@@ -194,7 +195,8 @@ def _find(writer: IndexWriter, path: str) -> _Found:
         if not inside:
             raise UsageError(
                 f"{shown} is an indexed folder itself",
-                f"`anchord remove {root.name}` removes it; then `forget` deletes its conversations",
+                f"{quote_command('anchord remove', root.name)} removes it; then `forget` deletes "
+                "its conversations",
             )
         files = [
             RootedPath(root.name, each) for each in writer.catalog.list_records(root.name, inside)
@@ -218,12 +220,12 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
     """
     absolute = writer.files.redact_path(_resolve_parent(path))
     if absolute not in writer.cli_state.forgotten_paths:
-        forgotten = ", ".join(map(escape_non_utf8, writer.cli_state.forgotten_paths)) or "nothing"
-        raise UsageError(f"{escape_non_utf8(path)} was not forgotten", f"forgotten: {forgotten}")
+        forgotten = quote_names(writer.cli_state.forgotten_paths, "nothing")
+        raise UsageError(f"{quote_name(path)} was not forgotten", f"forgotten: {forgotten}")
     found = find_root(writer.roots, absolute)
     if found is None:
         raise UsageError(
-            f"{escape_non_utf8(path)} was forgotten, but it is in no indexed folder now",
+            f"{quote_name(path)} was forgotten, but it is in no indexed folder now",
             "`anchord add` its folder, then run this command again",
         )
     writer.save_cli_state(writer.cli_state.without_forgotten_path(absolute))

@@ -100,8 +100,8 @@ def decode_exchange(data: bytes) -> Document | Problem:
         until=fields["until"],
         project=fields["project"],
         model=fields["model"],
-        tools="\n".join(fields["tools"]),
-        files="\n".join(fields["files"]),
+        tools="\n".join(map(_as_line, fields["tools"])),
+        files="\n".join(map(_as_line, fields["files"])),
     )
     return Document(
         text=text,
@@ -110,6 +110,11 @@ def decode_exchange(data: bytes) -> Document | Problem:
         question_line_count=question.count("\n") + 1 if question.strip() else 0,
         exchange_metadata=metadata,
     )
+
+
+def _as_line(value: str) -> str:
+    """Return a value without line ends: in a row, a line end separates two values."""
+    return value.replace("\n", "\\u{a}")
 
 
 def exchange_of_rows(rows: Sequence[Row]) -> tuple[SessionInfo, Exchange]:

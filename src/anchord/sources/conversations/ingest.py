@@ -275,7 +275,8 @@ class ConversationIngester:
         try:
             request = ReadRequest(
                 root_path=self._roots[folder.root].path,
-                path=self._files.path_on_disk(folder),
+                path=folder.path,
+                disk_path=self._files.path_on_disk(folder),
                 member_names=tuple(names),
                 recorded_source=transcript_format.source,
                 size=fingerprint.size,

@@ -84,7 +84,8 @@ def plan_file_read(
         head = stream.read(HEAD_BYTES)
     request = ReadRequest(
         root_path=root.path,
-        path=files.path_on_disk(origin),
+        path=origin.path,
+        disk_path=files.path_on_disk(origin),
         recorded_source=record.source if record else "",
         size=fingerprint.size,
     )

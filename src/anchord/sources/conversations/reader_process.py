@@ -170,6 +170,7 @@ def _encode_request(request: ReadRequest, cpu_s: int) -> dict[str, object]:
     return {
         "root_path": os.fsencode(request.root_path),
         "path": os.fsencode(request.path),
+        "disk_path": os.fsencode(request.disk_path),
         "member_names": [os.fsencode(name) for name in request.member_names],
         "recorded_source": request.recorded_source,
         "size": request.size,

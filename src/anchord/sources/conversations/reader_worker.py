@@ -75,6 +75,7 @@ def _decode_request(request: dict[str, object]) -> ReadRequest:
     return ReadRequest(
         root_path=os.fsdecode(msgspec.convert(request["root_path"], bytes)),
         path=os.fsdecode(msgspec.convert(request["path"], bytes)),
+        disk_path=os.fsdecode(msgspec.convert(request["disk_path"], bytes)),
         member_names=tuple(map(os.fsdecode, names)),
         recorded_source=str(request["recorded_source"]),
         size=msgspec.convert(request["size"], int),

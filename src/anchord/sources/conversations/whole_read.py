@@ -52,7 +52,9 @@ class ReadRequest:
     root_path: str
     """Absolute path of the root's folder."""
     path: str
-    """Path relative to it, with "/"."""
+    """Path relative to it, with "/", as the index knows the file: without secrets."""
+    disk_path: str = ""
+    """Path relative to it, by which the file is opened; "" if it is `path`."""
     member_names: tuple[str, ...] = ()
     """For a folder that is one transcript: the paths of its files relative to it."""
     recorded_source: str = ""
@@ -63,6 +65,15 @@ class ReadRequest:
     """For a file of lines: where to begin, the byte offset of an exchange; 0 reads all."""
     resume_number: int = 0
     """The number of that exchange in its session."""
+
+    def open(self, member_name: str = "") -> BinaryIO:
+        """Open the file, or a file of the folder.
+
+        Raises:
+            OSError: It cannot be opened.
+        """
+        path = self.disk_path or self.path
+        return open_stream(self.root_path, f"{path}/{member_name}" if member_name else path)
 
 
 WholeReader = Callable[[ReadRequest], Generator[ReadItem]]
@@ -78,19 +89,15 @@ def read_whole(request: ReadRequest) -> Generator[ReadItem]:
     if request.member_names:
         yield from _read_folder(request)
         return
-
-    def opener() -> BinaryIO:
-        return open_stream(request.root_path, request.path)
-
-    with opener() as stream:
+    with request.open() as stream:
         head = stream.read(HEAD_BYTES)
         if is_zip(head):
             with zipfile.ZipFile(stream) as archive:
                 yield from _read_zip(zip_as_folder(request.path, archive))
             return
-    absolute_path = f"{request.root_path}/{request.path}"
+    absolute_path = f"{request.root_path}/{request.disk_path or request.path}"
     transcript_file = make_transcript_file(
-        request.path, opener, absolute_path, end_offset=request.size or sys.maxsize
+        request.path, request.open, absolute_path, end_offset=request.size or sys.maxsize
     )
     with closing(transcript_file):
         if head.startswith(SQLITE_MAGIC):
@@ -132,17 +139,14 @@ def digest_of_read(request: ReadRequest, fingerprint: Fingerprint) -> str:
 
 
 def _edges(request: ReadRequest) -> Iterable[bytes]:
-    with open_stream(request.root_path, request.path) as stream:
+    with request.open() as stream:
         yield stream.read(_DIGEST_BYTES)
         stream.seek(max(stream.tell(), stream.seek(0, os.SEEK_END) - _DIGEST_BYTES))
         yield stream.read(_DIGEST_BYTES)
 
 
 def _read_folder(request: ReadRequest) -> Iterator[ReadItem]:
-    def open_member(name: str) -> BinaryIO:
-        return open_stream(request.root_path, f"{request.path}/{name}")
-
-    folder = TranscriptFolder(request.path, request.member_names, open_member)
+    folder = TranscriptFolder(request.path, request.member_names, request.open)
     transcript_format = format_of_source(request.recorded_source)
     if transcript_format:
         yield from read_transcript(transcript_format, folder)

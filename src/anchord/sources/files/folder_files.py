@@ -286,7 +286,7 @@ class FolderFiles:
         return self._roots[origin.root].path
 
     def path_on_disk(self, origin: RootedPath) -> str:
-        """Return a file's path in its root, with the secrets in its names."""
+        """Return a file's path on disk relative to its root: with the secrets in its names."""
         return actual_path(self.root_path(origin), origin.path)
 
     def _place_of_known(self, origin: RootedPath) -> tuple[str, str, DeviceAndInode | None]:

@@ -13,7 +13,8 @@ import stat
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from anchord.core.types import Root, escape_non_utf8
+from anchord.core.quoting import quote_command, quote_name
+from anchord.core.types import Root
 from anchord.sources.files.source_memory import RootIdentity, SourceMemory
 
 _MAX_SAMPLE = 1_000
@@ -56,10 +57,12 @@ def check_root(
     except OSError:
         return ""
     if stat.S_ISLNK(status.st_mode):
-        target = escape_non_utf8(os.path.realpath(root.path))
+        target = os.path.realpath(root.path)
+        remove = quote_command("anchord remove", root.name)
+        add = quote_command("anchord add", target, "FOLDER")
         return (
-            f"its folder was replaced by a symbolic link to {target}, which is not followed; put "
-            f"the folder back, or `anchord remove {root.name}` and `anchord add {target}`"
+            f"its folder was replaced by a symbolic link to {quote_name(target)}, which is not "
+            f"followed; put the folder back, or {remove} and {add}"
         )
     if not stat.S_ISDIR(status.st_mode):
         return ""
@@ -79,9 +82,10 @@ def check_root(
         paths = known_paths()
         present, looked_for = _count_present(root.path, paths)
         if 2 * present < looked_for:
+            command = quote_command("anchord confirm-delete", root.name)
             return (
                 f"another folder is in its place: {present} of {looked_for} known files are in it; "
-                f"put the folder back, or accept this one with `anchord confirm-delete {root.name}`"
+                f"put the folder back, or accept this one with {command}"
             )
     memory.roots[root.name] = now
     memory.save()

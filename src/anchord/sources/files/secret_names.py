@@ -81,4 +81,8 @@ def _redact_name(name: str) -> str:
         return name
     suffix = _SUFFIX.search(name)
     stem_end = suffix.start() if suffix else len(name)
-    return redact(name[:stem_end]).text.replace("\n", "") + name[stem_end:]
+    redacted = redact(name[:stem_end])
+    if not redacted.counts_by_kind:
+        return name
+    # A secret over several lines leaves empty lines. The name is one.
+    return redacted.text.replace("\n", "") + name[stem_end:]

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from anchord.core.quoting import quote_name
 from anchord.core.types import Problem, Root, RootedPath
 from anchord.sources.files.mounts import Mount, list_mounts, mounts_below, remote_fs_type
 from anchord.sources.watch.watcher import Watcher, open_watcher
@@ -166,7 +167,7 @@ class RootWatcher:
             return ""
         if folders == ("",):
             return state.watch_error or self._no_watcher_reason
-        listed = ", ".join(folders[:_MAX_LISTED_FOLDERS])
+        listed = ", ".join(map(quote_name, folders[:_MAX_LISTED_FOLDERS]))
         if len(folders) > _MAX_LISTED_FOLDERS:
             listed += ", ..."
         return f"{len(folders)} folders cannot be watched and are polled ({listed}): {_LIMIT_HINT}"

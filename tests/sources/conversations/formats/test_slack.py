@@ -20,6 +20,7 @@ from sources.conversations.formats.carriers import (
 
 from anchord.sources.conversations.events import Turn
 from anchord.sources.conversations.formats import slack
+from anchord.sources.conversations.formats.slack_text import SlackNames, strip_markup
 
 SAMPLE = Path("/work/shared/samples/slack/testarchive.zip")
 START = 1_700_000_000
@@ -162,10 +163,19 @@ def test_an_export_in_a_folder_of_its_archive_is_read() -> None:
     ("<!here> <!subteam^S1|@ops> <!date^1^{date}|noon>", "@here @ops noon"), ("<https://a.b/c|the page>", "the page (https://a.b/c)"),
     ("<https://a.b/c> <http://a.b|a.b> <mailto:x@y.z|x@y.z>", "https://a.b/c a.b x@y.z"),
     ("a &lt; b &amp;&amp; c &gt; d, &amp;lt; &quot;", "a < b && c > d, &lt; &quot;"),
+    ("<|x|> and <|endoftext|> <||> <@> <#|>", "<|x|> and <|endoftext|> <||> @ #"),
     ("```\nif a &lt; b:\n  c\n```", "```\nif a < b:\n  c\n```"), ("a <b", "a <b"),
 ])  # fmt: skip
 def test_markup_is_read_as_it_was_meant(written: str, meant: str) -> None:
     assert export(message(0, written)).said == [(f"Ann: {meant}", "")]
+
+
+@given(
+    st.lists(st.sampled_from([*"<>|@#!^&;\n a", "U1", "C1", "&lt;", "https://a.b"])).map("".join)
+)
+def test_any_markup_is_read(written: str) -> None:
+    names = SlackNames({"U1": "Ann"}, {"C1": "general"})
+    assert strip_markup(f"{written}\nlast", names).endswith("last")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_MARKUP = re.compile(r"<([^<>\n]+)>")
+_MARKUP = re.compile(r"<([^<>|\n][^<>\n]*)>")
+"""A tag has a target: `<|endoftext|>` is text."""
 _ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 """All that Slack escapes. The ampersand comes last, because the others begin with it."""
 
