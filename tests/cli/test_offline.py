@@ -721,6 +721,18 @@ def test_seed_002_04_sizes_of_a_root_chunk_its_files_again_and_no_others(shell: 
     assert shell("index", "--json").json["embedded"] == 0  # The vectors of before were kept.
 
 
+def test_seed_003_32_sizes_depend_on_the_type_of_the_content(shell: Shell) -> None:
+    code = "\n".join(f"value_{n} = compute({n})" for n in range(100))
+    shell.write("a.py", code)
+    shell.write("a.md", code)
+    shell.configure("kind.code.max_chars = 200")
+    longest = {
+        name: max(len(chunk["content"]) for chunk in shell("chunk", f"notes/{name}", "--json").json)
+        for name in ("a.py", "a.md")
+    }
+    assert longest["a.py"] <= 200 < longest["a.md"]
+
+
 def test_seed_000_20_a_change_of_rooms_embeds_nothing(shell: Shell) -> None:
     shell.write("docs/a.md", "The invoice of March.\n")
     shell.write("planet.md", "Mars is a planet.\n")
