@@ -99,8 +99,6 @@ _TOPIC_WORDS = {
 }
 _NAME_WORDS = {topic: frozenset(words.split()) for topic, words in _NAMES.items()}
 _MEMORY_PHRASES = {kind: re.compile(words, re.IGNORECASE) for kind, words in _MEMORIES.items()}
-
-
 _CASE_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 
