@@ -80,7 +80,7 @@ STARTED_ONLY = (
 
 PURE = tuple(
     """
-    errors core config.key_errors config.schema config.strategies config.toml_positions chunking
+    errors core config.effective config.key_errors config.schema config.strategies config.toml_positions chunking
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
     sources.secrets sources.conversations.archive.form_choice sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch

@@ -12,7 +12,8 @@ from anchord.chunking.chunk_metadata import chunks_to_dicts
 from anchord.chunking.chunker import split_into_chunks
 from anchord.chunking.plan import Plan, build_plan
 from anchord.chunking.validate import ChunkingReport, check_chunks_of_documents
-from anchord.config.schema import KindConfig, parse_chunking_options
+from anchord.config.effective import parse_chunking_options
+from anchord.config.schema import KindConfig
 from anchord.core.ids import make_file_key
 from anchord.core.types import Chunk, Document, Problem, RootedPath, escape_non_utf8
 from anchord.embedding.model_files import find_model

@@ -688,6 +688,17 @@ def test_003_31_headings_six_deep_make_a_path_of_six() -> None:
     assert chunk_text(text)[-1]["header_path"] == [f"H{n}" for n in range(1, 7)]
 
 
+def test_seed_003_32_limits_count_tokens_so_dense_text_has_shorter_chunks() -> None:
+    table = "| a | b | c |\n|---|---|---|\n" + "\n".join(
+        f"| {n} | {n * 7} | x{n} |" for n in range(300)
+    )
+    lengths = {
+        name: max(len(chunk["content"]) for chunk in chunk_text(text))
+        for name, text in (("prose", prose(300)), ("table", table))
+    }
+    assert lengths["table"] < lengths["prose"]
+
+
 def test_003_32_tables_and_lists_are_cut_between_rows_and_items() -> None:
     table = "| name | value |\n|---|---|\n" + "\n".join(
         f"| row {n} | {prose(2)} |" for n in range(60)

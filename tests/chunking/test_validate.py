@@ -45,6 +45,7 @@ BROKEN: dict[str, Callable[[list[Chunk]], list[Chunk]]] = {
     "repeated_ids": lambda chunks: [replace(piece, chunk_id="same") for piece in chunks],
     "lines_not_covered": lambda chunks: chunks[1:],
     "out_of_order": lambda chunks: chunks[::-1],
+    "wrong_header_paths": lambda chunks: [replace(chunks[0], header_path=("Two",)), *chunks[1:]],
     "over_window": lambda chunks: [replace(piece, token_count=255) for piece in chunks],
     "unbalanced_fences": lambda chunks: [*chunks[:-1], replace(chunks[-1], content="```py\nvalue")],
     "split_fences": lambda chunks: [

@@ -693,6 +693,91 @@ def test_002_20_a_changed_strategy_cuts_the_files_again_by_itself(shell: Shell) 
     assert shell("verify").code == 0
 
 
+def test_seed_002_04_sizes_of_a_root_chunk_its_files_again_and_no_others(shell: Shell) -> None:
+    other = shell.base / "other"
+    other.mkdir()
+    text = "\n\n".join(f"Paragraph {n} has its own words and a few more." for n in range(30))
+    for name in ("a.md", "a.txt"):
+        shell.write(name, text)
+        (other / name).write_text(text)
+    roots = [f"[[root]]\npath = '{other}'", f"[[root]]\npath = '{shell.notes}'"]
+    shell.configure(*roots)
+    assert shell("index").code == 0
+    chunks = {root["name"]: root["chunks"] for root in shell("roots", "--json").json}
+    shell.configure(*roots, "max_chars = 300", "[root.kinds.text]", "max_chars = 100")
+    done = shell("index", "--json").json
+    now = {root["name"]: root["chunks"] for root in shell("roots", "--json").json}
+    assert now["other"] == chunks["other"]
+    assert now["notes"] > chunks["notes"]
+    assert done["actions"]["indexed"] == 2  # The files of `notes`.
+    rows = [json.loads(line) for line in shell("dump").out.splitlines()]
+    for name, max_chars in (("a.md", 300), ("a.txt", 100)):
+        ids = [row["id"] for row in rows if (row["root"], row["path"]) == ("notes", name)]
+        listed = shell("chunk", f"notes/{name}", "--json").json
+        assert [chunk["chunk_id"] for chunk in listed] == ids
+        assert max(len(chunk["content"]) for chunk in listed) <= max_chars
+    assert shell("verify").code == 0
+    shell.configure(*roots)
+    assert shell("index", "--json").json["embedded"] == 0  # The vectors of before were kept.
+
+
+def test_seed_003_32_sizes_depend_on_the_type_of_the_content(shell: Shell) -> None:
+    code = "\n".join(f"value_{n} = compute({n})" for n in range(100))
+    shell.write("a.py", code)
+    shell.write("a.md", code)
+    shell.configure("kind.code.max_chars = 200")
+    longest = {
+        name: max(len(chunk["content"]) for chunk in shell("chunk", f"notes/{name}", "--json").json)
+        for name in ("a.py", "a.md")
+    }
+    assert longest["a.py"] <= 200 < longest["a.md"]
+
+
+def test_seed_000_20_a_change_of_rooms_embeds_nothing(shell: Shell) -> None:
+    shell.write("docs/a.md", "The invoice of March.\n")
+    shell.write("planet.md", "Mars is a planet.\n")
+    root = f"[[root]]\npath = '{shell.notes}'"
+    shell.configure(root)
+    assert shell("index").code == 0
+    assert rooms_of(shell) == {"docs/a.md": "docs", "planet.md": "general"}
+    assert shell("index", "--json").json["upserted"] == 0
+    room = "[[room]]\nname = 'Billing'\nkeywords = ['invoice']\n[[room]]\nname = 'space'\npaths = ['planet*']"
+    shell.configure(root, room)
+    done = shell("index", "--json").json
+    assert (done["embedded"], done["upserted"]) == (0, 2)
+    assert rooms_of(shell) == {"docs/a.md": "billing", "planet.md": "space"}
+    found = shell("search", "planet", "--room", "space", "--mode", "text", "--json").json
+    assert [group[0]["path"] for group in found["groups"]] == ["planet.md"]
+    assert shell("verify").code == 0
+
+
+def rooms_of(shell: Shell) -> dict[str, str]:
+    """Return the room of each file of the index, as `export` has it."""
+    file = shell.base / "rows.jsonl"
+    assert shell("export", str(file)).code == 0
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    return {row["path"]: row["room"] for row in rows}
+
+
+@pytest.mark.parametrize("place", ["middle", "end"])
+def test_seed_001_20_003_30_chunk_check_finds_a_wrong_header_path(bare: Shell, place: str) -> None:
+    text = "# One\n\n## Two\n\nwords\n\n# Three\n\nmore\n"
+    given = text.encode()
+    options = ("chunk", "-", "--check", "--json", "--strategy", "headers")
+    assert bare(*options, stdin=given).json["wrong_header_paths"] == 0
+    changed = 1 if place == "middle" else -1
+
+    def spoiled(*arguments: Any) -> list[Chunk]:  # noqa: ANN401 - those of the function
+        chunks = chunk_document(*arguments)
+        chunks[changed] = replace(chunks[changed], header_path=("One",))
+        return chunks
+
+    chunk_document = api.chunk_document
+    with mock.patch.object(api, "chunk_document", spoiled):
+        printed = bare(*options, stdin=given)
+    assert (printed.code, printed.json["wrong_header_paths"]) == (1, 1)
+
+
 @pytest.mark.parametrize("revision", ["v1.*", "HEAD?", "[a-z]", "--output=evil", "-h", "HEAD~99"])
 def test_diff_takes_no_pattern_and_no_option_for_a_revision(
     repository: Shell, revision: str

@@ -166,6 +166,25 @@ def test_the_comment_above_the_next_table_outlives_the_root_before_it(tmp_path: 
     assert comments(file.read_text("utf-8")) == ["How texts become vectors."]
 
 
+@pytest.mark.parametrize(("index", "kept"), [(0, 'path = "/b"'), (1, 'path = "/a"')])
+def test_seed_002_04_a_removed_root_takes_its_kinds_along_and_no_comment_of_another_table(
+    tmp_path: Path, index: int, kept: str
+) -> None:
+    file = tmp_path / "config.toml"
+    tables = [
+        '[[root]]\npath = "/a"\n\n[root.kinds.code]\nmax_chars = 700\n\n',
+        '# second\n[[root]]\npath = "/b"\n[root.kinds.text]\nmax_chars = 900\n\n',
+    ]
+    end = '# watch\n[watch]\nmode = "poll"\n'
+    file.write_text("".join(tables) + end)
+    remove_root(file, index)
+    left = file.read_text()
+    assert left.count("[root.kinds.") == 1
+    assert kept in left
+    assert "# second\n" in left  # It is above the table and so belongs to none.
+    assert left.endswith(end)
+
+
 def test_removing_the_last_root_leaves_the_other_tables(file: Path) -> None:
     remove_root(file, 0)
     assert names(file) == []

@@ -8,15 +8,21 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from anchord.config.schema import (
-    Config,
-    RootConfig,
+from anchord.config.effective import (
     chunking_by_kind,
+    chunking_of_root,
     find_ignored_keys,
     iter_effective_values,
+)
+from anchord.config.schema import (
+    DOCUMENT_KINDS,
+    Config,
+    RoomConfig,
+    RootConfig,
     make_root_config,
     parse_config,
 )
+from anchord.config.strategies import OptionValue
 from anchord.errors import ConfigError
 
 INTERFACE = """
@@ -151,7 +157,10 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(
 @pytest.mark.parametrize(
     ("text", "known"),
     [
-        ("zzz = 1\n", "chunking, embedding, kind, privacy, root, search, store, version, watch"),
+        (
+            "zzz = 1\n",
+            "chunking, embedding, kind, privacy, room, root, search, store, version, watch",
+        ),
         ("[privacy]\nzzz = 1\n", "redact"),
     ],
 )
@@ -397,6 +406,107 @@ def test_003_12_an_unknown_kind_or_key_of_a_kind_is_refused_by_name() -> None:
 
 def test_a_strategy_of_a_root_goes_before_that_of_a_kind() -> None:
     config = parse_config('[kind.code]\nstrategy = "window"\n', "config.toml")
-    assert {keys["strategy"] for keys in chunking_by_kind(config, "headers").values()} == {
+    assert {keys["strategy"] for keys in chunking_by_kind(config, strategy="headers").values()} == {
         "headers"
     }
+
+
+# The settings of one root
+
+
+def root_options(text: str) -> dict[str, dict[str, OptionValue]]:
+    """Return the chunking options of each kind in the first root of a configuration."""
+    config = parse_config(f'{text}\n[[root]]\npath = "/a"\n{ROOT_KEYS}', "config.toml")
+    return chunking_by_kind(config, chunking_of_root(config.root[0]))
+
+
+ROOT_KEYS = """name = "notes"
+max_chars = 900
+[root.kinds.code]
+max_chars = 1200
+"""
+
+
+def test_seed_002_04_a_root_has_sizes_of_its_own_and_one_kind_in_it_others() -> None:
+    options = root_options("chunking.max_chars = 500\nkind.text.max_chars = 700\n")
+    sizes = {kind: own["max_chars"] for kind, own in options.items()}
+    assert sizes == dict.fromkeys(DOCUMENT_KINDS, 900) | {"code": 1200}
+    config = parse_config("chunking.max_chars = 500\nkind.text.max_chars = 700\n", "config.toml")
+    assert chunking_by_kind(config)["text"]["max_chars"] == 700
+    assert chunking_by_kind(config)["code"]["max_chars"] == 500
+
+
+def test_seed_002_04_a_size_under_another_name_does_not_outlive_that_of_the_root() -> None:
+    general = "chunking.strategy = 'window'\nchunking.max_chars = 500\nkind.text.chunk_size = 300\n"
+    assert root_options(general)["text"]["max_chars"] == 900
+
+
+def test_seed_002_04_a_strategy_of_a_root_or_of_a_kind_in_it_overrides_enabled_false() -> None:
+    config = parse_config(
+        "chunking.enabled = false\n[[root]]\npath = '/a'\n[root.kinds.text]\nstrategy = 'headers'\n",
+        "config.toml",
+    )
+    options = chunking_by_kind(config, chunking_of_root(config.root[0]))
+    assert {kind: own["strategy"] for kind, own in options.items()} == dict.fromkeys(
+        DOCUMENT_KINDS, "whole"
+    ) | {"text": "headers"}
+
+
+def test_seed_002_04_the_keys_of_a_root_are_shown_and_those_without_effect_named() -> None:
+    text = "[[root]]\npath = '/a'\nname = 'n'\nmax_chars = 900\nmin_chunk_tokens = 9\n"
+    config = parse_config(f"{text}[root.kinds.code]\noverlap_chars = 3\n", "config.toml")
+    assert dict(iter_effective_values(config)).items() >= {
+        ("root.n.max_chars", 900),
+        ("root.n.kinds.code.overlap_chars", 3),
+    }
+    assert find_ignored_keys(config) == [
+        "root.n.min_chunk_tokens",
+        "root.n.kinds.code.overlap_chars",
+    ]
+    windows = f"{text}[root.kinds.code]\nstrategy = 'window'\noverlap_chars = 3\n"
+    assert find_ignored_keys(parse_config(windows, "config.toml")) == ["root.n.min_chunk_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("[root.kinds.cod]", "`root.kinds.cod`", "`code`"),
+        ("[root.kinds.code]\nmax_char = 9", "`root.kinds.code.max_char`", "`max_chars`"),
+        ("[root.kinds.code]\nstrategy = 'windo'", "`windo`", "`window`"),
+        ("[root.kinds.code]\nmax_chars = 9", ">= 64", "config show"),
+        ("[root.kind.code]\nmax_chars = 900", "expected str", "[root.kinds.NAME]"),
+        ("max_chars = '9'", "expected int", "config show"),
+    ],
+)
+def test_seed_002_04_a_wrong_key_of_a_root_is_refused_with_a_hint(
+    text: str, message: str, hint: str
+) -> None:
+    refused = refusal(f"[[root]]\npath = '/a'\n{text}\n")
+    assert message in refused.message
+    assert hint in refused.hint
+
+
+# The user's rooms
+
+
+def test_seed_000_20_a_room_has_a_name_keywords_and_paths() -> None:
+    text = "[[room]]\nname = 'Bills'\nkeywords = ['invoice']\npaths = ['billing/']\n"
+    config = parse_config(text, "config.toml")
+    assert config.room == (RoomConfig(name="Bills", keywords=("invoice",), paths=("billing/",)),)
+    assert dict(iter_effective_values(config))["room.Bills.keywords"] == ("invoice",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name = 'a'", "`a` has no keywords and no paths"),
+        ("name = ' '\nkeywords = ['b']", "no name"),
+        ("name = 'a'\nkeywords = ['++']", "`++` has no letter and no digit"),
+        ("keywords = ['b']", "name"),
+        ("name = 'a'\nkeyword = ['b']", "`room.keyword`"),
+    ],
+)
+def test_seed_000_20_a_room_that_nothing_can_be_in_is_refused(text: str, message: str) -> None:
+    refused = refusal(f"[[room]]\n{text}\n")
+    assert message in refused.message
+    assert refused.hint

@@ -19,10 +19,14 @@ from anchord.chunking.plan import (
     limits_for_max_tokens,
     limits_for_window,
 )
-from anchord.config.schema import DOCUMENT_KINDS
+from anchord.config.effective import chunking_of_root
+from anchord.config.schema import DOCUMENT_KINDS, parse_config
 from anchord.config.strategies import with_strategy_defaults
+from anchord.core.types import Root
 from anchord.index import recipe as recipe_module
+from anchord.index.profile import chunking_plans
 from anchord.index.recipe import Recipe
+from anchord.index.topics import OwnRooms
 
 
 def recipe(plan: Plan | None = None, model: str = "model", tokenizer: str = "tokenizer") -> Recipe:
@@ -103,6 +107,66 @@ def test_a_strategy_of_one_root_changes_the_recipe_of_that_root_alone() -> None:
     )
     assert made.plans.plan_for("notes", "code").strategy == "window"
     assert made.plans.plan_for("other", "code").strategy == "anchored"
+
+
+def configured_recipe(text: str) -> Recipe:
+    """Return the recipe of a configuration whose first root is `n`, with a root of conversations."""
+    config = parse_config(text, "config.toml")
+    roots = [
+        Root(name="n", path="/a", chunking=chunking_of_root(config.root[0]) if config.root else {}),
+        Root(name="talks", path="/b", kind="conversations"),
+    ]
+    return Recipe(
+        plans=chunking_plans(config, roots, 254),
+        model_identity=lambda: "model",
+        chunking_tools_identity="tools",
+        ingest_identity_by_root={"talks": "6"},
+        redaction_identity="rules",
+        own_rooms=OwnRooms(config.room),
+    )
+
+
+FROZEN = {
+    ("", ""): "c994a0e3485a4602456828eafe04d4fd",
+    ("", "n"): "c994a0e3485a4602456828eafe04d4fd",
+    ("", "talks"): "db9c6941ec0ce2d75830f166cb0cb533",
+    ("[[root]]\npath = '/a'\nstrategy = 'window'\n", "n"): "9a192ac8765f8662793cfd7d870be01f",
+    (
+        "chunking.max_chars = 900\nkind.code.strategy = 'window'\n",
+        "",
+    ): "04e736d04e17e02307182b5e55bae07f",
+}
+"""Configuration and root -> the digest that version 0.2.0 computes for them, by row version 2."""
+
+
+@pytest.mark.parametrize(("text", "root"), FROZEN)
+def test_seed_002_04_settings_that_nobody_uses_leave_a_digest_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, text: str, root: str
+) -> None:
+    """Of the digests of existing indexes, only the versions of rows and chunker may change."""
+    monkeypatch.setattr(recipe_module, "ROW_VERSION", "2")
+    monkeypatch.setattr(recipe_module, "CHUNKER_VERSION", "7")
+    assert configured_recipe(text).digest(root) == FROZEN[text, root]
+
+
+def test_seed_002_04_sizes_of_one_root_change_the_recipe_of_that_root_alone() -> None:
+    before = configured_recipe("")
+    sized = configured_recipe("[[root]]\npath = '/a'\nmax_chars = 900\n")
+    finer = configured_recipe(
+        "[[root]]\npath = '/a'\nmax_chars = 900\n[root.kinds.code]\nmax_chars = 700\n"
+    )
+    assert len({made.digest("n") for made in (before, sized, finer)}) == 3
+    for other_root in ("", "talks"):
+        assert {made.digest(other_root) for made in (before, sized, finer)} == {
+            before.digest(other_root)
+        }
+
+
+def test_seed_000_20_rooms_of_the_users_own_change_every_digest() -> None:
+    room = "[[room]]\nname = 'a'\nkeywords = ['{}']\n"
+    recipes = [configured_recipe(text) for text in ("", room.format("b"), room.format("c"))]
+    for root in ("", "n", "talks"):
+        assert len({made.digest(root) for made in recipes}) == 3
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from anchord.chunking.engine.layout import (
     LAST_RESORT,
     NOTEBOOK_CELL,
     CountTokens,
+    Heading,
     Layout,
     Limits,
     Sizing,
@@ -91,6 +92,15 @@ def limits_used(document: Document, plan: Plan, count_tokens: CountTokens) -> Li
     return limits
 
 
+def headings_used(document: Document, plan: Plan, count_tokens: CountTokens) -> Sequence[Heading]:
+    """Return the headings that a document's header paths are made of, in the order of its lines."""
+    definitions: Sequence[Definition] = ()
+    if document.kind == "code":
+        definitions = find_definitions(document.text, document.language)
+    layout, _ = _lay_out_and_cut(document, plan, Sizing(plan.limits, count_tokens), definitions)
+    return layout.headings
+
+
 def _split_within_window(
     document: Document,
     plan: Plan,
@@ -121,14 +131,7 @@ def _split_once(
     definitions: Sequence[Definition],
 ) -> list[Chunk]:
     sizing = Sizing(plan.limits, count_tokens)
-    build_layout = _LAYOUT_BUILDERS.get(document.kind)
-    if build_layout is not None:
-        layout = build_layout(document, sizing)
-    else:
-        layout = build_code_layout(document.text, definitions, sizing)
-    if document.part_start_lines:
-        layout = _strengthen_part_starts(layout, document.part_start_lines)
-    layout, ranges = _cut(document, layout, plan, sizing)
+    layout, ranges = _lay_out_and_cut(document, plan, sizing, definitions)
     chunks = build_chunks(layout, ranges, sizing, file_key, document.kind)
     if document.title:
         # The title comes after the ids are made, so renaming a conversation changes none.
@@ -138,6 +141,20 @@ def _split_once(
     if document.source_lines:
         chunks = [_with_source_lines(chunk, document.source_lines) for chunk in chunks]
     return chunks
+
+
+def _lay_out_and_cut(
+    document: Document, plan: Plan, sizing: Sizing, definitions: Sequence[Definition]
+) -> tuple[Layout, list[AtomRange]]:
+    """Lay a document out and cut it; return the layout that the ranges count in."""
+    build_layout = _LAYOUT_BUILDERS.get(document.kind)
+    if build_layout is not None:
+        layout = build_layout(document, sizing)
+    else:
+        layout = build_code_layout(document.text, definitions, sizing)
+    if document.part_start_lines:
+        layout = _strengthen_part_starts(layout, document.part_start_lines)
+    return _cut(document, layout, plan, sizing)
 
 
 def _strengthen_part_starts(layout: Layout, part_start_lines: Sequence[int]) -> Layout:

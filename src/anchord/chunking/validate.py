@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from anchord.chunking.chunker import limits_used
-from anchord.chunking.engine.layout import CountTokens, Sizing
+from anchord.chunking.chunker import headings_used, limits_used
+from anchord.chunking.engine.layout import CountTokens, Heading, Sizing
 from anchord.chunking.formats.markdown import (
     find_fences,
     has_only_closed_fences,
@@ -32,6 +33,8 @@ class ChunkingReport:
     repeated_ids: int
     lines_not_covered: int
     out_of_order: int
+    wrong_header_paths: int
+    """Chunks whose header path is not the titles of the sections that they are in."""
     over_window: int
     """Chunks that are longer than the model's window."""
     unbalanced_fences: int
@@ -54,6 +57,7 @@ class ChunkingReport:
             self.repeated_ids,
             self.lines_not_covered,
             self.out_of_order,
+            self.wrong_header_paths,
             self.over_window,
         ]
         if plan.keeps_fences_whole:
@@ -85,6 +89,7 @@ def check_chunks(
         repeated_ids=_count_repeated_ids(chunks),
         lines_not_covered=_count_lines_not_covered(document, chunks),
         out_of_order=_count_out_of_order(chunks, plan),
+        wrong_header_paths=_count_wrong_header_paths(document, chunks, plan, count_tokens),
         over_window=sum(count > plan.limits.window for count in tokens),
         unbalanced_fences=fences.count_unbalanced_chunks(),
         split_fences=split_fences,
@@ -122,6 +127,7 @@ def check_chunks_of_documents(
         repeated_ids=_count_repeated_ids(all_chunks),
         lines_not_covered=_sum_of(reports, "lines_not_covered"),
         out_of_order=_sum_of(reports, "out_of_order"),
+        wrong_header_paths=_sum_of(reports, "wrong_header_paths"),
         over_window=_sum_of(reports, "over_window"),
         unbalanced_fences=_sum_of(reports, "unbalanced_fences"),
         split_fences=_sum_of(reports, "split_fences"),
@@ -167,6 +173,54 @@ def _count_out_of_order(chunks: Sequence[Chunk], plan: Plan) -> int:
             for earlier, later in pairwise(chunks)
         )
     return sum(later.start_char < earlier.end_char for earlier, later in pairwise(chunks))
+
+
+def _count_wrong_header_paths(
+    document: Document, chunks: Sequence[Chunk], plan: Plan, count_tokens: CountTokens
+) -> int:
+    """Return how many chunks do not have the titles of the sections that hold all of their lines.
+
+    The sections are found here from the headings alone, and not as the chunker finds them.
+    """
+    sections = _Sections(headings_used(document, plan, count_tokens))
+    line_ends = [offset for offset, character in enumerate(document.text) if character == "\n"]
+    outermost = (document.title,) if document.title else ()
+    wrong = 0
+    for chunk in chunks:
+        first_line = bisect_left(line_ends, chunk.start_char)
+        last_line = bisect_left(line_ends, chunk.end_char - 1)
+        titles = sections.titles_around(first_line, last_line, plan.limits.heading_depth)
+        wrong += chunk.header_path != outermost + titles
+    return wrong
+
+
+class _Sections:
+    """The section of each heading of a text. Lines are 0-based."""
+
+    def __init__(self, headings: Sequence[Heading]) -> None:
+        self._headings = headings
+        self._lines = [heading.line for heading in headings]
+        self._ends = [heading.section_end_line for heading in headings]
+        self._parents: list[int] = []
+        """For each heading the number of the one whose section it is in; -1 for none."""
+        open_sections: list[int] = []
+        for number, heading in enumerate(headings):
+            while open_sections and headings[open_sections[-1]].level >= heading.level:
+                closed = open_sections.pop()
+                self._ends[closed] = min(self._ends[closed], heading.line)
+            self._parents.append(open_sections[-1] if open_sections else -1)
+            open_sections.append(number)
+
+    def titles_around(self, first_line: int, last_line: int, max_level: int) -> tuple[str, ...]:
+        """Return the titles of the sections that hold all lines of a range, outermost first."""
+        titles: list[str] = []
+        number = bisect_right(self._lines, first_line) - 1
+        while number >= 0:
+            heading = self._headings[number]
+            if self._ends[number] > last_line and heading.level <= max_level:
+                titles.append(heading.title)
+            number = self._parents[number]
+        return tuple(reversed(titles))
 
 
 class _FenceCheck:

@@ -21,6 +21,7 @@ from anchord.core.types import escape_non_utf8
 from anchord.errors import ConfigError, UsageError
 
 _ROOT_HEADER = re.compile(r"\s*\[\[\s*root\s*\]\]")
+_HEADER_BELOW_ROOT = re.compile(r"\s*\[\s*root\s*\.")
 
 
 def add_root(file: Path, path: str, kind: str, name: str) -> None:
@@ -108,7 +109,7 @@ def move_paths(file: Path, names: Sequence[str], move: Callable[[str], str]) -> 
 
 
 def _without_root_lines(text: str, index: int) -> str:
-    """Remove the lines from a [[root]] header to the last key of that table.
+    """Remove the lines from a [[root]] header to the last key of that table and of those below it.
 
     Returns:
         The shorter text, or "" when there are not that many headers.
@@ -119,7 +120,12 @@ def _without_root_lines(text: str, index: int) -> str:
     if index >= len(root_headers):
         return ""
     first = root_headers[index]
-    end = min((number for number in headers if number > first), default=len(lines))
+    later_tables = [
+        number
+        for number in headers
+        if number > first and not _HEADER_BELOW_ROOT.match(lines[number])
+    ]
+    end = min(later_tables, default=len(lines))
     # Blank lines and comments at the end belong to the next table.
     while _is_blank_or_comment(lines[end - 1]):
         end -= 1

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from anchord.config.effective import chunking_of_root
 from anchord.config.file import load_config
 from anchord.config.schema import Config, RootConfig
 from anchord.core.quoting import escape_line, quote_name
@@ -207,7 +208,7 @@ def _configured_root(entry: RootConfig, earlier_roots: Sequence[Root]) -> Root:
         kind=entry.kind,
         include=entry.include,
         exclude=entry.exclude,
-        strategy=entry.strategy,
+        chunking=chunking_of_root(entry),
         on_delete=entry.on_delete,
         symlink_path=configured_path if configured_path != folder else "",
     )

@@ -7,7 +7,7 @@ reads no file; `config.file` does.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -17,35 +17,15 @@ from anchord.config.key_errors import Table, did_you_mean, key_first, refuse_unk
 from anchord.config.strategies import (
     DEFAULT_STRATEGY,
     STRATEGIES,
-    OptionValue,
-    ignored_keys,
-    with_strategy_defaults,
 )
 from anchord.config.toml_positions import find_key_line
-from anchord.errors import ConfigError, UsageError
+from anchord.errors import ConfigError
 
 CONFIG_VERSION = 1
 """Version of the schema. A file with a higher `version` is refused."""
 
 _HOUR_MS = 3_600_000
 _YEAR_S = 31_536_000
-
-
-class RootConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """A [[root]] table."""
-
-    path: str
-    """Absolute path of the folder, or one that starts with ~."""
-    kind: Literal["project", "conversations"] = "project"
-    name: str = ""
-    """"" uses the name of the folder."""
-    include: tuple[str, ...] = ()
-    """Patterns in .gitignore syntax; see `core.types.Root`."""
-    exclude: tuple[str, ...] = ()
-    strategy: str = ""
-    """Chunking strategy for all documents of this root; it overrides [kind.NAME] and [chunking]."""
-    on_delete: Literal["keep", "delete"] = "keep"
-    """Whether exchanges outlive their transcript file; assistants delete theirs after a while."""
 
 
 _Size = Annotated[int, Meta(ge=64, le=100_000)]
@@ -87,7 +67,10 @@ class ChunkingConfig(KindConfig, frozen=True, kw_only=True):
 
 
 class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The [kind.NAME] tables. Their keys override [chunking], and are overridden by a root's."""
+    """The [kind.NAME] tables. Their keys override [chunking], and are overridden by a root's.
+
+    A root has tables of the same form for itself, [root.kinds.NAME].
+    """
 
     markdown: KindConfig = KindConfig()
     text: KindConfig = KindConfig()
@@ -99,6 +82,38 @@ class KindsConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 DOCUMENT_KINDS = KindsConfig.__struct_fields__
 """The kinds of documents that can have a [kind.NAME] table."""
+
+
+class RootConfig(KindConfig, frozen=True, kw_only=True):
+    """A [[root]] table. The keys of `KindConfig` override [kind.NAME] and [chunking] in this root.
+
+    A `strategy` overrides `enabled = false` too.
+    """
+
+    path: str
+    """Absolute path of the folder, or one that starts with ~."""
+    kind: Literal["project", "conversations"] = "project"
+    name: str = ""
+    """"" uses the name of the folder."""
+    include: tuple[str, ...] = ()
+    """Patterns in .gitignore syntax; see `core.types.Root`."""
+    exclude: tuple[str, ...] = ()
+    strategy: str = ""
+    on_delete: Literal["keep", "delete"] = "keep"
+    """Whether exchanges outlive their transcript file; assistants delete theirs after a while."""
+    kinds: KindsConfig = KindsConfig()
+    """The [root.kinds.NAME] tables: settings of one kind of document in this root."""
+
+
+class RoomConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A [[room]] table: a room of the user's own, which goes before the built-in ones."""
+
+    name: str
+    """What `search --room` takes; stored in lower case, as the names of folders are."""
+    keywords: tuple[str, ...] = ()
+    """Whole words or phrases, in a file's name or at the beginning of a text."""
+    paths: tuple[str, ...] = ()
+    """Patterns in .gitignore syntax, relative to each root."""
 
 
 class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +190,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     root: tuple[RootConfig, ...] = ()
     chunking: ChunkingConfig = ChunkingConfig()
     kind: KindsConfig = KindsConfig()
+    room: tuple[RoomConfig, ...] = ()
     embedding: EmbeddingConfig = EmbeddingConfig()
     search: SearchConfig = SearchConfig()
     store: StoreConfig = StoreConfig()
@@ -182,10 +198,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     privacy: PrivacyConfig = PrivacyConfig()
 
 
-_TABLES: dict[str, Table] = {
+TABLES: dict[str, Table] = {
     "root": RootConfig,
     "chunking": ChunkingConfig,
     "kind": KindsConfig,
+    "room": RoomConfig,
     "embedding": EmbeddingConfig,
     "search": SearchConfig,
     "store": StoreConfig,
@@ -193,7 +210,11 @@ _TABLES: dict[str, Table] = {
     "privacy": PrivacyConfig,
 }
 _KIND_TABLES: dict[str, Table] = dict.fromkeys(DOCUMENT_KINDS, KindConfig)
-_INNER_TABLES: dict[Table, dict[str, Table]] = {Config: _TABLES, KindsConfig: _KIND_TABLES}
+_INNER_TABLES: dict[Table, dict[str, Table]] = {
+    Config: TABLES,
+    RootConfig: {"kinds": KindsConfig},
+    KindsConfig: _KIND_TABLES,
+}
 
 
 def parse_config(text: str, source_name: str) -> Config:
@@ -233,10 +254,10 @@ def parse_config(text: str, source_name: str) -> Config:
     except msgspec.ValidationError as error:
         message = key_first(str(error))
         key, _, _ = message.partition(":")
-        place = locate(key)
-        raise ConfigError(
-            f"{place}: {message}", "`anchord config show` lists the keys with their values"
-        ) from None
+        hint = "`anchord config show` lists the keys with their values"
+        if key.startswith("root[") and key.endswith("].kind"):
+            hint = 'use "project" or "conversations"; a kind of document has [root.kinds.NAME]'
+        raise ConfigError(f"{locate(key)}: {message}", hint) from None
     _refuse_unusable_values(config, locate)
     return config
 
@@ -263,125 +284,6 @@ def make_root_config(path: str, kind: str, name: str) -> RootConfig:
     return entry
 
 
-def parse_chunking_options(options: Mapping[str, Any]) -> dict[str, OptionValue]:
-    """Check keys of [chunking] that a program passed, and add the strategy's defaults.
-
-    Args:
-        options: Any keys of `KindConfig`.
-
-    Returns:
-        As `config.strategies.with_strategy_defaults`.
-
-    Raises:
-        UsageError: A value is of the wrong type or out of range.
-        ConfigError: The strategy is unknown.
-    """
-    try:
-        table = msgspec.convert(dict(options), KindConfig)
-    except msgspec.ValidationError as error:
-        message = key_first(str(error))
-        hint = "leave it out to use the strategy's default"
-        raise UsageError(message, hint) from None
-    set_values = _set_values(table)
-    strategy = set_values.get("strategy", "")
-    check_strategy(strategy)
-    return with_strategy_defaults(set_values)
-
-
-def find_ignored_keys(config: Config) -> list[str]:
-    """Return the keys of [chunking] and [kind.NAME] that are set and have no effect.
-
-    A key of [chunking] has an effect when any strategy in use uses it.
-    """
-    chunking = _set_values(config.chunking)
-    unused_keys = set(chunking)
-    strategies_in_use = _strategies_in_use(config)
-    for strategy in strategies_in_use:
-        unused_by_strategy = _unused_keys(chunking, strategy)
-        unused_keys.intersection_update(unused_by_strategy)
-    ignored = [f"chunking.{key}" for key in chunking if key in unused_keys]
-    ignored += _ignored_kind_keys(config)
-    return ignored
-
-
-def _ignored_kind_keys(config: Config) -> Iterator[str]:
-    for kind, table in _kind_tables(config):
-        set_values = _set_values(table)
-        strategy = set_values.get("strategy", config.chunking.strategy)
-        for key in _unused_keys(set_values, strategy):
-            yield f"kind.{kind}.{key}"
-
-
-def _unused_keys(set_values: Mapping[str, Any], strategy: OptionValue) -> list[str]:
-    """Return those keys of a table that a strategy does not use."""
-    options = {**set_values, "strategy": strategy}
-    return ignored_keys(options)
-
-
-def chunking_by_kind(config: Config, strategy: str = "") -> dict[str, dict[str, OptionValue]]:
-    """Return the effective chunking options of each kind of document.
-
-    Args:
-        config: The configuration.
-        strategy: Strategy that a root sets for all its documents; "" when it sets none.
-
-    Returns:
-        Kind -> options as of `config.strategies.with_strategy_defaults`.
-    """
-    override: dict[str, Any] = {}
-    if strategy:
-        override = {"strategy": strategy, "enabled": True}
-    chunking = _set_values(config.chunking)
-    options_by_kind = {}
-    for kind, table in _kind_tables(config):
-        kind_values = _set_values(table)
-        set_values = {**chunking, **kind_values, **override}
-        options_by_kind[kind] = with_strategy_defaults(set_values)
-    return options_by_kind
-
-
-def iter_effective_values(config: Config) -> Iterator[tuple[str, Any]]:
-    """Yield (key, effective value) in the order of the tables, such as ("watch.poll_s", 5.0).
-
-    Of [[root]] only strategies are included, as "root.NAME.strategy", and of [kind.NAME] only the
-    keys that are set.
-    """
-    for table in _TABLES:
-        if table == "root":
-            yield from _root_strategies(config)
-        elif table == "chunking":
-            yield from _effective_chunking(config)
-        elif table == "kind":
-            yield from _set_kind_values(config)
-        else:
-            other_table = getattr(config, table)
-            values = msgspec.structs.asdict(other_table)
-            for key, value in values.items():
-                yield f"{table}.{key}", value
-
-
-def _root_strategies(config: Config) -> Iterator[tuple[str, Any]]:
-    for root in config.root:
-        if root.strategy:
-            name = root.name or root.path
-            yield f"root.{name}.strategy", root.strategy
-
-
-def _effective_chunking(config: Config) -> Iterator[tuple[str, Any]]:
-    set_values = _set_values(config.chunking)
-    defaults = with_strategy_defaults(set_values)
-    effective_values = {"enabled": True, **defaults, **set_values}
-    for key, value in effective_values.items():
-        yield f"chunking.{key}", value
-
-
-def _set_kind_values(config: Config) -> Iterator[tuple[str, Any]]:
-    for kind, table in _kind_tables(config):
-        set_values = _set_values(table)
-        for key, value in set_values.items():
-            yield f"kind.{kind}.{key}", value
-
-
 def check_strategy(strategy: str, message_prefix: str = "") -> None:
     """Refuse an unknown strategy.
 
@@ -402,27 +304,6 @@ def check_strategy(strategy: str, message_prefix: str = "") -> None:
     raise ConfigError(message_prefix + message, hint)
 
 
-def _kind_tables(config: Config) -> Iterator[tuple[str, KindConfig]]:
-    for name in DOCUMENT_KINDS:
-        table = getattr(config.kind, name)
-        yield name, table
-
-
-def _set_values(table: KindConfig) -> dict[str, Any]:
-    """Return the keys of a table that are set."""
-    values = msgspec.structs.asdict(table)
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _strategies_in_use(config: Config) -> set[OptionValue]:
-    root_strategies = ["", *(root.strategy for root in config.root)]
-    return {
-        options["strategy"]
-        for root_strategy in root_strategies
-        for options in chunking_by_kind(config, root_strategy).values()
-    }
-
-
 def _refuse_unusable_values(config: Config, locate: Callable[[str], str]) -> None:
     """Refuse values of the right type that cannot work; `locate` returns where a key is set."""
     for key, strategy in _configured_strategies(config):
@@ -437,17 +318,36 @@ def _refuse_unusable_values(config: Config, locate: Callable[[str], str]) -> Non
         message = f"{place}: root.path is not the path of a folder"
         hint = "give the folder's absolute path"
         raise ConfigError(message, hint)
+    for number, room in enumerate(config.room):
+        _refuse_unusable_room(room, locate(f"room[{number}].name"))
+
+
+def _refuse_unusable_room(room: RoomConfig, place: str) -> None:
+    if not room.name.strip():
+        raise ConfigError(f"{place}: a room has no name", "give the [[room]] a `name`")
+    if not room.keywords and not room.paths:
+        raise ConfigError(
+            f"{place}: the room `{room.name}` has no keywords and no paths",
+            'give it some, such as keywords = ["invoice"] or paths = ["billing/"]',
+        )
+    for keyword in room.keywords:
+        if not any(character.isalnum() for character in keyword):
+            raise ConfigError(
+                f"{place}: room.keywords: `{keyword}` has no letter and no digit",
+                "leave it out: keywords are matched as words",
+            )
 
 
 def _configured_strategies(config: Config) -> Iterator[tuple[str, str]]:
     """Yield every key that can name a strategy, with its value; "" where it is not set."""
     yield "chunking.strategy", config.chunking.strategy
-    for kind, table in _kind_tables(config):
-        key = f"kind.{kind}.strategy"
-        yield key, table.strategy or ""
+    kinds_tables = {"kind": config.kind}
     for number, root in enumerate(config.root):
-        key = f"root[{number}].strategy"
-        yield key, root.strategy
+        yield f"root[{number}].strategy", root.strategy
+        kinds_tables[f"root[{number}].kinds"] = root.kinds
+    for prefix, kinds in kinds_tables.items():
+        for kind in DOCUMENT_KINDS:
+            yield f"{prefix}.{kind}.strategy", getattr(kinds, kind).strategy or ""
 
 
 def _refuse_unusable_url(embedding: EmbeddingConfig, locate: Callable[[str], str]) -> None:

@@ -16,7 +16,8 @@ Three conventions hold for every field below:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -72,7 +73,8 @@ class Root:
         exclude: Patterns in .gitignore syntax for files that are never indexed.
         is_configured: False for a root that was passed to a command as PATH and is remembered in
             the CLI state.
-        strategy: Chunking strategy for all documents of this root; "" uses the one of [chunking].
+        chunking: Chunking keys that this root sets: kind of document -> key -> value. The kind ""
+            is all kinds. They override [chunking] and [kind.NAME].
         on_delete: What happens to exchanges when their transcript file is deleted: "keep" or
             "delete".
         symlink_path: Absolute path as configured, where it leads to `path` through symbolic links;
@@ -85,7 +87,9 @@ class Root:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     is_configured: bool = True
-    strategy: str = ""
+    chunking: Mapping[str, Mapping[str, int | bool | str | None]] = field(
+        default_factory=dict, hash=False
+    )
     on_delete: str = "keep"
     symlink_path: str = ""
 

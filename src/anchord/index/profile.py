@@ -22,8 +22,9 @@ from anchord.chunking.formats.code_symbols import (
 )
 from anchord.chunking.plan import ChunkingPlans, build_plans
 from anchord.chunking.strategies.sentences import sentence_splitter_version
+from anchord.config.effective import chunking_by_kind
 from anchord.config.privacy import redacts_conversations, redacts_files
-from anchord.config.schema import Config, chunking_by_kind
+from anchord.config.schema import Config
 from anchord.core.ids import hash_content
 from anchord.core.ports import Reranker
 from anchord.core.types import Root, Vector
@@ -35,6 +36,7 @@ from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
 from anchord.embedding.workers.export_cache import INT8
 from anchord.errors import AnchordError, EmbedderError
 from anchord.index.recipe import NoQuarantine, ParseQuarantine, Recipe
+from anchord.index.topics import OwnRooms
 from anchord.sources.conversations.ingest import IngestOptions
 from anchord.sources.secrets.redactor import rules_version
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -203,6 +205,7 @@ def build_catalog_profile(
         quarantine=inputs.quarantine,
         find_definitions=inputs.find_definitions,
         redaction_identity=found.recipe.redaction_identity,
+        own_rooms=found.recipe.own_rooms,
     )
     missing_model = MissingModelEmbedder(name, model_id, int(dimension))
     return IndexProfile(provider, found.model_files, missing_model, recipe)
@@ -237,6 +240,7 @@ def pin_recipe_digests(
         quarantine=profile.recipe.quarantine,
         find_definitions=profile.recipe.find_definitions,
         redaction_identity=profile.recipe.redaction_identity,
+        own_rooms=profile.recipe.own_rooms,
         pinned_digests=digests,
     )
     return IndexProfile(profile.provider, profile.model_files, profile.embedder, recipe)
@@ -247,11 +251,11 @@ def chunking_plans(config: Config, roots: Sequence[Root], window_tokens: int) ->
 
     Args:
         config: Its `chunking` tables.
-        roots: Roots whose `strategy` is set override the configuration.
+        roots: Those with chunking keys of their own override the configuration.
         window_tokens: How many tokens the model reads of a text.
     """
     overrides = {
-        root.name: chunking_by_kind(config, root.strategy) for root in roots if root.strategy
+        root.name: chunking_by_kind(config, root.chunking) for root in roots if root.chunking
     }
     return build_plans(window_tokens, {"": chunking_by_kind(config), **overrides})
 
@@ -274,6 +278,7 @@ def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: s
         quarantine=inputs.quarantine,
         find_definitions=inputs.find_definitions,
         redaction_identity=rules_version() if redacts_files(config) else "",
+        own_rooms=OwnRooms(config.room),
     )
     return IndexProfile(provider, model, embedder, recipe)
 

@@ -10,8 +10,9 @@ from anchord.chunking.chunker import CHUNKER_VERSION
 from anchord.chunking.formats.code_symbols import DefinitionFinder, find_definitions
 from anchord.chunking.plan import ChunkingPlans
 from anchord.core.ids import hash_fields
+from anchord.index.topics import NO_OWN_ROOMS, OwnRooms
 
-ROW_VERSION = "2"
+ROW_VERSION = "3"
 """Increase it with any change to what `Row` holds for the same chunk."""
 
 
@@ -60,6 +61,7 @@ class Recipe:
     """Finds the definitions in source code, in this process or in a child process."""
     redaction_identity: str = ""
     """The rules that replace secrets in project files; "" replaces none."""
+    own_rooms: OwnRooms = NO_OWN_ROOMS
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def digest(self, root_name: str = "") -> str:
@@ -89,4 +91,5 @@ class Recipe:
             *plans,
             *([] if ingest_identity is None else [ingest_identity]),
             *([self.redaction_identity] if self.redaction_identity else []),
+            *([self.own_rooms.identity] if self.own_rooms.rooms else []),
         )

@@ -19,7 +19,7 @@ from anchord.core.types import (
     escape_non_utf8,
 )
 from anchord.index.recipe import Recipe
-from anchord.index.topics import memory_type_of, room_of_file, topic_of
+from anchord.index.topics import OwnRooms, memory_type_of, room_of_exchange, room_of_file
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
 from anchord.sources.documents.parse import parse_document
 from anchord.sources.secrets.documents import redact_document
@@ -80,7 +80,7 @@ def _parse_and_chunk(
     definitions, parser_problem = _find_definitions(document, recipe)
     file_key = make_file_key(origin.root, origin.path)
     chunks = split_into_chunks(document, plan, count_tokens, file_key, definitions)
-    rooms = _rooms_of_chunks(origin, document, chunks, plan.extract)
+    rooms = _rooms_of_chunks(origin, document, chunks, plan.extract, recipe.own_rooms)
     model_id = recipe.model_identity()
     rows = [
         _prepare_row(origin, chunk, model_id, room)
@@ -111,14 +111,19 @@ def _find_definitions(
 
 
 def _rooms_of_chunks(
-    origin: RootedPath, document: Document, chunks: Sequence[Chunk], extract: str
+    origin: RootedPath,
+    document: Document,
+    chunks: Sequence[Chunk],
+    extract: str,
+    own_rooms: OwnRooms,
 ) -> list[str]:
     if not document.exchange_metadata.session:
-        return [room_of_file(escape_non_utf8(origin.path), document.text)] * len(chunks)
-    topic = topic_of(document.text)
+        room = room_of_file(escape_non_utf8(origin.path), document.text, own_rooms)
+        return [room] * len(chunks)
+    room = room_of_exchange(document.text, own_rooms)
     if extract != "general":
-        return [topic] * len(chunks)
-    return [memory_type_of(chunk.content) or topic for chunk in chunks]
+        return [room] * len(chunks)
+    return [memory_type_of(chunk.content) or room for chunk in chunks]
 
 
 def _prepare_row(origin: RootedPath, chunk: Chunk, model_id: str, room: str) -> PreparedRow:

@@ -1,16 +1,23 @@
 """Label texts with rooms: coarse topics to restrict a search to.
 
-A file's room is the folder that it is in, directly below its root. A file at the top of its root
-has the room that its name says, else the topic of its first words. The room of an exchange is its
-topic. With `extract = "general"` a chunk of a conversation that matches a memory type has that type
-as its room.
+The user's own rooms ([[room]]) go first: by path, then by a keyword in the file's name, then by the
+keywords in the first 2,000 characters. Otherwise a file's room is the folder that it is in,
+directly below its root. A file at the top of its root has the room that its name says, else the
+topic of its first words. The room of an exchange is its topic. With `extract = "general"` a chunk
+of a conversation that matches a memory type has that type as its room.
 Labels depend on names and words only: the same text always has the same room.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from anchord.config.schema import RoomConfig
+from anchord.sources.files.ignore_patterns import IgnorePatterns, compile_patterns
 
 DEFAULT_TOPIC = "general"
 _TOPIC_CHARS = 2_000
@@ -46,13 +53,19 @@ _TOPICS: Mapping[str, str] = {
 }
 """Topic -> its words, as a regular expression. The first listed wins a tie."""
 _NAMES: Mapping[str, str] = {
-    "architecture": r"architecture|design|adr",
-    "decisions": r"decision",
-    "planning": r"roadmap|plan|todo|milestone|backlog",
-    "problems": r"troubleshoot|problem|issues|postmortem|incident",
-    "technical": r"api|install|setup|usage|develop|contribut",
+    "architecture": "architecture design designs adr adrs",
+    "decisions": "decision decisions",
+    "planning": "roadmap roadmaps plan plans planning todo todos milestone milestones backlog",
+    "problems": (
+        "troubleshoot troubleshooting problem problems issue issues postmortem postmortems "
+        "incident incidents"
+    ),
+    "technical": (
+        "api apis install installing installation setup usage develop developer developers "
+        "developing development contribute contributing contribution contributions contributors"
+    ),
 }
-"""Topic -> parts of a file's name, as a regular expression."""
+"""Topic -> words of a file's name. The first listed wins."""
 _MEMORIES: Mapping[str, str] = {
     "preference": (
         r"\b(?:i|we) (?:always|never|usually|prefer|like|hate|want|don't like|"
@@ -84,25 +97,108 @@ _MEMORIES: Mapping[str, str] = {
 _TOPIC_WORDS = {
     topic: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for topic, words in _TOPICS.items()
 }
-_NAME_WORDS = {topic: re.compile(words) for topic, words in _NAMES.items()}
+_NAME_WORDS = {topic: frozenset(words.split()) for topic, words in _NAMES.items()}
 _MEMORY_PHRASES = {kind: re.compile(words, re.IGNORECASE) for kind, words in _MEMORIES.items()}
+_CASE_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORD = re.compile(r"[^\W\d_]+|\d+")
 
 
-def room_of_file(path: str, text: str) -> str:
+@dataclass(frozen=True)
+class OwnRooms:
+    """The rooms that the user configured."""
+
+    rooms: tuple[RoomConfig, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        """What rows depend on: the rooms in their order; "" for none."""
+        if not self.rooms:
+            return ""
+        return f"rooms {[(room.name, room.keywords, room.paths) for room in self.rooms]!r}"
+
+    @cached_property
+    def _matchers(self) -> tuple[_RoomMatcher, ...]:
+        return tuple(_RoomMatcher.of(room) for room in self.rooms)
+
+    def room_of_path(self, path: str) -> str:
+        """Return the first room with a pattern for a path, else with a keyword in the file's name.
+
+        Args:
+            path: A file's path relative to its root.
+
+        Returns:
+            "" for a path of no room.
+        """
+        by_pattern = (room.name for room in self._matchers if room.matches_path(path))
+        name_words = _words_of_name(path.rpartition("/")[2])
+        by_name = (room.name for room in self._matchers if room.count_keywords(name_words))
+        return next(by_pattern, "") or next(by_name, "")
+
+    def room_of_text(self, text: str) -> str:
+        """Return the room with the most different keywords in the first 2,000 characters.
+
+        Returns:
+            "" for a text without a keyword. The first listed wins a tie.
+        """
+        if not self.rooms:
+            return ""
+        words = _words_of(text[:_TOPIC_CHARS])
+        best = max(self._matchers, key=lambda room: room.count_keywords(words))
+        return best.name if best.count_keywords(words) else ""
+
+
+NO_OWN_ROOMS = OwnRooms()
+
+
+@dataclass(frozen=True, slots=True)
+class _RoomMatcher:
+    name: str
+    keywords: frozenset[str]
+    """Keywords as `_words_of` returns them."""
+    patterns: IgnorePatterns
+
+    @classmethod
+    def of(cls, room: RoomConfig) -> _RoomMatcher:
+        keywords = frozenset(_words_of(keyword) for keyword in room.keywords)
+        return cls(room.name.strip().lower(), keywords, compile_patterns("", "", room.paths))
+
+    def matches_path(self, path: str) -> bool:
+        match = self.patterns.nearest_match(path)
+        return match is not None and match.is_match
+
+    def count_keywords(self, words: str) -> int:
+        return sum(keyword in words for keyword in self.keywords)
+
+
+def room_of_file(path: str, text: str, own_rooms: OwnRooms = NO_OWN_ROOMS) -> str:
     """Return the room of a file that is not part of a conversation.
 
     Args:
         path: The path relative to the root.
         text: The file's text; only the first 2,000 characters count.
+        own_rooms: The user's own rooms.
     """
+    own_room = own_rooms.room_of_path(path) or own_rooms.room_of_text(text)
+    if own_room:
+        return own_room
     folder, separator, name = path.rpartition("/")
     if separator:
         return folder.partition("/")[0].lower()
-    lower_name = name.lower()
+    name_words = set(_words_of_name(name).split())
     for topic, words in _NAME_WORDS.items():
-        if words.search(lower_name):
+        if name_words & words:
             return topic
     return topic_of(text)
+
+
+def room_of_exchange(text: str, own_rooms: OwnRooms = NO_OWN_ROOMS) -> str:
+    """Return the room of an exchange: one of the user's own by its keywords, else the topic.
+
+    Args:
+        text: The exchange's text; only the first 2,000 characters count.
+        own_rooms: The user's own rooms.
+    """
+    return own_rooms.room_of_text(text) or topic_of(text)
 
 
 def topic_of(text: str) -> str:
@@ -118,6 +214,20 @@ def topic_of(text: str) -> str:
     }
     best = max(word_counts, key=lambda topic: word_counts[topic])
     return best if word_counts[best] >= _MIN_TOPIC_WORDS else DEFAULT_TOPIC
+
+
+def _words_of(text: str) -> str:
+    """Return the words of a text in lower case, with spaces around each: `in` finds whole words.
+
+    Everything but letters and digits separates words, and a number is a word: "plan2026_b.md" is
+    " plan 2026 b md ".
+    """
+    return f" {' '.join(_WORD.findall(unicodedata.normalize('NFC', text))).lower()} "
+
+
+def _words_of_name(name: str) -> str:
+    """Return the words of a file's name, as `_words_of`, and those within them: myPlan has both."""
+    return _words_of(name) + _words_of(_CASE_CHANGE.sub(" ", name))
 
 
 def memory_type_of(text: str) -> str:

@@ -14,6 +14,7 @@ import typer
 
 from anchord.cli.app import JsonOption, app, ensure_paths, load_user_config, print_json, print_line
 from anchord.cli.output.console import escape_markup
+from anchord.config.effective import NO_OVERRIDES, RootChunking
 from anchord.config.paths import Paths
 from anchord.config.schema import Config, check_strategy
 from anchord.config.strategies import STRATEGIES
@@ -60,12 +61,12 @@ def chunk(
     paths = ensure_paths()
     config = load_user_config(paths)
     if path or file == "-":
-        origin, root_strategy = RootedPath("", path), ""
+        origin, root_chunking = RootedPath("", path), NO_OVERRIDES
     else:
-        origin, root_strategy = _locate(paths, config, file)
+        origin, root_chunking = _locate(paths, config, file)
     documents = _read_documents(config, file, origin)
     _, first_document = documents[0]
-    plan, tokenizer = _build_plan(config, first_document, strategy or root_strategy)
+    plan, tokenizer = _build_plan(config, first_document, root_chunking, strategy)
     chunked = [
         _ChunkedDocument(origin, document, chunk_document(document, origin, plan, tokenizer))
         for origin, document in documents
@@ -169,14 +170,14 @@ def diff(
 
     paths = ensure_paths()
     config = load_user_config(paths)
-    origin, root_strategy = _locate(paths, config, file)
+    origin, root_chunking = _locate(paths, config, file)
     data_now = _read_bytes(file)
     is_file = os.path.isfile(against)
     data_before = _read_bytes(against) if is_file else _read_from_git(file, against)
 
     def chunks_of(data: bytes, name: str) -> list[dict[str, Any]]:
         document = _without_secrets(config, read_document(data, origin, name), name)
-        plan, tokenizer = _build_plan(config, document, root_strategy)
+        plan, tokenizer = _build_plan(config, document, root_chunking)
         chunks = chunk_document(document, origin, plan, tokenizer)
         return chunks_to_dicts(chunks, document, origin, plan.strategy)
 
@@ -189,10 +190,10 @@ def diff(
         print_diff(comparison)
 
 
-def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, str]:
-    """Return a file's path in its root and that root's strategy.
+def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, RootChunking]:
+    """Return a file's path in its root and the chunking keys that the root sets.
 
-    A file in no indexed folder has the root "", its name as its path, and no strategy ("").
+    A file in no indexed folder has the root "", its name as its path, and no such keys.
     """
     from anchord.config.cli_state import load_cli_state
     from anchord.config.roots import find_root, gather_roots, resolve_path
@@ -203,20 +204,22 @@ def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, str]:
     roots = gather_roots(config, remembered_roots, (), paths.own_folders)
     found = find_root(roots, absolute)
     if found is None:
-        return RootedPath("", os.path.basename(file)), ""
+        return RootedPath("", os.path.basename(file)), NO_OVERRIDES
     root, path = found
-    return RootedPath(root.name, path), root.strategy
+    return RootedPath(root.name, path), root.chunking
 
 
-def _build_plan(config: Config, document: Document, strategy: str) -> tuple[Plan, Path]:
+def _build_plan(
+    config: Config, document: Document, root_chunking: RootChunking, strategy: str = ""
+) -> tuple[Plan, Path]:
     """Return how to chunk a document, and the tokenizer's file; strategy "": as configured."""
     from anchord.chunking.plan import build_plan
-    from anchord.config.schema import chunking_by_kind
+    from anchord.config.effective import chunking_by_kind
     from anchord.embedding.model_files import find_token_counting_model
 
     embedding = config.embedding
     model = find_token_counting_model(embedding.provider, embedding.model, embedding.max_tokens)
-    settings = chunking_by_kind(config, strategy)[document.kind]
+    settings = chunking_by_kind(config, root_chunking, strategy)[document.kind]
     return build_plan(model.window, settings), model.tokenizer
 
 

@@ -18,6 +18,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.help_groups import UncutCommands
 from anchord.config.cli_state import load_cli_state
+from anchord.config.effective import find_ignored_keys, iter_effective_values
 from anchord.config.file import load_config, read_set_keys
 from anchord.config.paths import Paths
 from anchord.config.roots import (
@@ -27,7 +28,7 @@ from anchord.config.roots import (
     resolve_root_folder,
     roots_to_json,
 )
-from anchord.config.schema import find_ignored_keys, iter_effective_values, make_root_config
+from anchord.config.schema import make_root_config
 from anchord.config.strategies import KEY_ALIASES
 from anchord.core.quoting import escape_gaps, quote_name, quote_names
 from anchord.core.types import Root, RootRemoval, escape_non_utf8
@@ -169,7 +170,7 @@ def _format_value(value: object) -> str:
 def _is_set(key: str, set_keys: frozenset[str]) -> bool:
     """Return whether the configuration file sets a key, also under a strategy's name for it."""
     table, _, name = key.partition(".")
-    if table in ("kind", "root") or key in set_keys:
+    if table in ("kind", "root", "room") or key in set_keys:
         return True
     for key_of_alias in KEY_ALIASES.values():
         for alias, aliased_key in key_of_alias.items():

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from anchord.chunking.engine.layout import CountTokens
 from anchord.chunking.plan import build_plans
-from anchord.config.schema import Config, chunking_by_kind
+from anchord.config.effective import chunking_by_kind
+from anchord.config.schema import Config
 from anchord.core.ports import Embedder
 from anchord.core.query_syntax import ParsedQuery
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, Vector
@@ -94,7 +95,7 @@ class VariantChunker:
             form: One of `EMBED_FORMS`.
             documents: Texts by paths.
         """
-        chunking = chunking_by_kind(self.config, strategy)
+        chunking = chunking_by_kind(self.config, strategy=strategy)
         plans = build_plans(self.window_tokens, {"": chunking})
         recipe = Recipe(plans=plans, model_identity=lambda: "", chunking_tools_identity="")
         rows: list[PreparedRow] = []

@@ -17,7 +17,7 @@ from anchord.chunking.chunk_metadata import chunks_to_dicts
 from anchord.chunking.chunker import CONVERSATION_KINDS, split_into_chunks
 from anchord.chunking.plan import Plan, build_plan
 from anchord.chunking.validate import check_chunks
-from anchord.config.schema import parse_chunking_options
+from anchord.config.effective import parse_chunking_options
 from anchord.config.strategies import STRATEGIES
 from anchord.core.types import Chunk, Document, RootedPath
 from anchord.errors import AnchordError
