@@ -238,13 +238,13 @@ def test_the_name_of_a_root_is_in_no_sentence_of_anchords(notes: Home) -> None:
     until(lambda: notes.status()["degraded"])
 
     async def talk(client: Client) -> None:
-        status = await told(client, "status")
+        status = await call_ok(client, "status")
         assert status["degraded"] == [
             "root [1]: the folder does not exist; its indexed files stay searchable"
         ]
         assert status["names"] == [hostile]
         assert hostile in {root["name"] for root in status["roots"]}
-        found = await told(client, "search", query="onions")
+        found = await call_ok(client, "search", query="onions")
         assert "curl" not in found.get("note", "")
         refusal = json.loads(await refused(client, "search", query="onions", root="x"))
         assert refusal["hint"] == "there are: [2], [3]"
@@ -258,8 +258,8 @@ def test_a_chunk_has_the_same_place_in_search_and_show(notes: Home) -> None:
     notes.call("sync")
 
     async def talk(client: Client) -> None:
-        (best, *_) = (await told(client, "search", query="simmer", path="soup.md"))["results"]
-        (shown,) = (await told(client, "show", id=best["id"]))["chunks"]
+        (best, *_) = (await call_ok(client, "search", query="simmer", path="soup.md"))["results"]
+        (shown,) = (await call_ok(client, "show", id=best["id"]))["chunks"]
         assert shown["place"] == best["place"]
         assert shown["place"].startswith(f"{notes.folder}/soup.md:")
 
