@@ -35,7 +35,7 @@ from anchord.sources.conversations.formats.registry import (
     TranscriptFormat,
     has_prose_suffix,
 )
-from anchord.sources.conversations.read_plan import ReadPlan, plan_file_read
+from anchord.sources.conversations.read_plan import ReadPlan, plan_file_read, plan_folder_read
 from anchord.sources.conversations.reader_process import (
     ReaderEndedError,
     WholeReads,
@@ -51,7 +51,6 @@ from anchord.sources.conversations.transcript_read import (
 )
 from anchord.sources.conversations.whole_read import (
     ReadItem,
-    ReadRequest,
     digest_of_read,
     folder_fingerprint,
     read_whole,
@@ -273,15 +272,9 @@ class ConversationIngester:
             return self._pending_result(folder, record)
 
         try:
-            request = ReadRequest(
-                root_path=self._roots[folder.root].path,
-                path=folder.path,
-                disk_path=self._files.path_on_disk(folder),
-                member_names=tuple(names),
-                recorded_source=transcript_format.source,
-                size=fingerprint.size,
-            )
-            return self._ingest_request(folder, fingerprint, ReadPlan(request))
+            place = (self._roots[folder.root], folder)
+            plan = plan_folder_read(self._files, place, listed, transcript_format.source)
+            return self._ingest_request(folder, fingerprint, plan)
         except _BROKEN_FILE as error:
             return IngestResult(problem=Problem(f"{reason_of(error)}: not indexed"))
 

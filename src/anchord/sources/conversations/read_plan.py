@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -18,6 +19,7 @@ from anchord.sources.conversations.whole_read import (
     SQLITE_MAGIC,
     ReadRequest,
     Transcript,
+    folder_fingerprint,
     format_of_source,
 )
 from anchord.sources.files.folder_files import FolderFiles
@@ -50,6 +52,32 @@ class ReadPlan:
         """Return the plan to read all of the file."""
         request = replace(self.request, resume_offset=0, resume_number=0)
         return replace(self, request=request, point=None)
+
+
+def plan_folder_read(
+    files: FolderFiles,
+    root_and_folder: tuple[Root, RootedPath],
+    listed: Sequence[tuple[str, Fingerprint]],
+    source: str,
+) -> ReadPlan:
+    """Plan to read a folder that is one transcript.
+
+    Args:
+        files: The roots' files.
+        root_and_folder: The folder, and its root.
+        listed: The files in it: path relative to it, and fingerprint.
+        source: The format's name.
+    """
+    root, folder = root_and_folder
+    request = ReadRequest(
+        root_path=root.path,
+        path=folder.path,
+        disk_path=files.path_on_disk(folder),
+        member_names=tuple(name for name, _ in listed),
+        recorded_source=source,
+        size=folder_fingerprint(listed).size,
+    )
+    return ReadPlan(request)
 
 
 def plan_file_read(
