@@ -51,20 +51,32 @@ class TokenFinder:
         has_escapes = "\\" in text or "%" in text
         prefixes = self._escaped_prefixes if has_escapes else self._prefixes
         done = 0
+        ends: dict[str, int] = {}
         for start, end in runs:
             first = max(done, start - _LOOK_BACK)
             for match in prefixes.finditer(text, first, end):
-                yield from self._find_at(text, match)
+                yield from self._find_at(text, match, ends)
             if self._anchors.search(text, first, end + 1):
                 yield from self._find_without_prefix(text, start, end)
             done = end
 
-    def _find_at(self, text: str, prefix_match: re.Match[str]) -> Iterator[Finding]:
-        longest = prefix_match[0]
+    def _find_at(
+        self, text: str, prefix_match: re.Match[str], ends: dict[str, int]
+    ) -> Iterator[Finding]:
+        """Yield the tokens that begin at a prefix.
+
+        Args:
+            text: The text.
+            prefix_match: The prefix.
+            ends: Rule id -> where its last match ended, which is updated. A rule does not look
+                inside of it again: a prefix that repeats for ever would cost quadratic time.
+        """
+        start, longest = prefix_match.start(), prefix_match[0]
         for length in range(len(longest), 0, -1):  # `sk-` is the beginning of `sk-ant-`.
             for rule in self._rules_by_prefix.get(longest[:length], ()):
-                found = rule.pattern.match(text, prefix_match.start())
+                found = start >= ends.get(rule.id, 0) and rule.pattern.match(text, start)
                 if found:
+                    ends[rule.id] = found.end()
                     yield from _checked(rule, found)
 
     def _find_without_prefix(self, text: str, start: int, end: int) -> Iterator[Finding]:
