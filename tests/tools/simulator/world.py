@@ -194,12 +194,15 @@ class World:
         return bool(around) and all(_is_ignored(path, folder) for folder in around)
 
     def only_in_excluded(self, words: set[str]) -> set[str]:
-        """Return those of some words that only transcripts ever contained that are excluded now."""
+        """Return those of some words that only transcripts ever contained that are excluded now.
+
+        A deleted transcript counts under the name that it had.
+        """
         return {
             word
             for word in words - self.fileless
             if (paths := [path for path, said in self.said_at.items() if word in said])
-            and all(path.exists() and self.is_excluded(path) for path in paths)
+            and all(map(self.is_excluded, paths))
         }
 
     def sourceless_words(self) -> set[str]:
