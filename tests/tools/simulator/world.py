@@ -64,14 +64,17 @@ class World:
     said_at: dict[Path, set[str]] = field(default_factory=dict)
     """Transcript -> every word that it ever contained, under this name or an earlier one."""
     renamed: dict[Path, set[str]] = field(default_factory=dict)
-    """Transcript -> every word that it contained under an earlier name."""
+    """Transcript -> every word that it contained under an earlier name and that was not read under
+    this one."""
+    read: dict[Path, bytes] = field(default_factory=dict)
+    """Transcript -> its content when the index was last brought up to date."""
     trashed: set[str] = field(default_factory=set)
     """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
     left_excluded: set[str] = field(default_factory=set)
     """Words whose transcript was deleted while the rules excluded it: they stay out of the index."""
     fileless: set[str] = field(default_factory=set)
-    """Words that were archived when the archive was damaged: which file contains them may be lost
-    with it, so they stay in the index when that file is excluded."""
+    """Words that were archived when the archive was damaged, and that were not read since: which
+    file contains them may be lost, so they stay in the index when that file is excluded."""
     attic: dict[Path, bytes] = field(default_factory=dict)
     """Former contents, for a restore."""
     damage: str = ""
@@ -174,6 +177,15 @@ class World:
         for path, said in self.said_at.items():
             if not path.exists() and self.is_excluded(path):
                 self.left_excluded |= said
+
+    def note_what_is_read(self) -> None:
+        """Remember what each included transcript contained when the program has just read it."""
+        for root in self.roots:
+            if root.kind == "conversations" and self.is_usable(root):
+                for path, words in self.transcripts(root).items():
+                    self.read[path] = path.read_bytes()
+                    self.renamed.get(path, set()).difference_update(words)
+                    self.fileless -= words
 
     def note_a_rename(self, old: Path, new: Path) -> None:
         """Remember that a transcript is another one's continuation."""
