@@ -334,7 +334,7 @@ def _conversation_differences(
     world: World, root: Root, of_root: Mapping[str, set[str]]
 ) -> Iterator[Finding]:
     held = set().union(*of_root.values()) if of_root else set()
-    present = set().union(*world.transcripts(root).values())
+    present = set().union(*world.transcripts(root).values()) - world.stays_forgotten
     if stale := world.only_in_excluded(held):
         yield Finding("row-of-excluded-talk", f"{root.name}: {_some(stale)}")
     if missing := present - world.archived.keys():

@@ -157,6 +157,7 @@ def copy_talk(world: World, rng: Random) -> None:
         prefix = "rollout-" if kind_of(path) == "codex" else ""
         copy = path.with_name(f"{prefix}copy{rng.randrange(10)}{path.suffix}")
         if copy != path:
+            world.note_a_copy(path)
             shutil.copyfile(path, copy)
 
 

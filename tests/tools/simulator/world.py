@@ -59,6 +59,8 @@ class World:
     """Words of transcripts that were forgotten: they may be known from a copy only."""
     doubtful: set[str] = field(default_factory=set)
     """Words that a forgotten transcript contained earlier, or of a `forget` that failed midway."""
+    kept_out: dict[Path, set[str]] = field(default_factory=dict)
+    """Forgotten transcript -> its words that are in a file with another name now."""
     archived: dict[str, set[str]] = field(default_factory=dict)
     """Word of an exchange -> folders of the roots under which the archive held it."""
     said_at: dict[Path, set[str]] = field(default_factory=dict)
@@ -190,8 +192,20 @@ class World:
     def note_a_rename(self, old: Path, new: Path) -> None:
         """Remember that a transcript is another one's continuation."""
         lineage = self.said_at.get(old, set())
+        self.note_a_copy(old)
         self.said_at.setdefault(new, set()).update(lineage)
         self.renamed.setdefault(new, set()).update(lineage)
+
+    def note_a_copy(self, path: Path) -> None:
+        """Remember that another name does not bring back what was forgotten."""
+        if path in self.forgotten:
+            self.kept_out.setdefault(path, set()).update(self.said_at.get(path, ()))
+
+    @property
+    def stays_forgotten(self) -> set[str]:
+        """Words of forgotten transcripts that were renamed or copied afterwards."""
+        kept_out = (words for path, words in self.kept_out.items() if path in self.forgotten)
+        return set().union(*kept_out)
 
     @property
     def may_be_out_of_the_index(self) -> set[str]:
