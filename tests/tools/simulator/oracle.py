@@ -242,16 +242,19 @@ def _verify_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[F
 
 
 def _is_of_unread(world: World, difference: dict[str, str]) -> bool:
-    """Whether a difference is one of a transcript that has changed since it was read.
+    """Whether a difference is one of a file that has changed since it was read.
 
-    One that was torn, or a copy of another, differs although the table is right: `verify` compares
-    what the archive has recorded of each transcript.
+    A transcript that was torn, or a copy of another, differs although the table is right: `verify`
+    compares what the archive has recorded of each transcript. So does a document with NUL bytes:
+    `World.documents` leaves it out.
     """
     for root in world.roots:
         path = world.folder_of(root) / difference["path"]
         if root.name == difference["root"] and path.is_file():
+            data = path.read_bytes()
             is_archived = difference["kind"] in {"archived", "unarchived"}
-            return is_archived and world.read.get(path) != path.read_bytes()
+            is_damaged = root.kind == "project" and b"\0" in data
+            return (is_archived or is_damaged) and world.read.get(path) != data
     return False
 
 

@@ -279,7 +279,9 @@ def nest_root(world: World, rng: Random) -> None:
 
 def replace_root(world: World, rng: Random) -> None:
     """Put a link to another folder, an empty folder or nothing in the place of a root's folder."""
-    whole = [root for root in world.roots if root.folder in ("docs", "talks")]
+    # A link that is there when a root is first read is what the user configured.
+    known = [root for root in world.roots if root in world.last_roots]
+    whole = [root for root in known if root.folder in ("docs", "talks")]
     if not whole or world.moved_roots:
         return
     root = rng.choice(whole)

@@ -69,7 +69,7 @@ class World:
     """Transcript -> every word that it contained under an earlier name and that was not read under
     this one."""
     read: dict[Path, bytes] = field(default_factory=dict)
-    """Transcript -> its content when the index was last brought up to date."""
+    """Document or transcript -> its content when the index was last brought up to date."""
     trashed: set[str] = field(default_factory=set)
     """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
     left_excluded: set[str] = field(default_factory=set)
@@ -181,7 +181,9 @@ class World:
                 self.left_excluded |= said
 
     def note_what_is_read(self) -> None:
-        """Remember what each included transcript contained when the program has just read it."""
+        """Remember what each file contained when the program has just read it."""
+        for path in self.files_below("project"):
+            self.read[path] = path.read_bytes()
         for root in self.roots:
             if root.kind == "conversations" and self.is_usable(root):
                 for path, words in self.transcripts(root).items():
