@@ -76,3 +76,21 @@ def test_verify_does_not_call_an_index_equal_that_holds_an_excluded_transcript(
     }
     assert talks("verify", "--repair", "--json").json["ok"]
     assert '"session":"s1"' not in talks("dump").out
+
+
+def test_verify_does_not_call_an_index_equal_that_holds_a_transcript_deleted_and_then_excluded(
+    talks: Shell,
+) -> None:
+    (talks.notes / "s1.jsonl").unlink()
+    assert talks("index").code == 0
+    talks.write(".gitignore", "s1.jsonl\n")
+    verified = talks("verify", "--json")
+    assert verified.code == 1
+    assert {(each["kind"], each["path"]) for each in verified.json["differences"]} == {
+        ("archived", "s1.jsonl")
+    }
+    assert talks("verify", "--repair", "--json").json["ok"]
+    assert '"session":"s1"' not in talks("dump").out
+    (talks.notes / ".gitignore").unlink()
+    assert talks("index").code == 0
+    assert '"session":"s1"' in talks("dump").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from conversations.conftest import ROOT, Talks, answer, claude
 
 from anchord.core.types import RootedPath
+from anchord.index.archive_roots import update_at_start
 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}")) for n in range(4)]
 
@@ -165,3 +167,93 @@ def test_a_folder_that_is_one_transcript_is_excluded_as_a_whole(talks: Talks) ->
     include(talks)
     assert talks.ids() == before
     assert groups(talks) == []
+
+
+def list_unlisted(talks: Talks) -> None:
+    """Do what the start of a writer does with files that only the archive knows."""
+    update_at_start(talks.archive, talks.catalogue, talks.roots.values(), talks.folders)
+
+
+@pytest.mark.parametrize("on_delete", ["keep", "delete"])
+@pytest.mark.parametrize("is_indexed_between", [False, True])
+def test_a_transcript_that_is_excluded_and_gone_is_not_searchable_until_it_is_included(
+    talks: Talks, on_delete: str, *, is_indexed_between: bool
+) -> None:
+    talks.roots[ROOT] = replace(talks.roots[ROOT], on_delete=on_delete)
+    file = talks.write("s1.jsonl", claude(*TURNS))
+    talks.sync()
+    before = talks.ids()
+    if is_indexed_between:
+        exclude(talks, "s1*")
+    file.unlink()
+    exclude(talks, "s1*")
+    assert talks.rows() == []
+    assert groups(talks) == [("excluded", 4)]
+    include(talks)
+    list_unlisted(talks)
+    talks.sync()
+    if on_delete == "keep":
+        assert talks.ids() == before
+        assert groups(talks) == []
+    else:
+        assert groups(talks) == [("trash", 4)]
+    assert talks.verify().differences == ()
+
+
+def test_a_transcript_that_was_deleted_before_it_was_excluded_is_not_searchable(
+    talks: Talks,
+) -> None:
+    file = talks.write("s1.jsonl", claude(*TURNS))
+    talks.write("s2.jsonl", claude(*TURNS[:1], session="s2"))
+    talks.sync()
+    before = talks.ids()
+    file.unlink()
+    talks.sync()
+    assert talks.ids() == before
+    talks.roots[ROOT] = replace(talks.roots[ROOT], exclude=("s1*",))
+    talks.close()
+    talks.open()
+    list_unlisted(talks)
+    talks.sync()
+    assert {row.exchange_id for row in talks.rows()} == {"q0-s2"}
+    assert groups(talks) == [("excluded", 4)]
+    include(talks)
+    list_unlisted(talks)
+    talks.sync()
+    assert talks.ids() == before
+    assert groups(talks) == []
+
+
+def test_an_excluded_transcript_that_moved_to_another_excluded_name_is_not_searchable(
+    talks: Talks,
+) -> None:
+    file = talks.write("s1.jsonl", claude(*TURNS))
+    talks.sync()
+    file.rename(talks.folder / "s2.jsonl")
+    exclude(talks, "*.jsonl")
+    assert talks.rows() == []
+    include(talks)
+    list_unlisted(talks)
+    talks.sync()
+    assert groups(talks) == []
+    assert talks.is_right()
+
+
+def test_an_empty_index_gets_no_rows_of_an_excluded_transcript_that_only_the_archive_knows(
+    talks: Talks,
+) -> None:
+    talks.write("s1.jsonl", claude(*TURNS))
+    write_slack(talks.folder / "slack")
+    talks.sync()
+    assert {row.source for row in talks.rows()} == {"claude-code", "slack"}
+    talks.close()
+    for file in talks.base.glob("state.sqlite*"):
+        file.unlink()
+    shutil.rmtree(talks.base / "lance")
+    talks.roots[ROOT] = replace(talks.roots[ROOT], exclude=("s1*", "slack/"))
+    talks.open()
+    list_unlisted(talks)
+    upserted = sum(outcome.upserted for outcome in talks.sync())
+    assert talks.rows() == []
+    assert upserted == 0
+    assert sum(count for _, count in groups(talks)) == 5

@@ -154,3 +154,20 @@ def test_a_session_that_is_ignored_leaves_the_index_stays_in_the_archive_and_com
     assert "Paragraph 1 of subject1" in said(talking)
     assert talking.is_right()
     assert talking.status()["roots"][0]["conversations"]["exchanges"] == 2
+
+
+def test_a_deleted_session_leaves_the_index_when_its_path_is_ignored_and_comes_back(
+    talking: Service,
+) -> None:
+    file = talking.folder / "s1.jsonl"
+    file.write_bytes(claude(*TURNS[:2]))
+    talking.start().sync()
+    file.unlink()
+    talking.sync()
+    assert "Paragraph 1 of subject1" in said(talking)
+    rules = talking.folder / ".gitignore"
+    rules.write_text("s1*\n")
+    until(lambda: rows(talking) == [])
+    rules.unlink()
+    until(lambda: "Paragraph 1 of subject1" in said(talking))
+    assert talking.is_right()

@@ -310,7 +310,7 @@ def test_a_transcript_is_ingested_first(world: World) -> None:
     world.files.remove(TALK)
     plan = world.plan(TALK)
     assert isinstance(plan, IngestNeeded)
-    assert (plan.is_excluded, plan.observed) == (False, Absent())
+    assert (plan.is_excluded, plan.observed) == (True, Absent()), "the rules exclude its path"
 
 
 def test_the_record_of_a_transcript_names_its_problem_and_no_rows(world: World) -> None:

@@ -157,6 +157,26 @@ def test_rows_of_a_file_that_is_gone_or_ignored_are_found(stage: Stage) -> None:
     assert kinds(stage.world) == {"row-of-absent"}
 
 
+def test_rows_of_an_ignored_transcript_are_found_also_when_it_is_gone(stage: Stage) -> None:
+    stage.world.note_what_is_said()
+    talks = stage.world.base / "talks"
+    (talks / ".gitignore").write_text("*.jsonl\n")
+    assert kinds(stage.world) == {"row-of-excluded-talk"}
+    (talks / "first.jsonl").unlink()
+    assert kinds(stage.world) == {"row-of-excluded-talk"}
+
+
+def test_verify_may_call_a_torn_transcript_different_only_until_it_is_read(stage: Stage) -> None:
+    world, talk = stage.world, stage.world.base / "talks" / "first.jsonl"
+    world.note_what_is_said()
+    talk.write_bytes(talk.read_bytes().splitlines(keepends=True)[0])
+    difference = {"kind": "archived", "root": "talks", "path": "first.jsonl", "chunk_id": "q0"}
+    answer = Answer("verify", 1, {"ok": False, "differences": [difference]})
+    assert kinds(world, answer) == set()
+    world.note_what_is_read()
+    assert kinds(world, answer) == {"says-different"}
+
+
 def test_a_false_statement_is_found(stage: Stage) -> None:
     world = stage.world
     (world.base / "docs" / "note.md").write_text(world.new_text(1))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from anchord.core.types import Root, RootedPath
 from anchord.index.file_planner import plan_row_removal
 from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.sources.files.folder_files import FolderFiles
 from anchord.store.catalog.catalog import SqliteCatalog
 
 
@@ -42,23 +43,72 @@ def attach_exchanges(archive: ArchiveWriter, roots: Iterable[Root]) -> None:
             archive.trash_orphans(root.name, time.time_ns())
 
 
-def update_at_start(archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]) -> None:
-    """Empty the trash, and list in the catalog the vanished files that only the archive knows.
-
-    Without that no walk finds these files missing: the catalog was lost, or an older copy is in its
-    place. A root whose folder is away is left out.
-    """
-    vanished = _vanished_files(archive, catalog, roots)
-    catalog.save_intents([plan_row_removal(each, (), "not in the catalog") for each in vanished])
+def update_at_start(
+    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root], files: FolderFiles
+) -> None:
+    """Empty the trash, and do `list_unlisted_files`."""
+    list_unlisted_files(archive, catalog, roots, files)
     archive.empty_trash(time.time_ns())
 
 
-def _vanished_files(
-    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]
+def list_unlisted_files(
+    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root], files: FolderFiles
+) -> None:
+    """List in a catalog the transcript files that only the archive knows and no walk finds.
+
+    They were deleted, and the catalog was lost or is an older copy; or the rules for their paths
+    changed after that. The next walk finds them missing or excluded, and their exchanges go where
+    the rules want them.
+
+    Args:
+        archive: What was read of transcript files.
+        catalog: Gets a record of each such file.
+        roots: Those of kind `conversations` whose folders are there are looked at.
+        files: The roots' files and their rules.
+    """
+    list_excluded_files(archive, catalog, roots, files)
+    _list_in_catalog(catalog, _deleted_files(archive, _present(roots), files))
+
+
+def list_excluded_files(
+    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root], files: FolderFiles
+) -> None:
+    """Do that part of `list_unlisted_files` which is about files that the rules exclude now."""
+    _list_in_catalog(catalog, _excluded_files(archive, _present(roots), files))
+
+
+def _list_in_catalog(catalog: SqliteCatalog, files: Iterable[RootedPath]) -> None:
+    unlisted = [each for each in dict.fromkeys(files) if catalog.get_record(each) is None]
+    catalog.save_intents([plan_row_removal(each, (), "not in the catalog") for each in unlisted])
+
+
+def _present(roots: Iterable[Root]) -> list[Root]:
+    return [root for root in roots if root.kind == "conversations" and os.path.isdir(root.path)]
+
+
+def _excluded_files(
+    archive: ArchiveWriter, roots: Iterable[Root], files: FolderFiles
 ) -> Iterator[RootedPath]:
+    """Yield the files of attached exchanges that the rules exclude, whether they exist or not."""
+    path_filter = files.path_filter()
     for root in roots:
-        if root.kind == "conversations" and os.path.isdir(root.path):
-            for origin in archive.transcript_files(root.name):
-                is_gone = not os.path.lexists(os.path.join(root.path, origin.path))
-                if is_gone and catalog.get_record(origin) is None:
-                    yield origin
+        last_files = archive.orphans_by_last_file(root.name)
+        for origin in (*archive.transcript_files(root.name), *last_files):
+            # A folder that is one transcript is excluded with the last of its files.
+            below = [f"{origin.path}/{name}" for name, _ in files.list_files_below(origin)]
+            members = [RootedPath(root.name, path) for path in below] or [origin]
+            if not any(path_filter(each).is_included for each in members):
+                yield members[0]
+
+
+def _deleted_files(
+    archive: ArchiveWriter, roots: Iterable[Root], files: FolderFiles
+) -> Iterator[RootedPath]:
+    """Yield the deleted files that the archive believes to exist, or that are not excluded now."""
+    path_filter = files.path_filter()
+    for root in roots:
+        detached = archive.excluded_files.paths(root.name)
+        included = [each for each in detached if path_filter(each).is_included]
+        for origin in (*archive.transcript_files(root.name), *included):
+            if not os.path.lexists(os.path.join(root.path, origin.path)):
+                yield origin

@@ -68,7 +68,8 @@ class IngestNeeded:
     """Wall-clock time before the file is read."""
     may_remove_rows: bool
     is_excluded: bool
-    """Whether the rules exclude the file now: its exchanges leave the index."""
+    """Whether the rules exclude the path now, also that of a deleted file: its exchanges leave the
+    index."""
 
 
 FilePlan: TypeAlias = FileOutcome | FingerprintRefresh | FileUpdate
@@ -145,7 +146,7 @@ class FilePlanner:
                 reason=decision.reason,
                 read_ns=self._clock(),
                 may_remove_rows=may_remove_rows,
-                is_excluded=not match.is_included and not isinstance(observed, Absent),
+                is_excluded=not match.is_included,
             )
         if isinstance(decision, ReadFile):
             return self._plan_read(path, record, decision.reason, may_remove_rows=may_remove_rows)

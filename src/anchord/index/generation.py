@@ -24,6 +24,7 @@ import structlog
 from anchord.core.ports import VectorCache
 from anchord.core.types import Action, FileOutcome, RootedPath, Vector
 from anchord.errors import StoreDamagedError, UsageError
+from anchord.index.archive_roots import list_excluded_files
 from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
@@ -85,6 +86,9 @@ class GenerationBuild:
         if not self.was_resumed:
             writer.indexer.restore_lost_exchanges([root.name for root in writer.roots])
             self._start()
+        # Invariant: an empty catalog knows no file that was indexed before the rules excluded it.
+        files = writer.files.folder_files
+        list_excluded_files(writer.archive, self.catalog, writer.roots, files)
         vector_cache = _NoVectors() if request.is_from_scratch else _SharedVectors(writer)
         self._indexer = writer.make_indexer(
             profile, catalog=self.catalog, store=self.store, vector_cache=vector_cache

@@ -46,8 +46,8 @@ class ReconcileResult:
     """What a walk found to do. All paths are relative to the root; the root itself is ""."""
 
     paths_due: tuple[RootedPath, ...] = ()
-    """Files to index. Missing files come last, so that new rows are written before old ones are
-    deleted."""
+    """Files to index. Excluded files come first: no text of theirs is embedded any more. Missing
+    files come last, so that new rows are written before old ones are deleted."""
     gone_or_emptied: Mapping[RootedPath, Fingerprint] = field(default_factory=dict)
     """Files among `paths_due` that are missing, excluded or have size 0, with their last indexed
     fingerprint."""
@@ -148,7 +148,7 @@ def _reconcile(
         missing = _without(missing, at_risk)
     emptied = _emptied_files(changed_paths, observed, records)
     return ReconcileResult(
-        paths_due=_in_root(root, [*changed_paths, *excluded, *missing]),
+        paths_due=_in_root(root, [*excluded, *changed_paths, *missing]),
         gone_or_emptied={
             RootedPath(root, path): last_seen
             for path, last_seen in (excluded | missing | emptied).items()

@@ -11,6 +11,7 @@ from anchord.config.roots import find_root, resolve_path
 from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.core.types import Action, Problem, RootedPath
 from anchord.errors import StoreError, UsageError
+from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
 from anchord.index.generation import (
     REBUILD,
@@ -170,6 +171,8 @@ class _Run:
             self.progress(0, 0, "waiting for a changed ignore file to settle")
             time.sleep(wait_s)
             rules.begin_walk(root)
+            writer, files = self.writer, self.writer.files.folder_files
+            list_unlisted_files(writer.archive, writer.catalog, writer.roots, files)
             result = self.writer.indexer.reconcile(root, prefix)
         return result
 

@@ -325,7 +325,7 @@ def open_writer(
             repairs=repairs,
         )
         _sync_roots(writer, roots)
-        update_at_start(archive, catalog, roots)
+        update_at_start(archive, catalog, roots, files.folder_files)
         undo.pop_all()
         return writer
 

@@ -157,6 +157,7 @@ def copy_talk(world: World, rng: Random) -> None:
         prefix = "rollout-" if kind_of(path) == "codex" else ""
         copy = path.with_name(f"{prefix}copy{rng.randrange(10)}{path.suffix}")
         if copy != path:
+            world.note_a_copy(path)
             shutil.copyfile(path, copy)
 
 
@@ -278,7 +279,9 @@ def nest_root(world: World, rng: Random) -> None:
 
 def replace_root(world: World, rng: Random) -> None:
     """Put a link to another folder, an empty folder or nothing in the place of a root's folder."""
-    whole = [root for root in world.roots if root.folder in ("docs", "talks")]
+    # A link that is there when a root is first read is what the user configured.
+    known = [root for root in world.roots if root in world.last_roots]
+    whole = [root for root in known if root.folder in ("docs", "talks")]
     if not whole or world.moved_roots:
         return
     root = rng.choice(whole)

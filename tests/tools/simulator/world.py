@@ -59,19 +59,24 @@ class World:
     """Words of transcripts that were forgotten: they may be known from a copy only."""
     doubtful: set[str] = field(default_factory=set)
     """Words that a forgotten transcript contained earlier, or of a `forget` that failed midway."""
+    kept_out: dict[Path, set[str]] = field(default_factory=dict)
+    """Forgotten transcript -> its words that are in a file with another name now."""
     archived: dict[str, set[str]] = field(default_factory=dict)
     """Word of an exchange -> folders of the roots under which the archive held it."""
     said_at: dict[Path, set[str]] = field(default_factory=dict)
     """Transcript -> every word that it ever contained, under this name or an earlier one."""
     renamed: dict[Path, set[str]] = field(default_factory=dict)
-    """Transcript -> every word that it contained under an earlier name."""
+    """Transcript -> every word that it contained under an earlier name and that was not read under
+    this one."""
+    read: dict[Path, bytes] = field(default_factory=dict)
+    """Document or transcript -> its content when the index was last brought up to date."""
     trashed: set[str] = field(default_factory=set)
     """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
     left_excluded: set[str] = field(default_factory=set)
     """Words whose transcript was deleted while the rules excluded it: they stay out of the index."""
     fileless: set[str] = field(default_factory=set)
-    """Words that were archived when the archive was damaged: which file contains them may be lost
-    with it, so they stay in the index when that file is excluded."""
+    """Words that were archived when the archive was damaged, and that were not read since: which
+    file contains them may be lost, so they stay in the index when that file is excluded."""
     attic: dict[Path, bytes] = field(default_factory=dict)
     """Former contents, for a restore."""
     damage: str = ""
@@ -175,11 +180,34 @@ class World:
             if not path.exists() and self.is_excluded(path):
                 self.left_excluded |= said
 
+    def note_what_is_read(self) -> None:
+        """Remember what each file contained when the program has just read it."""
+        for path in self.files_below("project"):
+            self.read[path] = path.read_bytes()
+        for root in self.roots:
+            if root.kind == "conversations" and self.is_usable(root):
+                for path, words in self.transcripts(root).items():
+                    self.read[path] = path.read_bytes()
+                    self.renamed.get(path, set()).difference_update(words)
+                    self.fileless -= words
+
     def note_a_rename(self, old: Path, new: Path) -> None:
         """Remember that a transcript is another one's continuation."""
         lineage = self.said_at.get(old, set())
+        self.note_a_copy(old)
         self.said_at.setdefault(new, set()).update(lineage)
         self.renamed.setdefault(new, set()).update(lineage)
+
+    def note_a_copy(self, path: Path) -> None:
+        """Remember that another name does not bring back what was forgotten."""
+        if path in self.forgotten:
+            self.kept_out.setdefault(path, set()).update(self.said_at.get(path, ()))
+
+    @property
+    def stays_forgotten(self) -> set[str]:
+        """Words of forgotten transcripts that were renamed or copied afterwards."""
+        kept_out = (words for path, words in self.kept_out.items() if path in self.forgotten)
+        return set().union(*kept_out)
 
     @property
     def may_be_out_of_the_index(self) -> set[str]:
@@ -194,12 +222,15 @@ class World:
         return bool(around) and all(_is_ignored(path, folder) for folder in around)
 
     def only_in_excluded(self, words: set[str]) -> set[str]:
-        """Return those of some words that only transcripts ever contained that are excluded now."""
+        """Return those of some words that only transcripts ever contained that are excluded now.
+
+        A deleted transcript counts under the name that it had.
+        """
         return {
             word
             for word in words - self.fileless
             if (paths := [path for path, said in self.said_at.items() if word in said])
-            and all(path.exists() and self.is_excluded(path) for path in paths)
+            and all(map(self.is_excluded, paths))
         }
 
     def sourceless_words(self) -> set[str]:

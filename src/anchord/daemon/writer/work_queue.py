@@ -24,6 +24,7 @@ from anchord.core.deletion_guard import MIN_FILES_TO_HOLD, DeletionPolicy, find_
 from anchord.core.types import NO_FINGERPRINT, Fingerprint, RootedPath
 from anchord.daemon.writer.deletions import DeletionDebouncer, RecentDeletions
 from anchord.daemon.writer.root_checks import RootChecks
+from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexWriter
 from anchord.sources.files.folder_files import WAL_SUFFIX
@@ -195,7 +196,7 @@ class WorkQueue:
             return True
         rules_due = self.root_checks.roots_due(now)
         for name in rules_due:
-            self.reconcile(name)
+            self._reconcile_new_rules(name)
         if rules_due:
             return True
         if now < self._next_poll or not self._has_polled_folders():
@@ -244,6 +245,13 @@ class WorkQueue:
             self._update_root_state(root_name, result)
         self.root_checks.note_walk(root_name)
         return result
+
+    def _reconcile_new_rules(self, root_name: str) -> None:
+        """Walk a root whose rules may have changed: also for transcripts that are deleted."""
+        writer, files = self._writer, self._writer.files.folder_files
+        files.rules.begin_walk(root_name)
+        list_unlisted_files(writer.archive, writer.catalog, writer.roots, files)
+        self.reconcile(root_name)
 
     # In the writer thread: files
 
@@ -327,7 +335,7 @@ class WorkQueue:
         hinted_at = {path.removesuffix(WAL_SUFFIX): at for path, at in hinted_at.items()}
         if "" in hinted_at or any(map(is_ignore_file, hinted_at)):
             # The whole root was hinted at, or its ignore rules changed: any file can be affected.
-            self.reconcile(root)
+            self._reconcile_new_rules(root)
             return
         inspection = self._inspect(root, hinted_at)
         if inspection is None:

@@ -81,11 +81,14 @@ def _of_excluded_files(reader: IndexReader) -> Iterator[Difference]:
         return
     path_filter = files.path_filter()
     for root in reader.roots:
-        for origin in archive.transcript_files(root.name) if root.kind == "conversations" else ():
+        if root.kind != "conversations":
+            continue
+        orphans = archive.orphans_by_last_file(root.name)
+        for origin in dict.fromkeys((*archive.transcript_files(root.name), *orphans)):
             match = path_filter(origin)
-            is_excluded = not (match.is_included or match.is_undecided)
-            if is_excluded and isinstance(files.fingerprint(origin), Fingerprint):
-                for path in sorted(archive.forms_in(origin)):
+            if not (match.is_included or match.is_undecided):
+                paths = {*archive.forms_in(origin), *orphans.get(origin, ())}
+                for path in sorted(paths):
                     yield Difference(DifferenceKind.ARCHIVED, origin, path)
 
 

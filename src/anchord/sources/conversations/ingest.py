@@ -36,14 +36,8 @@ from anchord.sources.conversations.formats.registry import (
     has_prose_suffix,
 )
 from anchord.sources.conversations.read_plan import ReadPlan, plan_file_read, plan_folder_read
-from anchord.sources.conversations.reader_process import (
-    ReaderEndedError,
-    WholeReads,
-    reason_of,
-)
-from anchord.sources.conversations.resume import (
-    encode_resume_point,
-)
+from anchord.sources.conversations.reader_process import ReaderEndedError, WholeReads, reason_of
+from anchord.sources.conversations.resume import encode_resume_point
 from anchord.sources.conversations.transcript_read import (
     ReadRules,
     TranscriptRead,

@@ -8,8 +8,8 @@ takes exchanges out of the index moves them to a group, unless the user asked to
              holds another question now
     TRASH    their file was deleted in a root with `on_delete = "delete"`; deleted after 30 days,
              or given back when the root keeps them again
-    EXCLUDED the rules exclude their file; one group for each file, which returns as a whole,
-             with what the file has lost, when the file is read again
+    EXCLUDED the rules exclude their file, or the path of the deleted file; one group for each
+             file, which returns as a whole, with what the file has lost, when the rules include it
 
 An exchange that a file contains again is stored again as usual. An equal copy in a READER, TRASH or
 EXCLUDED group is deleted then.

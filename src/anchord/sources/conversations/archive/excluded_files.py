@@ -93,6 +93,15 @@ class ExcludedFiles:
                 self._db.execute("UPDATE exchanges SET last_path=? WHERE root=?", values)
                 self._detached.rename_group(group.key, name, folder)
 
+    def paths(self, root: str) -> list[RootedPath]:
+        """Return the files of a root that are detached, sorted by path."""
+        rows = self._db.execute(
+            "SELECT DISTINCT c.path FROM detached d JOIN carriers c ON c.root=d.key "
+            "WHERE d.reason=? AND d.root=? ORDER BY c.path",
+            (DetachReason.EXCLUDED, root),
+        )
+        return [RootedPath(root, os.fsdecode(path)) for (path,) in rows]
+
     def contains(self, origin: RootedPath) -> bool:
         """Return whether a file is detached."""
         return bool(self._keys_of(origin))

@@ -212,6 +212,18 @@ class Archive:
         rows = self._db.execute("SELECT path FROM carriers WHERE root=? ORDER BY path", (root,))
         return [RootedPath(root, decode_path(path)) for (path,) in rows]
 
+    def orphans_by_last_file(self, root: str) -> dict[RootedPath, list[str]]:
+        """Return the exchanges of a root that no file contains, by the last file that did."""
+        rows = self._db.execute(
+            "SELECT last_path, path FROM exchanges WHERE carrier IS NULL AND root=? "
+            "AND length(last_path) ORDER BY last_path, path",
+            (root,),
+        )
+        orphans: dict[RootedPath, list[str]] = {}
+        for file_path, path in rows:
+            orphans.setdefault(RootedPath(root, decode_path(file_path)), []).append(path)
+        return orphans
+
     def forms_in(self, transcript_file: RootedPath) -> dict[str, str]:
         """Return the path of each exchange that a file contains, and the digest of its form there.
 

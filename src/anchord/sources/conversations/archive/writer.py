@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from anchord.core.types import Fingerprint, RootedPath
+from anchord.core.types import NO_FINGERPRINT, Fingerprint, RootedPath
 from anchord.sources.conversations.archive.detached import (
     DETACHED_KEY_PREFIX,
     DetachReason,
@@ -156,16 +156,15 @@ class ArchiveWriter(Archive):
     def exclude_transcript_file(self, origin: RootedPath, now_ns: int) -> None:
         """Detach a file that the rules exclude, with the exchanges that no other file contains.
 
-        Does nothing for a file that was never read.
+        The file may be deleted. Does nothing for one that was never read.
         """
         record = self.find_transcript_file(origin)
-        if record is None:
-            return
-        sessions = self._titles.sessions_of(record.id)
-        detached = self.excluded_files.detach(record.id, now_ns)
-        shared = self.exchange_ids_of(record.id) - detached.keys()
+        file_id = record.id if record else self.upsert_transcript_file(origin, NO_FINGERPRINT)
+        sessions = self._titles.sessions_of(file_id)
+        detached = self.excluded_files.detach(file_id, now_ns)
+        shared = self.exchange_ids_of(file_id) - detached.keys()
         self.removed_exchanges |= dict.fromkeys(detached.values())
-        self.remove_source(record.id, sorted(shared), now_ns, None)
+        self.remove_source(file_id, sorted(shared), now_ns, None)
         self._detached.delete_empty_groups()
         self._refresh_titles(sessions)
 
