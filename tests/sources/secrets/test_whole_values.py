@@ -176,3 +176,9 @@ def test_a_note_with_a_secret_is_indexed_without_it(name: str) -> None:
 @pytest.mark.parametrize("name", CREDENTIALS)
 def test_a_file_of_credentials_is_left_out(name: str) -> None:
     assert isinstance(redact_document(Document(text=CREDENTIALS[name], kind="text")), Problem)
+
+
+def test_a_token_behind_a_very_long_one_of_its_rule_is_found() -> None:
+    text = f"{filled('sk-{3000}')}\n{filled('sk-{48}')} {filled('xoxb-{2000d}-{24}')} {filled('xoxb-{12d}-{24}')}"
+    redacted = redact(text).text
+    assert redacted == "[REDACTED:openai]\n[REDACTED:openai] [REDACTED:slack] [REDACTED:slack]"

@@ -17,6 +17,8 @@ _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
 _REACH = 200
 """How far around a run a token without a prefix can be."""
+_LONG_MATCH = 1000
+"""A longer match has no other token of its rule inside."""
 _MIN_RUNS = {".": 24, ":": 35, "_": 48}
 """Anchors of one character are anywhere: the length of the run that their tokens have."""
 
@@ -51,21 +53,30 @@ class TokenFinder:
         has_escapes = "\\" in text or "%" in text
         prefixes = self._escaped_prefixes if has_escapes else self._prefixes
         done = 0
+        ends: dict[str, int] = {}
         for start, end in runs:
             first = max(done, start - _LOOK_BACK)
             for match in prefixes.finditer(text, first, end):
-                yield from self._find_at(text, match)
+                yield from self._find_at(text, match, ends)
             if self._anchors.search(text, first, end + 1):
                 yield from self._find_without_prefix(text, start, end)
             done = end
 
-    def _find_at(self, text: str, prefix_match: re.Match[str]) -> Iterator[Finding]:
-        longest = prefix_match[0]
+    def _find_at(
+        self, text: str, prefix_match: re.Match[str], ends: dict[str, int]
+    ) -> Iterator[Finding]:
+        """Yield the tokens that begin with a prefix; `ends` has the long matches of each rule."""
+        longest, start = prefix_match[0], prefix_match.start()
         for length in range(len(longest), 0, -1):  # `sk-` is the beginning of `sk-ant-`.
             for rule in self._rules_by_prefix.get(longest[:length], ()):
-                found = rule.pattern.match(text, prefix_match.start())
+                # Prefixes inside a long match would each be read to its end: quadratic time.
+                is_inside = start < ends.get(rule.id, 0)
+                found = None if is_inside else rule.pattern.match(text, start)
                 if found:
-                    yield from _checked(rule, found)
+                    findings = list(_checked(rule, found))
+                    if found.end() - start > _LONG_MATCH:
+                        ends[rule.id] = found.end() if findings else start + _LONG_MATCH
+                    yield from findings
 
     def _find_without_prefix(self, text: str, start: int, end: int) -> Iterator[Finding]:
         first = max(0, start - _REACH)
