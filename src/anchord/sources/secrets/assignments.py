@@ -14,6 +14,7 @@ from anchord.sources.secrets.values import (
     is_password,
     is_placeholder,
     is_random,
+    is_sentry_dsn,
     is_two_words,
     is_wordy,
 )
@@ -23,15 +24,22 @@ _MAX_NAME = 60
 _KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
 """A name of a secret has one of them."""
 _ASSIGNS = (
-    r"\s{0,4}:\s{0,2}[&\w\[\]<>'.| ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
+    r"\s{0,4}:\s{0,2}[&\w\[\]<>'.|; ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
     r"|(?:\s?\[[^\]\n]{0,24}\])?\s{0,4}(?:=>|:=|\?=|=|::?)\s{0,8}(?:[|>][-+]?\s{1,40})?"
     r"|\s{0,2},?\s{0,40}[\"']?value[\"']?\s{0,2}[:=]\s{0,2}"  # {"name": ..., "value": ...}
+    r"|</key>\s{0,40}<(?:string|data)>\s{0,40}"  # a property list
 )
+_WRAPS = (
+    r"(?:(?:\[\]byte|bytes|bytearray|string(?:::from)?|secretstr|buffer\.from"
+    r"|encoding\.\w{1,10}\.getbytes)\(\s{0,4}"
+    r"|[bru]{1,2}(?=[\"']))?"
+)
+"""What makes bytes or an object of a string: `[]byte("...")`, `b"..."`."""
 _ASSIGNMENT = re.compile(
     rf"[a-z]{{3,10}}[\w.-]{{0,40}}(?P<close>\\{{0,3}}[\"'`]?\]?)(?:"
     rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,\s?)|(?P<tag>>)"
     r"|(?P<said>(?:\s(?:is|was|are|to)\s|\??[ \t]{1,4})(?=\S{0,200}\d)))"
-    r"(?:(?:bearer|token|ssws|bot|apikey|genie-?key|aws4-hmac-sha256)[ =]{1,3})?"
+    rf"(?:(?:bearer|token|ssws|bot|apikey|genie-?key|aws4-hmac-sha256)[ =]{{1,3}})?{_WRAPS}"
     rf"(?=(?P<open>\\{{0,3}}[\"'`])?(?P<value>[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}}))"
 )
 """Matches lower-case text. The value is looked at and not taken: it can hold another name."""
@@ -129,9 +137,9 @@ def _value_of(text: str, match: re.Match[str]) -> str:
         if before and before in "?&":
             value = _QUERY_END.split(value)[0]
         return value.rstrip(".:")
-    closing = match["open"][-1]
-    is_closed = text[end : end + 1] == closing
-    return value.rstrip("\\") if is_closed else ""
+    is_closed = text[end : end + 1] == match["open"][-1]
+    is_cut = len(value) > _MAX_VALUE and not any(char.isspace() for char in value)
+    return value.rstrip("\\") if is_closed or is_cut else ""
 
 
 def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
@@ -142,7 +150,7 @@ def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
         name_class = classify_name(
             f"{_WORD_BEFORE.findall(text[max(0, start - 20) : start])} {name}"
         )
-    if name_class is NameClass.NONE or is_placeholder(value):
+    if name_class is NameClass.NONE or is_placeholder(value) or is_sentry_dsn(value):
         return False
     is_quoted = bool(match["open"])
     if not is_quoted and is_expression(value) and not _is_option(text, start, value):

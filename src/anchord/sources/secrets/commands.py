@@ -30,6 +30,14 @@ _OPTIONS = (
 _WORDS = (
     ("net use ", r"net use [^\n]{0,200}/user:\S{1,100} @"),
     ("convertto-securestring", r"\S{1,30}\s{1,3}(?:-String\s{1,3})?@"),
+    ("getconnection(", r".{14}[^\n,]{1,300},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("networkcredential(", r".{18}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("passwordcredentials(", r".{20}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("passwordauthentication(", r".{23}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("basicauth(", r".{10}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("mysqli_connect(", r".{15}[^\n,]{1,100},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("new pdo(", r".{8}[^\n,]{1,300},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("accounts", r"accounts[\"']?\s?[:=]\s?\[\s{0,20}(?=[\"']0x[0-9a-fA-F]{64}[\"'])@"),
     ("add-mask::", r"add-mask::@"),
     ("identified by ", r".{14}(?:password )?@"),
     ("snmp-server", r"snmp-server community @(?= (?:RO|RW|ro|rw)\b)"),
@@ -50,7 +58,7 @@ _PIPED = re.compile(rf"(?:echo|printf)(?: -\w)? {_VALUE}\\{{0,3}}[\"']? ?$")
 _READS_PASSWORD = re.compile(r"\| (?:sudo (?:-\w )*-S\b|docker login\b)")
 _MAX_OPTION_PLACE = 300
 """How far from its command an option is looked for."""
-_HTML_INPUT = re.compile(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,100})[\"']")
+_HTML_INPUT = re.compile(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,2000})[\"']")
 _CSV_HEADER = re.compile(
     r"^(?=[^\n]{0,300}\b(?:url|login|username|user)\b)[^\n|;:]{0,300}\bpassword\b[^\n|;:]{0,200}$",
     re.MULTILINE,

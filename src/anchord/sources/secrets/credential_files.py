@@ -14,6 +14,13 @@ _MIN_SETTINGS_SHARE = 0.8
 _MIN_SECRET_LINES = 2
 _MIN_SECRET_LINE_SHARE = 0.3
 _KEY_MATERIAL = frozenset({"private-key", "age", "password-hash"})
+_NETRC_LINE = re.compile(r"\s*(?:machine|default|login|password|account|macdef)\b")
+_PROSE = re.compile(
+    r"^(?:[ \t]*(?:```|~~~|<!?[A-Za-z])"
+    r"|(?![ \t]*[#;/-])[^\n:=\"]{0,60}?\b[A-Za-z]{2,12} [A-Za-z]{2,12} [A-Za-z]{2,12}\b)",
+    re.MULTILINE,
+)
+"""A sentence, a fence of Markdown or a tag: the file is one for people."""
 _NETRC = re.compile(r"^[ \t]*(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s", re.MULTILINE)
 _KUBECTL_CONFIG = re.compile(r"^kind:[ \t]*[\"']?Config\b", re.MULTILINE)
 _KUBECTL_USERS = re.compile(r"^users:", re.MULTILINE)
@@ -30,19 +37,34 @@ def holds_mostly_secrets(text: str, findings: Sequence[Finding]) -> bool:
         findings: Its secrets, in order.
 
     Returns:
-        True if the text has a secret and is a `.netrc` or the configuration of kubectl or docker;
-        if half of it is key material; or if it is a list of settings, three in ten with a secret.
+        True if the text has a secret, has no prose, and is a `.netrc` or the configuration of
+        kubectl or docker; half of it is key material; or it is a list of settings, three in ten
+        with a secret.
     """
     if not findings or len(text) > _MAX_CHARS:
         return False
-    if _NETRC.search(text) or _DOCKER_CONFIG.match(text):
-        return True
-    if _KUBECTL_CONFIG.search(text) and _KUBECTL_USERS.search(text):
-        return True
-    key_chars = sum(each.end - each.start for each in findings if each.kind in _KEY_MATERIAL)
-    if key_chars >= _MIN_KEY_SHARE * len(text.strip()):
-        return True
     lines = [line for line in text.split("\n") if not _COMMENT.match(line)]
+    if _NETRC.search(text) and all(map(_NETRC_LINE.match, lines)):
+        return True
+    return not _PROSE.search(text) and (
+        _is_tool_configuration(text)
+        or _is_key_material(text, findings)
+        or _is_list_of_secrets(text, lines, findings)
+    )
+
+
+def _is_tool_configuration(text: str) -> bool:
+    """Return whether a text is the configuration of docker or kubectl."""
+    is_kubectl = _KUBECTL_CONFIG.search(text) and _KUBECTL_USERS.search(text)
+    return bool(_DOCKER_CONFIG.match(text) or is_kubectl)
+
+
+def _is_key_material(text: str, findings: Sequence[Finding]) -> bool:
+    key_chars = sum(each.end - each.start for each in findings if each.kind in _KEY_MATERIAL)
+    return key_chars >= _MIN_KEY_SHARE * len(text.strip())
+
+
+def _is_list_of_secrets(text: str, lines: Sequence[str], findings: Sequence[Finding]) -> bool:
     setting_count = sum(bool(_SETTING.match(line)) for line in lines)
     if setting_count < _MIN_SETTINGS_SHARE * len(lines):
         return False

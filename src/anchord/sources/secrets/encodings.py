@@ -1,4 +1,7 @@
-"""Reads a text as its reader would: without zero-width characters and with escapes decoded."""
+"""Reads a text as its reader would.
+
+Zero-width characters are left out, escapes are decoded and parts of strings are joined.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ _INVISIBLE = (
 _ASCII_ESCAPES = (
     r"%[0-9A-Fa-f]{2}",
     r"\\(?:u00[0-9A-Fa-f]{2}|x[2-7][0-9A-Fa-f]|/)",
+    # Between two strings, as in "a" + "b"
+    r"[\"'](?<=[\w+/=-].)(?:\s{0,40}(?:\.\.|[+.&\\])\s{0,40}|\s{1,40})[\"'](?=[\w+/=-])",
     r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
 )
 _EACH_ESCAPE = tuple(map(re.compile, _ASCII_ESCAPES))
@@ -85,6 +90,9 @@ class _Builder:
         self._append(self._text[self._place : start], self._place, 1)
         self._append(_decode(escape[0]), start, end - start)
         self._place = end
+        if end > self._line_end:  # A string that goes on in another line.
+            line_end = self._text.find("\n", end)
+            self._line_end = len(self._text) if line_end < 0 else line_end
 
     def finish(self) -> DecodedText:
         self._end_line()

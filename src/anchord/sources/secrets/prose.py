@@ -9,15 +9,19 @@ from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_chosen, is_placeholder, is_word_list
 
 _PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
-_NAMES = ("kennwort", "senha", " pw")
+_NAMES = ("kennwort", "senha", "wachtwoord", " pw")
 _NAMES_BEYOND_ASCII = ("contraseña", "lösenord", "hasło", "пароль")
 """What people call a password, in a text in lower case."""
+_NAMES_WITHOUT_SPACES = ("パスワード", "密码", "密碼", "비밀번호")
+_SAID_WITHOUT_SPACES = re.compile(
+    r"(?:は|为|為|是|은|는|가|\s|[:=\uff1a]){1,4}[「『“\"'`]?(?P<value>[!#-&(-;=?-_a-~]{5,200})"
+)
 _SAID = re.compile(
     r"[*_]{0,2}(?:\s(?:for|of|für|zum|zur|pour|du|de|del|per|do|to)"
     r"(?:\s[\w@./'-]{1,40}){1,3})?"
-    r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|è|é|jest|to|auf|à|a)"
+    r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
     r"(?:\s(?:now|jetzt|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
-    r"(?P<open>[*_]{0,2}[`\"'“„«]?)(?P<value>[^\s`\"'“”«»*|<>]{5,80})(?P<close>[`\"'”“»]?)"
+    r"(?P<open>[*_]{0,2}[`\"'“„«]?)(?P<value>[^\s`\"'“”«»|<>]{5,200})"
 )
 _QUOTED_PHRASE = re.compile(
     r"[*_]{0,2}\s{0,2}(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
@@ -29,9 +33,9 @@ _SAID_BEFORE = re.compile(
 )
 _MAX_BEFORE = 120
 _CELL = re.compile(
-    r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,80})[`*]{0,3}\s{0,20}\|"
+    r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,200})[`*]{0,3}\s{0,20}\|"
 )
-_PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,200})$", re.MULTILINE)
+_PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,2000})$", re.MULTILINE)
 _SEED_NAMES = (" phrase", "mnemonic")
 _SEED = re.compile(
     r"[^\n:=]{0,30}(?:[:=]|\sis)[\s\"'`]{1,4}"
@@ -39,7 +43,7 @@ _SEED = re.compile(
 )
 _CODE_NAMES = ("recovery code", "backup code")
 _CODES = re.compile(
-    r"[^\n]{0,60}:[ \t]*\n?"
+    r"[^\n]{0,60}:[ \t]*(?:\n[ \t]*){0,3}"
     r"(?P<codes>(?:[ \t*\-\d.]{0,6}[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3}[ ,\t\n]{1,3}){1,20})"
 )
 _CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|[a-z0-9]{8,10}")
@@ -59,6 +63,8 @@ def find_in_prose(text: str, lower_text: str) -> Iterator[Finding]:
     for word in _NAMES if text.isascii() else (*_NAMES, *_NAMES_BEYOND_ASCII):
         for place in _places(lower_text, word):
             yield from _find_at(text, lower_text, place, place + len(word))
+    if not text.isascii():
+        yield from _find_without_spaces(text)
     for word in _SEED_NAMES:
         for place in _places(lower_text, word):
             match = _SEED.match(lower_text, place + len(word))
@@ -67,6 +73,14 @@ def find_in_prose(text: str, lower_text: str) -> Iterator[Finding]:
     for word in _CODE_NAMES:
         for place in _places(lower_text, word):
             yield from _find_codes(lower_text, place + len(word))
+
+
+def _find_without_spaces(text: str) -> Iterator[Finding]:
+    for word in _NAMES_WITHOUT_SPACES:
+        for place in _places(text, word):
+            match = _SAID_WITHOUT_SPACES.match(text, place + len(word))
+            if match and (found := _chosen_value(match)):
+                yield found
 
 
 _MIN_SEED_WORDS = 9
@@ -99,7 +113,7 @@ def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Fin
 
 def _chosen_value(match: re.Match[str]) -> Finding | None:
     start = match.start("value")
-    value = match["value"].rstrip(".,;:)]}?\\")
+    value = match["value"].removesuffix("**").rstrip(".,;:)]}?\\")
     if match.re is not _PROMPT and (is_placeholder(value) or not is_chosen(value)):
         return None
     return Finding(start, start + len(value), "assigned") if value else None

@@ -21,11 +21,18 @@ from anchord.sources.secrets.finding import MARK_START, Finding
 from anchord.sources.secrets.prose import find_in_prose
 from anchord.sources.secrets.rule_pack import load_rule_pack
 from anchord.sources.secrets.runs import generated_runs
-from anchord.sources.secrets.structures import decode_base64, find_structured
+from anchord.sources.secrets.structures import PEM_KIND, decode_base64, find_structured
 from anchord.sources.secrets.tokens import shared_token_finder
 
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
 _MAX_PASSES = 6
+_MIN_CUT = 100
+"""A longer match may be cut: the patterns limit their values, so that they take linear time."""
+_REST = re.compile(r"[!#$%*+./0-9:=?A-Z^_a-z~-]*(?<![.:!?])")
+"""The rest of a value that was cut, without the punctuation behind it."""
+_SEALED_VALUE = re.compile(r"Ag[A-Za-z0-9+/]{80,}={0,2}")
+_MAX_SEALED = 20_000
+"""How many characters of other values can stand before a sealed one."""
 _LONG_I = "\u0130"
 """The one character whose lower case is longer."""
 
@@ -62,7 +69,8 @@ def redact(text: str) -> RedactedText:
 
 def find_secrets(text: str) -> list[Finding]:
     """Return the secrets in a text in their order. They do not overlap."""
-    spans = sorted(_all_findings(text), key=lambda each: (each.start, -each.end))
+    spans = [each for each in _all_findings(text) if not _is_sealed(text, each)]
+    spans.sort(key=lambda each: (each.start, -each.end))
     mark_ends = [mark.end() for mark in _MARK.finditer(text)]
     mark_starts = [mark.start() for mark in _MARK.finditer(text)]
     found: list[Finding] = []
@@ -76,8 +84,24 @@ def find_secrets(text: str) -> list[Finding]:
             if finding.end > last.end:  # They overlap: both are one secret.
                 found[-1] = last._replace(end=finding.end)
         else:
-            found.append(finding)
+            found.append(_completed(text, finding))
     return found
+
+
+def _is_sealed(text: str, finding: Finding) -> bool:
+    """Return whether a value is of a SealedSecret: only its cluster can decrypt it."""
+    start, end, kind = finding
+    if kind != "assigned" or not _SEALED_VALUE.fullmatch(text, start, end):
+        return False
+    return text.rfind("encryptedData", max(0, start - _MAX_SEALED), start) >= 0
+
+
+def _completed(text: str, finding: Finding) -> Finding:
+    """Return a finding that runs to the end of its value."""
+    if finding.end - finding.start < _MIN_CUT or finding.kind == PEM_KIND:
+        return finding
+    rest = _REST.match(text, finding.end)
+    return finding._replace(end=rest.end()) if rest else finding
 
 
 def _all_findings(text: str) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from anchord.sources.secrets.commands import WEAK_PASSWORDS
 from anchord.sources.secrets.finding import Finding
-from anchord.sources.secrets.values import is_placeholder, is_random, is_wordy
+from anchord.sources.secrets.values import SENTRY_HOST, is_placeholder, is_random, is_wordy
 
 _MAX_KEY_CHARS = 40_000
 _MIN_KEY_CHARS = 16
@@ -20,9 +20,9 @@ _KEY_BODY = re.compile(
 """Lines of key material and of headers; a shorter last line stays."""
 _KEY_LINE = re.compile(r"[A-Za-z0-9+/=]+")
 _URL_PASSWORD = re.compile(
-    r"://(?P<user>[^\s/:@\"'<>`]{0,100}):(?P<secret>[^\s\"'<>@/`]{3,200})@(?=[\w\[$.{-])"
+    r"://(?P<user>[^\s/:@\"'<>`]{0,100}):(?P<secret>[^\s\"'<>@/`]{3,})@(?=[\w\[$.{-])"
 )
-_URL_USER = re.compile(r"://(?P<secret>[A-Za-z0-9_-]{32,200})@")
+_URL_USER = re.compile(rf"://(?P<secret>[A-Za-z0-9_-]{{32,}})@(?!{SENTRY_HOST})")
 _QUERY = re.compile(
     r"[?&](?:amp;)?(?:sig|signature|x-amz-signature|x-goog-signature|x-amz-security-token|key|code|"
     r"password|pwd|access_key|hapikey|client_secret|apikey|api_key|token)=(?P<secret>[^\s\"'<>&;]{12,512})",
@@ -36,7 +36,7 @@ _NETRC = re.compile(
 )
 _PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
 _PGPASS = re.compile(
-    r"[\w.*-]{1,200}:(?:\d{2,5}|\*):[^\s:]{1,100}:[^\s:]{1,100}:(?P<secret>\S{3,200})$",
+    r"[\w.*-]{1,200}:(?:\d{2,5}|\*):[^\s:]{1,100}:[^\s:]{1,100}:(?P<secret>\S{3,1000})$",
     re.MULTILINE,
 )
 _COOKIE = re.compile(
@@ -48,7 +48,7 @@ _MANIFEST_DATA = re.compile(
     r"^(?:data|stringData):[ \t]*\n((?:[ \t]+\S.*\n?|[ \t]*\n)*)", re.MULTILINE
 )
 _MANIFEST_VALUE = re.compile(r"^[ \t]+[\w.-]+:[ \t]*[\"']?(?P<secret>[^\s\"'|>]{4,})", re.MULTILINE)
-_PEM_KIND = "private-key"
+PEM_KIND = "private-key"
 _MAX_COMMAND = 2000
 _HEAD = 24
 """As many characters of base64 are decoded to see whether the rest is worth it."""
@@ -92,7 +92,7 @@ def _find_pem(text: str) -> Iterator[Finding]:
             stop = body_end = body.end() if body else begin.end()
         body_text = text[begin.end() : body_end].replace("\\n", "\n")
         if sum(map(len, _KEY_LINE.findall(body_text))) >= _MIN_KEY_CHARS:
-            yield Finding(begin.start(), stop, _PEM_KIND)
+            yield Finding(begin.start(), stop, PEM_KIND)
         place = stop
 
 

@@ -17,6 +17,8 @@ _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
 _REACH = 200
 """How far around a run a token without a prefix can be."""
+_LONG_MATCH = 1000
+"""A longer match has no other token of its rule inside."""
 _MIN_RUNS = {".": 24, ":": 35, "_": 48}
 """Anchors of one character are anywhere: the length of the run that their tokens have."""
 
@@ -63,20 +65,16 @@ class TokenFinder:
     def _find_at(
         self, text: str, prefix_match: re.Match[str], ends: dict[str, int]
     ) -> Iterator[Finding]:
-        """Yield the tokens that begin at a prefix.
-
-        Args:
-            text: The text.
-            prefix_match: The prefix.
-            ends: Rule id -> where its last match ended, which is updated. A rule does not look
-                inside of it again: a prefix that repeats for ever would cost quadratic time.
-        """
-        start, longest = prefix_match.start(), prefix_match[0]
+        """Yield the tokens that begin with a prefix; `ends` has the long matches of each rule."""
+        longest, start = prefix_match[0], prefix_match.start()
         for length in range(len(longest), 0, -1):  # `sk-` is the beginning of `sk-ant-`.
             for rule in self._rules_by_prefix.get(longest[:length], ()):
-                found = start >= ends.get(rule.id, 0) and rule.pattern.match(text, start)
+                # Prefixes inside a long match would each be read to its end: quadratic time.
+                is_inside = start < ends.get(rule.id, 0)
+                found = None if is_inside else rule.pattern.match(text, start)
                 if found:
-                    ends[rule.id] = found.end()
+                    if found.end() - start > _LONG_MATCH:
+                        ends[rule.id] = found.end()
                     yield from _checked(rule, found)
 
     def _find_without_prefix(self, text: str, start: int, end: int) -> Iterator[Finding]:

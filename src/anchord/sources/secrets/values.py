@@ -36,6 +36,10 @@ _LETTER = re.compile(r"[A-Za-z]")
 _DIGIT = re.compile(r"\d")
 _SPECIAL = re.compile(r"[!@#$%^&*+?~|=]")
 _SYMBOL = re.compile(r"[!@#$%^*~]")
+SENTRY_HOST = r"[\w.-]{0,60}sentry[\w.-]{0,60}/\d"
+_SENTRY_DSN = re.compile(rf"https?://[0-9a-f]{{32}}@{SENTRY_HOST}+$")
+_MAX_PLACEHOLDER = 80
+"""Only so much of a value is compared with placeholders: a long random one contains their words."""
 _MIN_SYMBOLS = 3
 _MIN_DISTINCT = 6
 _MIN_CAMEL_LENGTH = 2.5
@@ -65,12 +69,17 @@ _NAMES_ITSELF = re.compile(r"pass|pwd|secret|token|credential|key|auth|login|use
 
 def is_placeholder(value: str) -> bool:
     """Return whether a value stands for a secret that a reader is to fill in."""
-    return bool(_PLACEHOLDER.search(value.lower()))
+    return bool(_PLACEHOLDER.search(value[:_MAX_PLACEHOLDER].lower()))
 
 
 def is_token_placeholder(token: str) -> bool:
     """Return whether a token of a provider's form is one from a manual, such as `ghp_xxxx`."""
     return bool(_TOKEN_PLACEHOLDER.search(token)) or len(set(token[-24:])) < _MIN_DISTINCT
+
+
+def is_sentry_dsn(value: str) -> bool:
+    """Return whether a value is a Sentry DSN. It has no secret: web pages contain it."""
+    return bool(_SENTRY_DSN.match(value))
 
 
 def is_expression(value: str) -> bool:
@@ -93,6 +102,8 @@ def is_random(value: str) -> bool:
     if _UUID.fullmatch(value):
         return True
     if _DATE.fullmatch(value) or is_wordy(value) or not _LETTER.search(value):
+        return False
+    if value.isalpha() and (value.istitle() or not value.isascii()):  # A long word.
         return False
     if not _DIGIT.search(value):
         return len(value) >= _MIN_LETTERS_ONLY_CHARS
