@@ -40,6 +40,7 @@ SENTRY_HOST = r"[\w.-]{0,60}sentry[\w.-]{0,60}/\d"
 _SENTRY_DSN = re.compile(rf"https?://[0-9a-f]{{32}}@{SENTRY_HOST}+$")
 _MAX_PLACEHOLDER = 80
 """Only so much of a value is compared with placeholders: a long random one contains their words."""
+_MAX_TOKEN_PLACEHOLDER = 300
 _MIN_SYMBOLS = 3
 _MIN_DISTINCT = 6
 _MIN_CAMEL_LENGTH = 2.5
@@ -74,7 +75,8 @@ def is_placeholder(value: str) -> bool:
 
 def is_token_placeholder(token: str) -> bool:
     """Return whether a token of a provider's form is one from a manual, such as `ghp_xxxx`."""
-    return bool(_TOKEN_PLACEHOLDER.search(token)) or len(set(token[-24:])) < _MIN_DISTINCT
+    head = token[:_MAX_TOKEN_PLACEHOLDER]
+    return bool(_TOKEN_PLACEHOLDER.search(head)) or len(set(token[-24:])) < _MIN_DISTINCT
 
 
 def is_sentry_dsn(value: str) -> bool:
