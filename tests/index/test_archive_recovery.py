@@ -309,9 +309,9 @@ def test_a_new_archive_without_any_transcript_is_no_news(paths: Paths) -> None:
     ("count", "named"),
     [
         (0, "of 5 exchanges 5 were saved. "),
-        (1, "of 6 exchanges 5 were saved; 1 could not be read: talks/0. "),
-        (3, "; 3 could not be read: talks/0, talks/1, talks/2. "),
-        (4, "; 4 could not be read: talks/0, talks/1, talks/2 and 1 more. "),
+        (1, 'of 6 exchanges 5 were saved; 1 could not be read: "talks/0". '),
+        (3, '; 3 could not be read: "talks/0", "talks/1", "talks/2". '),
+        (4, '; 4 could not be read: "talks/0", "talks/1", "talks/2" and 1 more. '),
     ],
 )
 def test_at_most_three_lost_exchanges_are_named_in_the_message(count: int, named: str) -> None:

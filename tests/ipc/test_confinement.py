@@ -105,7 +105,7 @@ def parser_answer(worker: WorkerProcess, folder: Path) -> object:
 
 def reader_answer(worker: WorkerProcess, folder: Path) -> tuple[list[str], str]:
     request = {
-        "root_path": os.fsencode(folder), "path": b"a.json", "member_names": [], "size": 0,
+        "root_path": os.fsencode(folder), "path": b"a.json", "disk_path": b"", "member_names": [], "size": 0,
         "recorded_source": "", "resume_offset": 0, "resume_number": 0, "cpu_s": 60,
     }  # fmt: skip
     answer = worker.call_or_kill(60, request)

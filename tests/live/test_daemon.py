@@ -134,7 +134,7 @@ def test_sync_holds_while_other_files_are_written_all_the_time(home: Home) -> No
     writer.start()
     try:
         for n in range(15):
-            home.write("mine.md", f"# Mine\n\nThe password of the day is quokka{n}.\n")
+            home.write("mine.md", f"# Mine\n\nThe word of the day is quokka{n}.\n")
             home.call("sync")
             assert home.found(f"quokka{n}") == ["mine.md"]
     finally:

@@ -205,6 +205,7 @@ def run_export_here(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", arguments)
         patch.setattr(export, "lower_priority", unheeded)
+        patch.setattr(export, "refuse_internet", nothing)  # This process needs it.
         patch.setattr(os, "dup2", nothing)
         export.main()
     return 0
