@@ -17,6 +17,7 @@ from anchord.core import sqlite_connection
 from anchord.daemon import main as daemon_main
 from anchord.errors import StoreUnavailableError
 from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.archive.writer import ArchiveWriter
 
 SESSIONS = 40
 GONE = SESSIONS // 2
@@ -74,6 +75,22 @@ def restarted(service: Service) -> Service:
     return service
 
 
+@pytest.fixture
+def start_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the start from reading exchanges without a transcript, one of which is on the bad page."""
+    monkeypatch.setattr(ArchiveWriter, "orphans_by_last_file", lambda *_: ())
+
+
+def test_a_bad_page_that_the_start_meets_is_repaired_without_a_restart(talking: Service) -> None:
+    damage_a_page(talking.places.archive_file)
+    talking.start().sync()
+    assert f"of {SESSIONS} exchanges" in talking.status()["repairs"][0]
+    assert exchange_count(talking) == SESSIONS
+    assert talking.is_right()
+    assert talking.restarts == []
+
+
+@pytest.mark.usefixtures("start_reads_nothing")
 def test_a_bad_page_is_found_at_rest_and_repaired_by_one_restart(talking: Service) -> None:
     damage_a_page(talking.places.archive_file)
     talking.start()
@@ -90,6 +107,7 @@ def test_a_bad_page_is_found_at_rest_and_repaired_by_one_restart(talking: Servic
     assert talking.restarts == []
 
 
+@pytest.mark.usefixtures("start_reads_nothing")
 def test_a_bad_page_that_the_writer_meets_is_repaired_by_one_restart(
     talking: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
