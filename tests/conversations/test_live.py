@@ -169,5 +169,6 @@ def test_a_deleted_session_leaves_the_index_when_its_path_is_ignored_and_comes_b
     rules.write_text("s1*\n")
     until(lambda: rows(talking) == [])
     rules.unlink()
-    until(lambda: "Paragraph 1 of subject1" in said(talking))
+    talking.sync()
+    assert "Paragraph 1 of subject1" in said(talking)
     assert talking.is_right()
