@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,23 @@ def test_a_torn_transcript_that_was_excluded_returns_with_what_it_lost(
     assert groups(talks) == []
     assert talks.sync() == []
     assert talks.verify().differences == ()
+
+
+@pytest.mark.parametrize("stopped_after", range(1, 8))
+def test_an_exclusion_and_a_return_that_are_interrupted_anywhere_are_completed_by_the_next_run(
+    talks: Talks, stopped_after: int
+) -> None:
+    talks.write("s1.jsonl", claude(*TURNS))
+    talks.sync()
+    before = talks.ids()
+    for patterns, expected in ((("s1*",), set()), ((), before)):
+        talks.roots[ROOT] = replace(talks.roots[ROOT], exclude=patterns)
+        should_stop = partial(next, iter([False] * stopped_after), True)
+        found = talks.indexer.reconcile(ROOT)
+        list(talks.indexer.index(found.paths_due, should_stop))
+        list(talks.indexer.index(found.paths_due))  # As the daemon does: it walks much later.
+        assert talks.ids() == expected
+    assert talks.is_right()
 
 
 def test_what_was_said_while_a_transcript_was_excluded_is_indexed_with_the_rest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +15,7 @@ from conversations.test_growth import GROWN
 from faults.service import SETTINGS, Service, until
 
 from anchord.core.types import Row
+from anchord.sources.files.rule_files import SETTLE_NS
 
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 2)) for n in range(4)]
 
@@ -169,6 +171,39 @@ def test_a_deleted_session_leaves_the_index_when_its_path_is_ignored_and_comes_b
     rules.write_text("s1*\n")
     until(lambda: rows(talking) == [])
     rules.unlink()
-    talking.sync()
-    assert "Paragraph 1 of subject1" in said(talking)
+    until(lambda: "Paragraph 1 of subject1" in said(talking))
+    until(lambda: "Paragraph 1 of subject0" in said(talking))
     assert talking.is_right()
+
+
+def test_verify_waits_until_a_deleted_ignore_file_is_believed(talking: Service) -> None:
+    rules = talking.folder / ".gitignore"
+    rules.write_text("s1*\n")
+    (talking.folder / "s1.jsonl").write_bytes(claude(*TURNS[:2]))
+    talking.start().sync()
+    rules.unlink()
+    assert talking.ask("verify", vectors=0)["exchanges"] == 2
+    assert "Paragraph 1 of subject1" in said(talking)
+
+
+def test_a_walk_that_comes_when_the_rules_have_just_settled_finds_a_deleted_session(
+    talking: Service,
+) -> None:
+    file = talking.folder / "s1.jsonl"
+    file.write_bytes(claude(*TURNS[:2]))
+    talking.start().sync()
+    rules = talking.folder / ".gitignore"
+    rules.write_text("s1*\n")
+    talking.sync()
+    file.unlink()
+    queue = talking.pipeline.work_queue
+    rules.unlink()
+    until(lambda: queue.root_checks.unsettled_roots and not queue.has_hints)
+
+    def walk_once_settled() -> None:
+        """Walk before the loop does it."""
+        time.sleep(SETTLE_NS / 1e9)
+        queue.reconcile_all()
+
+    talking.pipeline.submit(walk_once_settled).result()
+    until(lambda: "Paragraph 1 of subject1" in said(talking))

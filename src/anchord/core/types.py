@@ -17,7 +17,7 @@ Three conventions hold for every field below:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -529,6 +529,12 @@ class IngestResult:
     files_to_reread: tuple[RootedPath, ...] = ()
     problem: Problem | None = None
     is_ordinary_document: bool = False
+
+    def with_earlier(self, earlier: IngestResult) -> IngestResult:
+        """Return this result, which is the newer one, with the changes of an earlier one."""
+        changed = dict.fromkeys((*earlier.changed_exchanges, *self.changed_exchanges))
+        to_reread = dict.fromkeys((*earlier.files_to_reread, *self.files_to_reread))
+        return replace(self, changed_exchanges=tuple(changed), files_to_reread=tuple(to_reread))
 
 
 # What a search works with

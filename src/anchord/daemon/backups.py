@@ -24,6 +24,7 @@ from anchord.index.backup import BackupRequest, backup_home
 from anchord.index.session import IndexWriter
 from anchord.index.staged_backup import stage_home, staging_folder
 from anchord.ipc.protocol import BackupParams
+from anchord.store.backup.manifest import folder_id
 from anchord.store.backup.pin import PinnedHome
 from anchord.store.backup.snapshot import SnapshotResult
 
@@ -62,6 +63,9 @@ class Backups:
     def run(self, params: BackupParams) -> dict[str, Any]:
         """Make a backup and return what was copied. Blocks until it is done.
 
+        The answer has the `folder_id` of the snapshot, so that a client that sees another folder at
+        its path notices.
+
         Raises:
             AnchordError: It failed, another backup or `forget` runs, or the daemon is stopping.
         """
@@ -73,7 +77,7 @@ class Backups:
                 self._progress = None
             answer = snapshot_as_dict(result)
             log.info("backup.made", seconds=round(time.monotonic() - began, 3), **answer)
-        return answer
+        return {**answer, "folder_id": folder_id(result.folder)}
 
     def _back_up(self, params: BackupParams) -> SnapshotResult:
         paths, config = self._writer.paths, self._writer.config

@@ -22,7 +22,7 @@ from anchord.core.quoting import quote_names
 from anchord.core.types import SearchFilters, escape_non_utf8
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call
-from anchord.daemon.readiness import require_indexing, why_not_up_to_date
+from anchord.daemon.readiness import require_indexing, require_settled_rules, why_not_up_to_date
 from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
@@ -351,7 +351,7 @@ class RpcHandlers:
         they are compared. A generation that is being built is waited for: until it serves, the
         index is what an older configuration made.
         """
-        require_indexing(self._loop)
+        require_settled_rules(self._loop)
         self._wait_for_generation()
         result = self._verify_once(params.vectors)
         for _ in range(_VERIFY_ROUNDS - 1):

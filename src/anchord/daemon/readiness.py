@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import PausedError, StoreError
+
+_SHORTEST_WAIT_S = 0.05
 
 
 def require_indexing(loop: WriterLoop) -> None:
@@ -23,6 +27,27 @@ def require_indexing(loop: WriterLoop) -> None:
             f"indexing is paused (changes that wait: {loop.pending_count})",
             "`anchord resume` resumes it",
         )
+
+
+def require_settled_rules(loop: WriterLoop) -> None:
+    """Do `require_indexing`, and wait until the files on disk can be compared with the index.
+
+    An ignore file that may be in the middle of a save is not believed for some seconds: until then
+    the index follows its last good rules.
+
+    Raises:
+        PausedError, StoreError: As `require_indexing`.
+    """
+
+    def walk() -> list[float]:
+        loop.work_queue.drain_hints(skip_debounce=True)
+        loop.work_queue.reconcile_all()
+        return loop.work_queue.root_checks.due_times
+
+    require_indexing(loop)
+    while due_times := loop.submit(walk).result():
+        time.sleep(max(_SHORTEST_WAIT_S, max(due_times) - time.monotonic()))
+        require_indexing(loop)
 
 
 def why_not_up_to_date(loop: WriterLoop) -> str:

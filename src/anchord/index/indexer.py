@@ -24,6 +24,7 @@ from anchord.core.types import (
     FileOutcome,
     FileUpdate,
     Fingerprint,
+    IngestResult,
     Problem,
     RootedPath,
 )
@@ -81,6 +82,8 @@ class Indexer:
         self._recipe = recipe
         self._roots_with_loss: set[str] = set()
         """Names of roots of which the archive was found to have lost exchanges."""
+        self._uncommitted_ingests: dict[RootedPath, IngestResult] = {}
+        """Transcript file -> what its ingest changed in the archive, until the index has it."""
         self._planner = FilePlanner(dependencies, count_tokens, recipe)
         self._committer = Committer(dependencies)
 
@@ -243,10 +246,7 @@ class Indexer:
                 yield plan
                 continue
             self._dependencies.heartbeat(_INGEST_TIMEOUT_S)
-            take_in = (
-                self._conversations.exclude if plan.is_excluded else self._conversations.ingest
-            )
-            ingested = take_in(path)
+            ingested = self._ingest(path, is_excluded=plan.is_excluded)
             # Invariant: a transcript file is recorded as read only after its exchanges. If this
             # stops in between, the file is still due and its other exchanges are found again.
             is_complete = yield from self._exchange_plans(
@@ -257,6 +257,21 @@ class Indexer:
             self._catalog.mark_for_reread(ingested.files_to_reread)
             queue.extend(ingested.files_to_reread)
             yield self._planner.plan_ingested(path, plan, ingested)
+
+    def _ingest(self, path: RootedPath, *, is_excluded: bool) -> IngestResult:
+        """Bring the archive up to date with a transcript file; return what the index lacks of that.
+
+        Invariant: the archive tells of a removed exchange only once. So what it told is kept here
+        until the file is committed: an index run that is stopped in between finds it again.
+        """
+        take_in = self._conversations.exclude if is_excluded else self._conversations.ingest
+        ingested = take_in(path)
+        earlier = self._uncommitted_ingests.get(path)
+        if earlier:
+            ingested = ingested.with_earlier(earlier)
+        if ingested.changed_exchanges or ingested.files_to_reread:
+            self._uncommitted_ingests[path] = ingested
+        return ingested
 
     def restore_lost_exchanges(self, root_names: Iterable[str]) -> None:
         """Give the archive back what only rows have. Call it before all rows are made anew."""
@@ -330,16 +345,18 @@ class Indexer:
             self._catalog.update_fingerprints(
                 [(each.outcome.origin, each.fingerprint, each.read_ns) for each in batch.refreshes]
             )
-            self._acknowledge_exchanges(each.outcome.origin for each in batch.refreshes)
+            self._acknowledge([each.outcome.origin for each in batch.refreshes])
             yield from (each.outcome for each in batch.refreshes)
         committed = self._committer.commit(batch.updates, should_stop) if batch.updates else None
         if committed:
             updates, embedded_keys = committed
-            self._acknowledge_exchanges(update.origin for update in updates)
+            self._acknowledge([update.origin for update in updates])
             yield from (_outcome_of(update, embedded_keys) for update in updates)
 
-    def _acknowledge_exchanges(self, indexed_paths: Iterable[RootedPath]) -> None:
-        """Record in the archive which exchanges the index holds now."""
+    def _acknowledge(self, indexed_paths: Sequence[RootedPath]) -> None:
+        """Record in the archive which exchanges the index holds now, and forget what it lacked."""
+        for path in indexed_paths:
+            self._uncommitted_ingests.pop(path, None)
         exchanges = [path for path in indexed_paths if is_exchange_path(path.path)]
         if exchanges:
             self._conversations.mark_indexed(exchanges)

@@ -168,8 +168,11 @@ def _backup_by_daemon(
 ) -> dict[str, Any]:
     """Have the daemon make the backup; help where only this process may write to the folder.
 
-    A sandboxed service sees other folders read-only, and a `/tmp` of its own.
+    A sandboxed service sees other folders read-only, and a `/tmp` of its own. There may be another
+    snapshot here by the name that it gave to its own.
     """
+    from anchord.store.backup.manifest import folder_id
+
     params = {"target": folder, "keep": keep}
     try:
         result = call_daemon_with_progress(paths, client, "backup", params)
@@ -177,7 +180,7 @@ def _backup_by_daemon(
         if not os.access(os.path.dirname(folder), os.W_OK):
             raise
     else:
-        if os.path.isdir(result["snapshot"]):
+        if result.pop("folder_id") == folder_id(Path(folder, Path(result["snapshot"]).name)):
             return result
     return _backup_in_two_steps(paths, folder, keep)
 

@@ -49,6 +49,10 @@ class RootChecks:
         if wait_s is not None:
             self._due[root_name] = time.monotonic() + wait_s
 
+    def expect_new_rules(self, root_name: str) -> None:
+        """Make a root due: its ignore rules may have changed."""
+        self._due[root_name] = time.monotonic()
+
     def drop(self, root_name: str) -> None:
         """Expect no walk of a root any more."""
         if self._due.pop(root_name, None) is not None:

@@ -196,7 +196,7 @@ class WorkQueue:
             return True
         rules_due = self.root_checks.roots_due(now)
         for name in rules_due:
-            self._reconcile_new_rules(name)
+            self.reconcile(name)
         if rules_due:
             return True
         if now < self._next_poll or not self._has_polled_folders():
@@ -235,6 +235,8 @@ class WorkQueue:
         Returns:
             What the walk found; its paths are queued already.
         """
+        if not folder and root_name in self.root_checks.unsettled_roots:
+            self._list_unlisted_files(root_name)
         result = self._walk(root_name, folder, deletions_confirmed=deletions_confirmed)
         if folder and self._needs_deletion_guard(root_name, result.gone_or_emptied):
             return self.reconcile(root_name)
@@ -246,12 +248,11 @@ class WorkQueue:
         self.root_checks.note_walk(root_name)
         return result
 
-    def _reconcile_new_rules(self, root_name: str) -> None:
-        """Walk a root whose rules may have changed: also for transcripts that are deleted."""
+    def _list_unlisted_files(self, root_name: str) -> None:
+        """Let the next walk find deleted transcripts to which other rules may apply now."""
         writer, files = self._writer, self._writer.files.folder_files
         files.rules.begin_walk(root_name)
         list_unlisted_files(writer.archive, writer.catalog, writer.roots, files)
-        self.reconcile(root_name)
 
     # In the writer thread: files
 
@@ -335,7 +336,8 @@ class WorkQueue:
         hinted_at = {path.removesuffix(WAL_SUFFIX): at for path, at in hinted_at.items()}
         if "" in hinted_at or any(map(is_ignore_file, hinted_at)):
             # The whole root was hinted at, or its ignore rules changed: any file can be affected.
-            self._reconcile_new_rules(root)
+            self.root_checks.expect_new_rules(root)
+            self.reconcile(root)
             return
         inspection = self._inspect(root, hinted_at)
         if inspection is None:

@@ -141,6 +141,15 @@ def next_snapshot_name(now: datetime, existing: list[Path]) -> str:
     return f"{base}Z-{int(number.lstrip('-') or 1) + 1:03}"
 
 
+def folder_id(folder: Path) -> list[int] | None:
+    """Return the device and inode of a folder, None if there is none."""
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return [status.st_dev, status.st_ino]
+
+
 def _is_partial(folder: Path) -> bool:
     name = folder.name.removesuffix(PARTIAL_SUFFIX)
     is_named = name != folder.name and bool(_SNAPSHOT_NAME.fullmatch(name))
