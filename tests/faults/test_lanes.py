@@ -12,6 +12,7 @@ from faults.service import SETTINGS, Service, until
 
 from anchord.core.types import RootedPath, Vector
 from anchord.daemon.host.battery import on_battery
+from anchord.daemon.writer.file_queue import Urgency
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.sources.files.folder_files import FolderFiles
 
@@ -131,10 +132,10 @@ def test_pause_does_not_wait_for_the_files_that_are_queued(
     if lane == "backlog":
         service.pipeline.submit(service.writer.catalog.mark_all_for_reread).result()
         service.pipeline.submit(lambda: service.pipeline.work_queue.reconcile("docs")).result()
-        assert len(service.pipeline.work_queue.backlog) == 100
+        assert service.pipeline.work_queue.files.count(Urgency.LATER) == 100
     else:
         service.notes(100, "saved/")
-        until(lambda: len(service.pipeline.work_queue.fresh_files) == 100)
+        until(lambda: service.pipeline.work_queue.file_count == 100)
     monkeypatch.setattr(FolderFiles, "read", reading)
     service.pipeline.set_paused(paused=False)
     until(lambda: service.pipeline.paused and not service.pipeline.indexing_root)

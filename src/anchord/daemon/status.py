@@ -16,6 +16,7 @@ from anchord.core.quoting import quote_command, quote_name
 from anchord.core.types import FileOutcome, escape_non_utf8
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
+from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.index.integrity.repair import list_repairs
 from anchord.index.metrics import WorkCounters
@@ -178,7 +179,7 @@ class StatusReporter:
     def _healthy_state(self) -> str:
         """Return the state of a daemon without problems: the first of these that applies."""
         loop = self._loop
-        has_backlog = bool(loop.work_queue.backlog or loop.next_generation)
+        has_backlog = bool(loop.work_queue.files.count(Urgency.LATER) or loop.next_generation)
         if loop.paused or (loop.backlog_waits_for_mains and has_backlog):
             return "paused"
         if not all(state.is_scanned for state in self._root_states()):

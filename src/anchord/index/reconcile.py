@@ -51,6 +51,9 @@ class ReconcileResult:
     gone_or_emptied: Mapping[RootedPath, Fingerprint] = field(default_factory=dict)
     """Files among `paths_due` that are missing, excluded or have size 0, with their last indexed
     fingerprint."""
+    mtimes_ns: Mapping[RootedPath, int] = field(default_factory=dict)
+    """When the files among `paths_due` changed, in nanoseconds since the epoch; none for files that
+    are gone or cannot be read."""
     moved_from: Mapping[RootedPath, RootedPath] = field(default_factory=dict)
     """New path -> old path."""
     held_deletions: int = 0
@@ -152,6 +155,11 @@ def _reconcile(
         gone_or_emptied={
             RootedPath(root, path): last_seen
             for path, last_seen in (excluded | missing | emptied).items()
+        },
+        mtimes_ns={
+            RootedPath(root, path): found.mtime_ns
+            for path in changed_paths
+            if isinstance(found := observed[path], Fingerprint)
         },
         moved_from={
             RootedPath(root, new_path): RootedPath(root, old_path)

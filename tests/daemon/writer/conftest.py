@@ -11,6 +11,7 @@ import pytest
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig, WatchConfig
 from anchord.core.types import RootedPath
+from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.index.session import IndexWriter, open_writer
 
@@ -42,8 +43,14 @@ class Steps:
         (self.folder / name).write_text(text)
         return RootedPath("docs", name)
 
+    def saved(self, file: RootedPath, at: float = 0.0) -> None:
+        """Queue a file as one that was just saved."""
+        queue = self.loop.work_queue
+        queue.hinted_at[file] = at
+        queue.files.add(file, Urgency.SAVED, at)
+
     def queued(self, name: str) -> RootedPath:
-        """Write a file, and put it into the backlog."""
+        """Write a file, and queue it as a walk does."""
         file = self.write(name, f"Words of {name}.\n")
         self.loop.work_queue.enqueue([file])
         return file

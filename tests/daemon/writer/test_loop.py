@@ -14,6 +14,7 @@ from daemon.writer.conftest import Steps
 
 from anchord.core.types import RootedPath
 from anchord.daemon.writer import own_files
+from anchord.daemon.writer.file_queue import Turn, Urgency
 from anchord.errors import AnchordError, StoreDamagedError, StoreError, StoreUnavailableError
 from anchord.index.generation import REBUILD, RECHUNK
 from anchord.index.session import IndexWriter
@@ -23,10 +24,10 @@ from anchord.store.table.connection import TableReadError
 # What is most urgent
 
 
-def test_saved_files_go_before_the_backlog_and_the_backlog_before_a_check(steps: Steps) -> None:
+def test_saved_files_go_before_what_a_walk_found_and_that_before_a_check(steps: Steps) -> None:
     loop = steps.loop
     steps.queued("backlog.md")
-    loop.work_queue.fresh_files[steps.write("saved.md", "Just now.\n")] = 0.0
+    steps.saved(steps.write("saved.md", "Just now.\n"))
     loop.index_check.is_audit_due = True
     steps.work()
     assert ("saved.md" in steps.paths(), "backlog.md" in steps.paths()) == (True, False)
@@ -72,11 +73,12 @@ def test_a_build_goes_on_when_nothing_else_waits_and_its_pause_is_over(steps: St
 @pytest.mark.parametrize(
     "why", ["stopping", "paused", "on battery", "job", "sync", "saved", "settled hint"]
 )
-def test_the_backlog_is_interrupted_for_what_is_more_urgent(
+def test_what_a_walk_found_is_interrupted_for_what_is_more_urgent(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
     loop = steps.loop
-    assert not loop._backlog_should_wait()
+    later, saved = (Turn([], urgency, began_at=0.0) for urgency in (Urgency.LATER, Urgency.SAVED))
+    assert not loop._should_end_turn(later)
     if why == "stopping":
         monkeypatch.setattr(loop, "_stopping", True)
     elif why == "paused":
@@ -88,12 +90,12 @@ def test_the_backlog_is_interrupted_for_what_is_more_urgent(
     elif why == "sync":
         monkeypatch.setattr(type(loop._barrier), "has_new_calls", property(lambda _: True))
     elif why == "saved":
-        loop.work_queue.fresh_files[RootedPath("docs", "a.md")] = 0.0
+        steps.saved(RootedPath("docs", "a.md"))
     else:
         loop.work_queue.add_hint(RootedPath("docs", "a.md"))
         monkeypatch.setattr(time, "monotonic", lambda: math.inf)
-    assert loop._backlog_should_wait()
-    assert loop._fresh_files_should_wait() == (why in {"stopping", "paused"})
+    assert loop._should_end_turn(later)
+    assert loop._should_end_turn(saved) == (why in {"stopping", "paused", "settled hint"})
     monkeypatch.undo()
 
 
@@ -363,7 +365,7 @@ def test_a_root_that_is_added_is_watched_walked_and_queued(steps: Steps, tmp_pat
         replace(steps.writer.roots_by_name["docs"], name="more", path=str(tmp_path / "more"))
     )
     assert set(loop.work_queue.root_watcher.states) == {"docs", "more"}
-    assert list(loop.work_queue.backlog) == [RootedPath("more", "m.md")]
+    assert loop.work_queue.files.snapshot() == [RootedPath("more", "m.md")]
     assert loop.pending_count == 1
     steps.work()
     assert (loop.pending_count, "m.md" in steps.paths()) == (0, True)
@@ -474,7 +476,7 @@ def test_rows_that_could_not_be_read_are_repaired_once_for_each_failure(
     assert checks == []
     loop.check_index(50.1)
     assert checks == [True]
-    assert list(loop.work_queue.backlog) == [RootedPath("docs", "0.md")]
+    assert loop.work_queue.files.snapshot() == [RootedPath("docs", "0.md")]
 
 
 def test_at_rest_the_table_is_compacted_and_checked_and_idle_processes_end(
@@ -500,7 +502,7 @@ def test_at_rest_the_table_is_compacted_and_checked_and_idle_processes_end(
     loop._rest(100.0)
     assert events == [10.0, "processes", "worker", ("sleep", 500.0)]
     assert (loop.blocked_reason, loop.stats.last_verified_at) == ("", None)
-    assert list(loop.work_queue.backlog) == [RootedPath("docs", "0.md")]
+    assert loop.work_queue.files.snapshot() == [RootedPath("docs", "0.md")]
     events.clear()
     loop.stats.last_commit_at, loop._next_supervise = 170.0, 400.0
     monkeypatch.setattr(maintenance, "last_checked_at", 40.0)

@@ -9,6 +9,7 @@ from daemon.writer.conftest import Steps
 
 from anchord.core.types import NO_FINGERPRINT, Problem, RootedPath
 from anchord.daemon.writer import work_queue as module
+from anchord.daemon.writer.hint_inspection import HintInspector, Inspection
 from anchord.index.reconcile import ReconcileResult
 
 A, B, C = (RootedPath("docs", name) for name in ("0.md", "1.md", "2.md"))
@@ -74,21 +75,23 @@ def test_the_time_of_the_next_walk_of_everything_varies_by_a_tenth_at_most(
     assert len(walks) == 50
 
 
-def test_saved_files_come_before_the_backlog_and_each_with_its_reason(steps: Steps) -> None:
+def test_saved_files_come_before_what_a_walk_found_and_each_with_its_reason(steps: Steps) -> None:
     queue = steps.loop.work_queue
-    queue.enqueue([A, B])
-    queue.enqueue([B, A])
-    queue.fresh_files[C] = 0.0
-    assert queue.next_files(2) == [(C, "saved"), (A, "found by a walk")]
-    assert queue.next_files(10) == [(C, "saved"), (A, "found by a walk"), (B, "found by a walk")]
+    first, second = (RootedPath("docs", name) for name in ("first.md", "second.md"))
+    queue.enqueue([first, second])
+    queue.enqueue([second, first])
+    steps.saved(C, 0.0)
+    found = "found by a walk"
+    assert queue.next_files(2) == [(C, "saved"), (first, found)]
+    assert queue.next_files(10) == [(C, "saved"), (first, found), (second, found)]
     assert queue.next_files(1) == [(C, "saved")]
     assert (queue.file_count, len(queue)) == (3, 3)
     queue.add_hint(RootedPath("docs", "hinted.md"))
     assert (queue.file_count, len(queue), queue.has_hints) == (3, 4, True)
-    queue.remove(A)
+    queue.remove(first)
     queue.remove(C)
-    assert queue.next_files(10) == [(B, "found by a walk")]
-    assert queue.drop_root_hints("docs") == [B]
+    assert queue.next_files(10) == [(second, found)]
+    assert queue.drop_root_hints("docs") == [second]
     assert queue.drop_root_hints("other") == []
 
 
@@ -106,7 +109,7 @@ def test_a_file_that_is_being_written_is_tried_again_once_it_settled(
     monkeypatch.setattr(time, "monotonic", lambda: settled)
     queue.drain_hints(skip_debounce=False)
     monkeypatch.undo()
-    assert list(queue.fresh_files) == [A]
+    assert queue.files.snapshot() == [A]
     assert not queue.has_fresh_due(settled)
 
 
@@ -141,10 +144,10 @@ def test_deletions_wait_for_others_unless_somebody_waits_for_them(
     for hint in (A, B):
         queue._debouncer.add_hint(hint, now - 5)
     queue.drain_hints(skip_debounce=False)
-    assert list(queue.fresh_files) == [B]
+    assert queue.files.snapshot() == [B]
     assert len(queue._deletions) == 1
     queue.drain_hints(skip_debounce=True)
-    assert list(queue.fresh_files) == [B, A]
+    assert queue.files.snapshot() == [B, A]
     assert queue._recent_deletions.count("docs") == 1
     assert A in queue.missing_files
     monkeypatch.undo()
@@ -183,7 +186,7 @@ def test_deletions_that_a_walk_found_count_with_those_that_follow(
     leave(steps, 30)
     assert queue.reconcile("docs").held_deletions == 0
     if is_indexed_between:
-        steps.loop._index(list(queue.backlog), lambda: False)
+        steps.loop._index(queue.files.snapshot(), lambda: False)
     for file in others:
         (steps.folder / file.path).unlink()
     if later_by == "events":
@@ -218,7 +221,7 @@ def test_a_walk_of_a_polled_folder_holds_a_mass_deletion(steps: Steps) -> None:
     queue = steps.loop.work_queue
     files = leave(steps, 60)
     assert queue.reconcile("docs", "gone").held_deletions == 60
-    assert not queue.backlog.keys() & set(files)
+    assert not set(queue.files.snapshot()) & set(files)
     assert queue.root_watcher.states["docs"].held_deletions == 60
 
 
@@ -269,7 +272,7 @@ def test_the_log_of_a_database_is_a_hint_of_the_database(
         assert root == "docs"
         looked.extend(hinted_at)
 
-    monkeypatch.setattr(queue, "_inspect", inspect)
+    monkeypatch.setattr(HintInspector, "inspect", lambda _, *of: inspect(*of))
     monkeypatch.setattr(queue, "reconcile", looked.append)
     queue.add_hint(RootedPath("docs", "state.vscdb-wal"))
     queue.drain_hints(skip_debounce=True)
@@ -282,7 +285,7 @@ def test_an_emptied_file_waits_like_a_deleted_one_and_one_without_rows_does_not(
     queue = steps.loop.work_queue
     steps.write("0.md", "")
     steps.write("new.md", "")
-    inspection = queue._inspect("docs", {"0.md": 1.0, "new.md": 2.0, "1.md": 3.0})
+    inspection = queue._inspector.inspect("docs", {"0.md": 1.0, "new.md": 2.0, "1.md": 3.0})
     assert inspection is not None
     assert list(inspection.missing) == [A]
     record = steps.writer.catalog.get_record(A)
@@ -320,19 +323,22 @@ def test_a_walk_of_the_root_decides_about_fifty_deletions_or_those_of_another_di
 
 def test_missing_files_come_after_those_that_exist_and_keep_their_first_hint(steps: Steps) -> None:
     queue = steps.loop.work_queue
-    queue.fresh_files[B] = 1.0
-    inspection = module._Inspection(root="docs", files_due={A: 5.0, B: 6.0, C: 7.0})
-    inspection.missing[A] = NO_FINGERPRINT
-    queue._enqueue_fresh(inspection)
-    assert queue.fresh_files == {B: 1.0, C: 7.0, A: 5.0}
-    assert list(queue.fresh_files) == [B, C, A]
+    steps.saved(B, 1.0)
+    inspection = Inspection(root="docs", files_due={A: 5.0, B: 6.0, C: 7.0})
+    inspection.missing[A] = queue.missing_files[A] = NO_FINGERPRINT
+    queue._enqueue_hinted(inspection)
+    assert queue.hinted_at == {B: 1.0, C: 7.0, A: 5.0}
+    assert queue.files.snapshot() == [B, C, A]
+    turn = queue.next_turn()
+    assert turn is not None
+    assert turn.files == [C, B], "the last save goes first"
 
 
 def test_a_root_that_is_removed_takes_its_hints_and_deletions_with_it(steps: Steps) -> None:
     queue = steps.loop.work_queue
     queue._debouncer.add_hint(A, 1.0)
     queue._deletions.add(B, 1.0)
-    queue.fresh_files[C] = 1.0
+    steps.saved(C, 1.0)
     assert queue.drop_root_hints("docs") == [C]
     assert (len(queue._debouncer), len(queue._deletions)) == (0, 0)
 
@@ -354,7 +360,7 @@ def test_status_tells_what_the_last_walk_of_the_whole_root_found(
     assert queue.reconcile("docs", "sub") is result
     assert (state.is_scanned, queue.reconcile_count) == (False, walks)
     assert (queue.missing_files, queue.moved_from) == ({A: NO_FINGERPRINT}, {B: C})
-    assert list(queue.backlog) == [A]
+    assert queue.files.snapshot() == [A]
     queue.reconcile("docs")
     assert (state.is_scanned, state.walk_error, state.is_refused) == (True, "gone", True)
     assert (state.held_deletions, state.file_count, state.skipped_count) == (3, 5, 7)
@@ -366,7 +372,7 @@ def test_files_and_roots_whose_rules_settle_are_what_sync_waits_for(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = steps.loop.work_queue
-    queue.fresh_files[A] = 1.0
+    steps.saved(A, 1.0)
     queue.enqueue([B])
     assert queue.pending_paths == {A, B}
     monkeypatch.setattr(type(queue.root_checks), "unsettled_roots", property(lambda _: ["docs"]))

@@ -1,4 +1,4 @@
-"""The writer thread's loop: it indexes saved files first, then the backlog, then maintains.
+"""The writer thread's loop: it indexes what waits, the most urgent first, and then maintains.
 
 Other threads never touch the index. They leave three things for the loop: hints (paths that may
 have changed), jobs (functions to run between two commits) and calls of `sync`.
@@ -22,6 +22,7 @@ from anchord.config.schema import Config
 from anchord.core.types import Root, RootedPath, RootRemoval
 from anchord.daemon.host.battery import on_battery
 from anchord.daemon.writer.backoff import Backoff
+from anchord.daemon.writer.file_queue import Turn, Urgency
 from anchord.daemon.writer.generation_builds import GenerationBuilds
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.jobs import JobQueue
@@ -40,8 +41,6 @@ T = TypeVar("T")
 
 _SUPERVISE_S = 2.0
 """How often roots, battery and memory are looked at; also the longest sleep of the loop."""
-_BACKLOG_BATCH = 200
-"""Files of the backlog that are handed to the indexer at once."""
 
 
 class WriterLoop:
@@ -76,7 +75,7 @@ class WriterLoop:
         self.indexing_root = ""
         """Name of the root whose files are being indexed, "" when none are."""
         self.backlog_waits_for_mains = False
-        """Whether the backlog waits until the machine is on mains: `[embedding] on_battery`."""
+        """Whether all but saves and deletions waits for mains: `[embedding] on_battery`."""
         self.index_check.on_repair = lambda: self.maintenance.on_index_merge()  # noqa: PLW0108 - set later
         self.run_promotion: Callable[[Callable[[], None]], None] = lambda promote: promote()
         """Called with the function that promotes a generation, to run it while no query runs."""
@@ -200,7 +199,7 @@ class WriterLoop:
     # In the writer thread: jobs
 
     def add_root(self, root: Root) -> None:
-        """Add a root to the index, watch it and walk it; its files join the backlog.
+        """Add a root to the index, watch it and walk it; its files are queued.
 
         A root of the same name is replaced: its folder may have changed.
         """
@@ -244,8 +243,8 @@ class WriterLoop:
         queue = self.work_queue
         queue.drain_hints(skip_debounce=True)
         queue.reconcile_all()
-        while (queue.fresh_files or queue.backlog) and not self._stopping:
-            self._index(list(queue.fresh_files or queue.backlog), self._is_stopping)
+        while not self._stopping and (turn := queue.next_turn()):
+            self._index(turn.files, self._is_stopping)
 
     # In the writer thread: the loop
 
@@ -296,12 +295,9 @@ class WriterLoop:
         """Do one kind of work; the next step looks again at what is most urgent."""
         queue = self.work_queue
         is_build_due = bool(self.next_generation) and now >= self._builds.next_step_at
-        if queue.fresh_files:
-            # Somebody has just saved these: they go before everything else.
-            self._index(list(queue.fresh_files), self._fresh_files_should_wait)
-        elif queue.backlog and not self.backlog_waits_for_mains:
-            # No fresh file waits; one that comes interrupts the batch (`_backlog_should_wait`).
-            self._index(list(queue.backlog)[:_BACKLOG_BATCH], self._backlog_should_wait)
+        turn = queue.next_turn(without_later=self.backlog_waits_for_mains)
+        if turn:
+            self._index(turn.files, lambda: self._should_end_turn(turn))
         elif self.index_check.is_due:
             # The index is up to date, or the rest of it waits for mains.
             self._check_index()
@@ -321,7 +317,7 @@ class WriterLoop:
             self.add_root(root)
         for name in self.work_queue.root_checks.find_changed(watcher, now):
             self.work_queue.reconcile(name)
-        # Whoever waits in `sync` asked for the backlog: it does not wait for mains then.
+        # Whoever waits in `sync` asked for all files: they do not wait for mains then.
         may_wait = self._pauses_on_battery and not self._barrier.has_waiters
         self.backlog_waits_for_mains = may_wait and on_battery()
         if self.maintenance.exceeds_memory_limit():
@@ -364,16 +360,16 @@ class WriterLoop:
         self._writer.heartbeat.beat()
         return self._stopping or self._has_lost_files()
 
-    def _fresh_files_should_wait(self) -> bool:
-        return self._is_stopping() or self.paused
-
-    def _backlog_should_wait(self) -> bool:
-        """Whether to leave the rest of a batch for later: something more urgent has come."""
-        if self._is_stopping() or self.paused or self.backlog_waits_for_mains:
+    def _should_end_turn(self, turn: Turn) -> bool:
+        """Whether to leave the rest of some files for later: something more urgent has come."""
+        if self._is_stopping() or self.paused:
             return True
-        if self._jobs or self._barrier.has_new_calls:
-            return True
-        return bool(self.work_queue.fresh_files) or self.work_queue.has_fresh_due(time.monotonic())
+        now = time.monotonic()
+        if not turn.may_be_interrupted(now):
+            return False
+        has_to_wait = self._jobs or self._barrier.has_new_calls or self.backlog_waits_for_mains
+        is_postponed = bool(has_to_wait) and turn.urgency is Urgency.LATER
+        return is_postponed or self.work_queue.has_more_urgent(turn.urgency, now)
 
     def check_index(self, failed_at: float) -> None:
         """Read the whole table and repair it, unless that was done after a read failed.
@@ -405,7 +401,8 @@ class WriterLoop:
     def _build(self) -> None:
         """Index the next files of a new generation; promote it once it holds everything."""
         unseen_roots = self.work_queue.root_watcher.unseen_roots
-        outcomes = self._builds.index_next_files(unseen_roots, self._backlog_should_wait)
+        turn = Turn([], Urgency.LATER)
+        outcomes = self._builds.index_next_files(unseen_roots, lambda: self._should_end_turn(turn))
         building = self.next_generation
         if building is None or outcomes is None:
             return

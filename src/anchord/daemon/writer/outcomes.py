@@ -27,7 +27,7 @@ class OutcomeHandler:
     def handle(self, outcome: FileOutcome) -> None:
         """Count an outcome and take its file off the queue; a retry goes back into the queue."""
         file, queue = outcome.origin, self.queue
-        hinted_at = queue.fresh_files.get(file)
+        hinted_at = queue.hinted_at.get(file)
         retries = self._retries.get(file, 0)
         if outcome.action is Action.RETRY and retries < _MAX_RETRIES:
             self._retries[file] = retries + 1

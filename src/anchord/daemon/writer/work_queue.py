@@ -1,7 +1,7 @@
 """The writer's work queue: hints and walks go in, files to index come out.
 
-Everything that waits is a set of paths, so memory does not grow with the number of events. Files
-that a hint led to (`fresh_files`) are indexed before those that a walk found (`backlog`).
+Everything that waits is a set of paths, so memory does not grow with the number of events.
+`file_queue` says which files go first: single saves before what a walk or a burst of events found.
 
 A missing file is deleted from the index only after a look at its folder confirmed it
 (`missing_files`). When many are missing at once, a walk of the whole root decides: it applies the
@@ -13,16 +13,18 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 
 import structlog
 
 from anchord.config.schema import WatchConfig
+from anchord.core.bursts import BurstDetector
 from anchord.core.debounce import Debouncer
-from anchord.core.deletion_guard import MIN_FILES_TO_HOLD, DeletionPolicy, find_moves
+from anchord.core.deletion_guard import MIN_FILES_TO_HOLD, DeletionPolicy
 from anchord.core.types import NO_FINGERPRINT, Fingerprint, RootedPath
 from anchord.daemon.writer.deletions import DeletionDebouncer, RecentDeletions
+from anchord.daemon.writer.file_queue import FileQueue, Turn, Urgency
+from anchord.daemon.writer.hint_inspection import HintInspector, Inspection
 from anchord.daemon.writer.root_checks import RootChecks
 from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.reconcile import ReconcileResult
@@ -33,28 +35,11 @@ from anchord.sources.watch.root_watcher import RootWatcher
 
 log = structlog.get_logger()
 
+FILES_PER_TURN = 200
+"""Files that are handed to the indexer at once."""
+_NS_PER_S = 1e9
 _JITTER = 0.1
 """The time between two walks of everything varies by so much, up and down."""
-
-
-@dataclass(slots=True, kw_only=True)
-class _Inspection:
-    """What the hinted paths of one root turned out to be."""
-
-    root: str
-    files_due: dict[RootedPath, float] = field(default_factory=dict)
-    """Files to index, with the time of the hint that led to them; includes all `missing`."""
-    missing: dict[RootedPath, Fingerprint] = field(default_factory=dict)
-    """Files that are gone or were emptied, with the fingerprint they were indexed with."""
-    hinted_paths: dict[RootedPath, str] = field(default_factory=dict)
-    """Missing file -> the hinted path that led to it: the file itself or a folder above it."""
-    present: dict[str, Fingerprint] = field(default_factory=dict)
-    """Path -> fingerprint of the hinted files that exist: a missing file may have moved there."""
-
-    def drop(self, file: RootedPath) -> None:
-        """Remove a missing file, so that it is not indexed now."""
-        del self.missing[file]
-        del self.files_due[file]
 
 
 class WorkQueue:
@@ -67,10 +52,10 @@ class WorkQueue:
 
     def __init__(self, writer: IndexWriter, config: WatchConfig) -> None:
         """Start empty; nothing is watched until `root_watcher.start` is called."""
-        self.fresh_files: dict[RootedPath, float] = {}
-        """Files that a hint led to, with the time of their first hint; indexed first."""
-        self.backlog: dict[RootedPath, None] = {}
-        """Files that a walk found, in the order of discovery."""
+        self.files = FileQueue()
+        """The files that wait."""
+        self.hinted_at: dict[RootedPath, float] = {}
+        """Queued files that a hint led to, with the time of their first hint."""
         self.missing_files: dict[RootedPath, Fingerprint] = {}
         """Queued files that are gone or were emptied, with the fingerprint they were indexed with.
 
@@ -92,6 +77,9 @@ class WorkQueue:
         self._settle_s = config.settle_ms / 1000
         self._debouncer = Debouncer(self._settle_s, config.max_wait_ms / 1000)
         self._hints: dict[RootedPath, float] = {}
+        self._inspector = HintInspector(writer, self._walk)
+        self._bursts = BurstDetector()
+        self._last_turn = Turn([], Urgency.LATER)
         self._deletions = DeletionDebouncer()
         self._recent_deletions = RecentDeletions()
         self._next_reconcile = 0.0
@@ -118,18 +106,16 @@ class WorkQueue:
         return self.file_count + hints
 
     def next_files(self, limit: int) -> list[tuple[RootedPath, str]]:
-        """Return the next files to be indexed, in order, each with the reason it is queued."""
-        # `list` copies in one step, whatever the writer thread does to the dictionary meanwhile.
-        fresh = list(self.fresh_files)[:limit]
-        backlog = list(self.backlog)[: limit - len(fresh)]
-        next_fresh = [(file, "saved") for file in fresh]
-        next_backlog = [(file, "found by a walk") for file in backlog]
-        return next_fresh + next_backlog
+        """Return files that wait, the next ones first, each with the reason it is queued."""
+        waiting = self.files
+        taken = (file for file in self._last_turn.files if file in waiting)
+        files = list(dict.fromkeys([*taken, *waiting.snapshot()]))[:limit]
+        return [(file, "saved" if file in self.hinted_at else "found by a walk") for file in files]
 
     @property
     def file_count(self) -> int:
         """How many files wait; hints that were not looked at yet do not count."""
-        return len(self.fresh_files) + len(self.backlog)
+        return len(self.files)
 
     @property
     def has_hints(self) -> bool:
@@ -138,8 +124,12 @@ class WorkQueue:
 
     # In the writer thread: hints
 
+    def has_more_urgent(self, than: Urgency, now: float) -> bool:
+        """Whether a file waits, or a hint has settled, that goes before files of an urgency."""
+        return self.files.has_more_urgent(than) or self.has_fresh_due(now)
+
     def has_fresh_due(self, now: float) -> bool:
-        """Whether a hint has settled, so that the backlog should be interrupted for it."""
+        """Whether a hint has settled, so that it should be looked at."""
         with self.wake_condition:
             oldest_hint_at = next(iter(self._hints.values()), None)
         if oldest_hint_at is not None and oldest_hint_at + self._settle_s <= now:
@@ -160,7 +150,7 @@ class WorkQueue:
         return min(due_at for due_at in times if due_at is not None)
 
     def drain_hints(self, *, skip_debounce: bool) -> None:
-        """Move hints that have settled on to `fresh_files`; walk a root where that is needed.
+        """Move hints that have settled on to `files`; walk a root where that is needed.
 
         Args:
             skip_debounce: Process all hints now, settled or not, deletions included.
@@ -223,7 +213,7 @@ class WorkQueue:
     def reconcile(
         self, root_name: str, folder: str = "", *, deletions_confirmed: bool = False
     ) -> ReconcileResult:
-        """Walk a root or a folder of it, and add what differs from the index to the backlog.
+        """Walk a root or a folder of it, and queue what differs from the index.
 
         Args:
             root_name: Name of a root that is watched.
@@ -242,7 +232,7 @@ class WorkQueue:
             return self.reconcile(root_name)
         self._recent_deletions.record(root_name, result.released_deletions)
         self.missing_files.update(result.gone_or_emptied)
-        self.enqueue(result.paths_due)
+        self._enqueue_later(result.paths_due, result.mtimes_ns)
         if not folder:
             self._update_root_state(root_name, result)
         self.root_checks.note_walk(root_name)
@@ -260,11 +250,26 @@ class WorkQueue:
     def pending_paths(self) -> set[RootedPath]:
         """The files that wait to be indexed, and "" in each root whose rules settle soon."""
         unsettled = (RootedPath(name, "") for name in self.root_checks.unsettled_roots)
-        return {*self.fresh_files, *self.backlog, *unsettled}
+        return {*self.files.snapshot(), *unsettled}
+
+    def next_turn(self, *, without_later: bool = False) -> Turn | None:
+        """Return what to index next; None if nothing waits. The files stay queued until `remove`.
+
+        Args:
+            without_later: Leave out the files that nobody has just saved or deleted.
+        """
+        allowed = [each for each in Urgency if not (without_later and each is Urgency.LATER)]
+        urgency = self.files.next_urgency(allowed)
+        if urgency is None:
+            return None
+        files = self.files.next_files(urgency[0], FILES_PER_TURN, self.moved_from)
+        self._last_turn = Turn(files, *urgency, time.monotonic())
+        return self._last_turn
 
     def enqueue(self, origins: Iterable[RootedPath]) -> None:
-        """Add files to the backlog; those that are in it keep their place."""
-        self.backlog.update(dict.fromkeys(origins))
+        """Queue files that nobody has just saved; those that wait already keep their place."""
+        for origin in origins:
+            self.files.add(origin, Urgency.LATER, time.time())
 
     def requeue_later(self, origin: RootedPath) -> None:
         """Take a file off the queues and add a hint for it, so that it is retried once settled."""
@@ -272,16 +277,17 @@ class WorkQueue:
         self._debouncer.add_hint(origin, time.monotonic())
 
     def remove(self, origin: RootedPath) -> None:
-        """Take a file off both queues, and forget that it was missing or moved."""
-        for queued in (self.fresh_files, self.backlog, self.missing_files, self.moved_from):
-            queued.pop(origin, None)
+        """Take a file off the queue, and forget that it was missing or moved."""
+        self.files.remove(origin)
+        for known in (self.hinted_at, self.missing_files, self.moved_from):
+            known.pop(origin, None)
 
     def drop_root_hints(self, root_name: str) -> list[RootedPath]:
         """Drop a root's hints; return its queued files, which stay queued until `remove`."""
         self._debouncer.drop_root(root_name)
         self._deletions.pop_root(root_name)
         self.root_checks.drop(root_name)
-        return [origin for origin in (*self.fresh_files, *self.backlog) if origin.root == root_name]
+        return [origin for origin in self.files.snapshot() if origin.root == root_name]
 
     def _has_polled_folders(self) -> bool:
         return any(self.root_watcher.polled_folders(name) for name in self.root_watcher.states)
@@ -339,14 +345,14 @@ class WorkQueue:
             self.root_checks.expect_new_rules(root)
             self.reconcile(root)
             return
-        inspection = self._inspect(root, hinted_at)
+        inspection = self._inspector.inspect(root, hinted_at)
         if inspection is None:
             # A folder could not be walked. A walk of the root keeps the rows below that folder
             # and records the problem; it also finds what the other hints were about.
             self.reconcile(root)
             return
         # Here each hinted path is a file to index, a walked folder, or missing.
-        self._record_moves(inspection)
+        self.moved_from.update(self._inspector.find_moves(inspection))
         if delay_deletions:
             self._delay_deletions(inspection, hinted_at)
         # Here each missing file has moved, or has waited for others to follow.
@@ -358,61 +364,9 @@ class WorkQueue:
         elif inspection.missing:
             self._recent_deletions.record(root, len(inspection.missing))
             self.missing_files.update(inspection.missing)
-        self._enqueue_fresh(inspection)
+        self._enqueue_hinted(inspection)
 
-    def _inspect(self, root: str, hinted_at: Mapping[str, float]) -> _Inspection | None:
-        """Look at each hinted path; None when a folder among them cannot be walked."""
-        inspection = _Inspection(root=root)
-        for path, at in hinted_at.items():
-            origin = RootedPath(root, path)
-            fingerprint = self._writer.files.fingerprint(origin)
-            if isinstance(fingerprint, Fingerprint):
-                self._inspect_file(inspection, origin, fingerprint)
-                inspection.files_due[origin] = at
-                continue
-            # A folder, or a path that is gone: then the walk returns the files indexed below it.
-            walk = self._walk(root, path)
-            if walk.walk_error:
-                return None
-            inspection.files_due.update(dict.fromkeys(walk.paths_due, at))
-            inspection.missing.update(walk.gone_or_emptied)
-            inspection.hinted_paths.update(dict.fromkeys(walk.gone_or_emptied, path))
-        return inspection
-
-    def _inspect_file(
-        self, inspection: _Inspection, file: RootedPath, fingerprint: Fingerprint
-    ) -> None:
-        """Sort a file that exists: missing if it was emptied since it was indexed, else present."""
-        record = None if fingerprint.size else self._writer.catalog.get_record(file)
-        if record and record.chunks:
-            inspection.missing[file] = record.fingerprint
-            inspection.hinted_paths[file] = file.path
-        else:
-            inspection.present[file.path] = fingerprint
-
-    def _record_moves(self, inspection: _Inspection) -> None:
-        """Add the missing files that exist under another path now to `moved_from`."""
-        if not inspection.missing:
-            return
-        root, files = inspection.root, self._writer.files
-        candidates = dict(inspection.present)
-        for file in inspection.files_due:  # Those that a walk found have no fingerprint here.
-            if file in inspection.missing or file.path in candidates:
-                continue
-            fingerprint = files.fingerprint(file)
-            if isinstance(fingerprint, Fingerprint):
-                candidates[file.path] = fingerprint
-        path_filter = files.path_filter()
-        included = {
-            path: fingerprint
-            for path, fingerprint in candidates.items()
-            if path_filter(RootedPath(root, path)).is_included
-        }
-        missing = {file.path: fingerprint for file, fingerprint in inspection.missing.items()}
-        for new, old in find_moves(missing, included).items():
-            self.moved_from[RootedPath(root, new)] = RootedPath(root, old)
-
-    def _delay_deletions(self, inspection: _Inspection, hinted_at: Mapping[str, float]) -> None:
+    def _delay_deletions(self, inspection: Inspection, hinted_at: Mapping[str, float]) -> None:
         """Move the missing files that did not move from the inspection to `_deletions`."""
         moved = set(self.moved_from.values())
         for file in list(inspection.missing):
@@ -434,7 +388,24 @@ class WorkQueue:
         expected_devices = (NO_FINGERPRINT.device, self.root_watcher.stat_device(root))
         return any(seen.device not in expected_devices for seen in missing.values())
 
-    def _enqueue_fresh(self, inspection: _Inspection) -> None:
-        """Add the files to `fresh_files`, missing ones last: new rows come before old ones go."""
-        for file in sorted(inspection.files_due, key=inspection.missing.__contains__):
-            self.fresh_files.setdefault(file, inspection.files_due[file])
+    def _enqueue_hinted(self, inspection: Inspection) -> None:
+        """Queue the files: single saves first, those of a burst with what walks find."""
+        in_burst = self._bursts.find_bursts(inspection.files_due, time.monotonic())
+        later = []
+        for file, hinted_at in inspection.files_due.items():
+            self.hinted_at.setdefault(file, hinted_at)
+            if file in inspection.missing or file in in_burst:
+                later.append(file)
+            else:
+                self.files.add(file, Urgency.SAVED, hinted_at)
+        self._enqueue_later(later, inspection.mtimes_ns)
+
+    def _enqueue_later(
+        self, files: Sequence[RootedPath], mtimes_ns: Mapping[RootedPath, int]
+    ) -> None:
+        """Queue files that nobody has just saved. Those that leave the index go soon."""
+        sources = set(self.moved_from.values())
+        for file in files:
+            has_left = file in self.missing_files and file not in sources
+            urgency = Urgency.LEAVING if has_left else Urgency.LATER
+            self.files.add(file, urgency, mtimes_ns.get(file, 0) / _NS_PER_S)
