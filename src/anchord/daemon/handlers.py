@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 _VERIFY_ROUNDS = 3
 _POLL_BUILD_S = 0.05
-"""How long a query waits for the repair of a table that it could not read."""
+"""How often a call that waits for a new generation looks whether it serves."""
 T = TypeVar("T")
 
 HandlerTable = dict[str, tuple[type[Params], Callable[[Any], object]]]

@@ -27,7 +27,6 @@ from anchord.search.coverage import Coverage
 from anchord.sources.watch.root_watcher import RootState
 from anchord.store.catalog.catalog import SqliteCatalog
 
-"""Counting the archive's exchanges takes longer than all else: the counts are reused so long."""
 _WAITING_FILES_SHOWN = 8
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from anchord.core.change_detection import decide_for_file, is_up_to_date
@@ -127,10 +128,9 @@ def _reconcile(
     recipe_digest = recipe.digest(root)
     # Invariant: the walk saw each of these files, and the catalog does not describe it as it is
     # now.
+    needs_indexing = partial(_needs_indexing, recipe_digest=recipe_digest, max_bytes=max_bytes)
     changed_paths = [
-        path
-        for path, current in observed.items()
-        if _needs_indexing(current, records.get(path), recipe_digest, max_bytes)
+        path for path, current in observed.items() if needs_indexing(current, records.get(path))
     ]
 
     # Invariant: the catalog lists each of these files, and the walk looked where it was and did not
@@ -152,15 +152,8 @@ def _reconcile(
     emptied = _emptied_files(changed_paths, observed, records)
     return ReconcileResult(
         paths_due=_in_root(root, [*excluded, *changed_paths, *missing]),
-        gone_or_emptied={
-            RootedPath(root, path): last_seen
-            for path, last_seen in (excluded | missing | emptied).items()
-        },
-        mtimes_ns={
-            RootedPath(root, path): found.mtime_ns
-            for path in changed_paths
-            if isinstance(found := observed[path], Fingerprint)
-        },
+        gone_or_emptied=_keyed_by_root(root, excluded | missing | emptied),
+        mtimes_ns=_keyed_by_root(root, _mtimes_of(changed_paths, observed)),
         moved_from={
             RootedPath(root, new_path): RootedPath(root, old_path)
             for new_path, old_path in moves.items()
@@ -188,6 +181,20 @@ def _why_refused(
         lambda: dependencies.catalog.list_records(folder.root, "").keys(),
         accept=deletion_policy.all_confirmed,
     )
+
+
+def _keyed_by_root(root: str, values_by_path: Mapping[str, _T]) -> dict[RootedPath, _T]:
+    return {RootedPath(root, path): value for path, value in values_by_path.items()}
+
+
+def _mtimes_of(paths: Iterable[str], observed: Mapping[str, _Observed]) -> dict[str, int]:
+    """Return the modification times of those files that could be looked at, in nanoseconds."""
+    fingerprints = {path: observed[path] for path in paths}
+    return {
+        path: found.mtime_ns
+        for path, found in fingerprints.items()
+        if isinstance(found, Fingerprint)
+    }
 
 
 def _without(values_by_path: Mapping[str, _T], paths: Collection[str]) -> dict[str, _T]:

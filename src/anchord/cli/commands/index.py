@@ -150,17 +150,8 @@ def _parse_vector_count(vectors: str) -> int | None:
 
 def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
     for difference in result["differences"]:
-        place = escape_gaps(f"{difference['root']}:{difference['path']}")
-        chunk_id = difference["chunk_id"]
-        # What differs in the archive has the path of an exchange in place of a row's id.
-        shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]
-        print_line(f"{difference['kind']:<9} {place}  {shown_id}")
-    verdict = "the index equals a clean rebuild"
+        print_line(_difference_line(difference))
     unread_rules = result.get("unread_rules", {})  # An older daemon counts them as held.
-    if result["held"] or unread_rules:
-        verdict = "all else equals a clean rebuild"
-    if result["differences"]:
-        verdict = f"{result['differences_total']} differences"
     for root_name, file_count in result["held"].items():
         print_line(
             f"held      {file_count} files of {quote_name(root_name)} are gone, excluded or cannot "
@@ -171,12 +162,9 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
             f"unread    {file_count} ignore files of {quote_name(root_name)} cannot be read: "
             "nothing in their folders is indexed"
         )
-    exchanges = ""
-    if result["exchanges"]:
-        read_count = result.get("transcripts", 0)  # An older daemon does not say.
-        exchanges = f"{read_count} transcripts, {result['exchanges']} exchanges, "
-    size = f"{result['files']} files, {exchanges}{result['chunks']} chunks"
-    print_line(f"{verdict} ({size}, {result['vectors_checked']} vectors embedded again)")
+    size = f"{result['files']} files, {_conversation_counts(result)}{result['chunks']} chunks"
+    checked = f"{result['vectors_checked']} vectors embedded again"
+    print_line(f"{_verdict(result)} ({size}, {checked})")
     if result["differences"] and repair:
         warn("they differ after the repair too: `anchord rebuild` makes a new index")
     elif result["differences"]:
@@ -185,6 +173,29 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
         warn("`anchord status` says why; `anchord confirm-delete ROOT` confirms deletions")
     elif unread_rules:
         warn("`anchord errors` names them")
+
+
+def _difference_line(difference: dict[str, Any]) -> str:
+    place = escape_gaps(f"{difference['root']}:{difference['path']}")
+    chunk_id = difference["chunk_id"]
+    # What differs in the archive has the path of an exchange in place of a row's id.
+    shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]
+    return f"{difference['kind']:<9} {place}  {shown_id}"
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    if result["differences"]:
+        return f"{result['differences_total']} differences"
+    if result["held"] or result.get("unread_rules"):
+        return "all else equals a clean rebuild"
+    return "the index equals a clean rebuild"
+
+
+def _conversation_counts(result: dict[str, Any]) -> str:
+    if not result["exchanges"]:
+        return ""
+    read_count = result.get("transcripts", 0)  # An older daemon does not say.
+    return f"{read_count} transcripts, {result['exchanges']} exchanges, "
 
 
 @app.command()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -147,11 +147,28 @@ class FileQueue:
             sources: New path -> old path of files that moved. A source follows its new path, so
                 that new rows are written before the old ones go.
         """
-        waiting = self._waiting[urgency]
         held = {old: new for new, old in sources.items() if new in self}
+        # Where nothing but sources wait, their new paths are taken before their turn.
+        files = self._choose(urgency, limit, held) or [
+            held[file] for file in list(self._waiting[urgency])[:limit]
+        ]
+        pairs = ((file, sources.get(file)) for file in files)
+        return [each for pair in pairs for each in pair if each is not None and each in self]
+
+    def _choose(
+        self, urgency: Urgency, limit: int, held: Collection[RootedPath]
+    ) -> list[RootedPath]:
+        """Return the newest files of an urgency, and the oldest for each turn of those that wait.
+
+        Args:
+            urgency: Which files.
+            limit: The most files to return.
+            held: Files that follow another one, and are not chosen by themselves.
+        """
         looked_at = limit + len(held)
-        newest = (file for file in self._newest_first(urgency, looked_at) if file not in held)
-        oldest = (file for file in list(waiting)[:looked_at] if file not in held)
+        by_age = list(self._waiting[urgency])[:looked_at]
+        newest = iter(_without(held, self._newest_first(urgency, looked_at)))
+        oldest = iter(_without(held, by_age))
         chosen: dict[RootedPath, None] = {}
         while len(chosen) < limit:
             self._chosen_counts[urgency] += 1
@@ -161,10 +178,7 @@ class FileQueue:
             if file is None:
                 break
             chosen[file] = None
-        # Where nothing but sources wait, their new paths are taken before their turn.
-        files = list(chosen) or [held[file] for file in list(waiting)[:limit]]
-        pairs = ((file, sources.get(file)) for file in files)
-        return [each for pair in pairs for each in pair if each is not None and each in self]
+        return list(chosen)
 
     def _newest_first(self, urgency: Urgency, limit: int) -> list[RootedPath]:
         waiting = self._waiting[urgency]
@@ -181,6 +195,10 @@ class FileQueue:
         for entry in entries:
             heapq.heappush(self._newest_later, entry)
         return [file for _, file in entries]
+
+
+def _without(left_out: Collection[RootedPath], files: Iterable[RootedPath]) -> list[RootedPath]:
+    return [file for file in files if file not in left_out]
 
 
 def _first_not_in(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import quote
 
 from anchord.core.types import Document, ExchangeMetadata, Problem, Row
@@ -52,10 +53,17 @@ def encode_exchange(exchange: Exchange) -> bytes:
     return fields_to_json(fields)
 
 
-def decode_texts(encoded_exchange: bytes) -> tuple[str, str]:
+class ExchangeTexts(NamedTuple):
+    """The two texts of an exchange."""
+
+    question: str
+    answer: str
+
+
+def decode_texts(encoded_exchange: bytes) -> ExchangeTexts:
     """Return question and answer of a stored exchange."""
     fields = json.loads(encoded_exchange)
-    return fields["question"], fields["answer"]
+    return ExchangeTexts(fields["question"], fields["answer"])
 
 
 def add_session_info(

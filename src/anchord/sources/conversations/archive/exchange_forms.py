@@ -249,19 +249,18 @@ class ExchangeForms:
         is_same_file = stored.form.file_id == source.file_id
         if not (is_same_file or is_orphan) or stored.form.digest == offered.digest:
             return False
-        until = offered.exchange.until
-        if is_orphan and until < stored.form.until:
+        if is_orphan and offered.exchange.until < stored.form.until:
             return False  # It stays: `choose_form` compares the times.
         row = self._db.execute("SELECT content FROM exchanges WHERE id=?", (stored.id,)).fetchone()
-        question, answer = decode_texts(zlib.decompress(row[0]))
-        offered_question, offered_answer = decode_texts(offered.content)
-        if offered_question != question:
+        kept, read = decode_texts(zlib.decompress(row[0])), decode_texts(offered.content)
+        if read.question != kept.question:
             self._copy_aside(stored.id)
             return False
-        is_shorter = len(offered_answer) < len(answer) or until < stored.form.until
-        if is_shorter and answer.startswith(offered_answer):
+        is_earlier = offered.exchange.until < stored.form.until
+        if _is_beginning(read.answer, kept.answer, is_earlier=is_earlier):
             return True
-        if is_orphan and until == stored.form.until and not offered_answer.startswith(answer):
+        is_same_time = offered.exchange.until == stored.form.until
+        if is_orphan and is_same_time and not read.answer.startswith(kept.answer):
             self._copy_aside(stored.id)
         return False
 
@@ -357,6 +356,12 @@ class ExchangeForms:
     def _set_file(self, exchange_id: int, file_id: int | None) -> None:
         """Set the file that an exchange is read from; None keeps the former file's path."""
         self._db.execute(_SET_FILE_SQL, (file_id, exchange_id))
+
+
+def _is_beginning(answer: str, whole_answer: str, *, is_earlier: bool) -> bool:
+    """Return whether an answer is an earlier state of another one."""
+    is_shorter = len(answer) < len(whole_answer)
+    return (is_shorter or is_earlier) and whole_answer.startswith(answer)
 
 
 def path_of(source: ExchangeSource, exchange: Exchange) -> str:

@@ -21,7 +21,7 @@ from anchord.sources.conversations.archive.reader import Archive, decode_path, s
 from anchord.sources.conversations.archive.session_titles import SessionTitles
 from anchord.sources.conversations.archive.stored_redaction import StoredRedaction
 from anchord.sources.conversations.events import Exchange, SessionInfo
-from anchord.sources.conversations.exchange_document import decode_texts
+from anchord.sources.conversations.exchange_document import ExchangeTexts, decode_texts
 from anchord.sources.conversations.exchanges import POSITIONAL_IDS
 
 _UPSERT_FILE_SQL = """
@@ -377,7 +377,7 @@ class ArchiveWriter(Archive):
     def _copy_aside(self, exchange_id: int) -> None:
         self.replaced_copies.append(self._detached.copy_aside(exchange_id, DetachReason.READER))
 
-    def _texts_of(self, exchange_id: int) -> tuple[str, str]:
+    def _texts_of(self, exchange_id: int) -> ExchangeTexts:
         row = self._db.execute(
             "SELECT content FROM exchanges WHERE id=?", (exchange_id,)
         ).fetchone()
