@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from sample_messages import message
+
 from anchord.core.quoting import quote_command, quote_name, quote_names
+from anchord.ipc.messages.roots import RootAnswer
+from anchord.ipc.messages.searching import ExplainAnswer, SearchAnswer, ShowAnswer
+from anchord.ipc.messages.status import StatusAnswer
 from anchord.mcp.answers import (
     Answer,
     error_answer,
@@ -28,13 +33,21 @@ def passage(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa:
     }  # fmt: skip
 
 
-def found(*groups: list[dict[str, Any]], note: str = "") -> dict[str, Any]:
-    return {"query": "q", "mode": "hybrid", "note": note, "groups": list(groups)}
+def found(*groups: list[dict[str, Any]], note: str = "", complete: bool = True) -> SearchAnswer:
+    fields = {"query": "q", "mode": "hybrid", "note": note, "complete": complete, "groups": groups}
+    return message(SearchAnswer, fields)
 
 
-def shown(*texts: str, previous: str | None = None, following: str | None = None) -> dict[str, Any]:
-    chunks = [passage(text, number) for number, text in enumerate(texts)]
-    return {"id": "0", "chunks": chunks, "previous": previous, "next": following}
+def shown(*texts: str, previous: str | None = None, following: str | None = None) -> ShowAnswer:
+    chunks = [stored_chunk(text, number) for number, text in enumerate(texts)]
+    fields = {"id": "0", "chunks": chunks, "previous": previous, "next": following}
+    return message(ShowAnswer, fields)
+
+
+def stored_chunk(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
+    fields = passage(text, number, **more)
+    del fields["score"]
+    return fields
 
 
 REPORT: dict[str, Any] = {
@@ -51,11 +64,15 @@ def answers_quoting(text: str) -> dict[str, Answer]:
     odd = passage(text, 1, file=text, path=text, root=text, header_path=text)
     without_file = odd | {"id": "2" * 32, "file": None}
     exchange = odd | said | {"id": "3" * 32}
+    chunks = [
+        {k: v for k, v in each.items() if k != "score"} for each in (odd, without_file, exchange)
+    ]
     conversation = {
         "number": 2, "exchanges": 3, "session": text, "source": text, "title": text, "project": text,
         "previous": {"id": "4" * 32, "question": text}, "next": {"id": "5" * 32, "question": text},
     }  # fmt: skip
     root = {"name": text, "path": text, "kind": text, "state": text, "files": 1, "chunks": 2}
+    listed = {name: value for name, value in root.items() if name != "state"}
     name, command = quote_name(text), quote_command("anchord confirm-delete", text)
     held = f"root {name}: 9 files disappeared; confirm with {command}"
     report = REPORT | {
@@ -67,14 +84,16 @@ def answers_quoting(text: str) -> dict[str, Answer]:
         "path": text, "root": text, "indexed": True, "chunks": 1, "rule": text, "strategy": text, "decision": "read",
         "reason": text, "last_reason": text, "problem": text, "size": 9,
     }  # fmt: skip
-    shown_chunks = {"id": "1", "chunks": [odd, without_file, exchange], "previous": "6" * 32, "next": "7" * 32}  # fmt: skip
+    shown_chunks = {"id": "1", "chunks": chunks, "previous": "6" * 32, "next": "7" * 32}  # fmt: skip
     return {
         "search": search_answer(found([odd, without_file], [exchange, odd], note=held), _NO_LIMIT),
         "nothing": search_answer(found(note=held), _NO_LIMIT),
-        "show": show_answer(shown_chunks | {"conversation": conversation}, _NO_LIMIT),
-        "status": status_answer(report),
-        "roots": roots_answer([root, root]),
-        "explain": explain_answer(explanation),
+        "show": show_answer(
+            message(ShowAnswer, shown_chunks | {"conversation": conversation}), _NO_LIMIT
+        ),
+        "status": status_answer(message(StatusAnswer, report)),
+        "roots": roots_answer([message(RootAnswer, listed)] * 2),
+        "explain": explain_answer(message(ExplainAnswer, explanation)),
         "error": error_answer(f"no root {name}", f"there are: {quote_names([text, text])}"),
     }
 

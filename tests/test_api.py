@@ -47,7 +47,11 @@ def refused(**options: Any) -> UsageError:  # noqa: ANN401 - any wrong value
 def test_the_package_gives_its_public_names() -> None:
     assert anchord.chunk_text is chunk_text
     assert anchord.Client.__name__ == "Client"
-    assert set(anchord.__all__) == {"Client", "__version__", "chunk_text"}
+    assert anchord.Engine.__name__ == "Engine"
+    assert isinstance(anchord.open("/nowhere"), anchord.Engine)
+    assert set(anchord.__all__) == {
+        "AsyncClient", "Client", "Engine", "__version__", "chunk_text", "open",
+    }  # fmt: skip
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

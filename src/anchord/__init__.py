@@ -5,15 +5,46 @@ Importing this package is cheap: each public name loads its module on first use.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 from anchord._version import __version__
 
 if TYPE_CHECKING:
+    import os
+
     from anchord.api import chunk_text
+    from anchord.daemon.engine import Engine
+    from anchord.ipc.async_client import AsyncClient
     from anchord.ipc.client import Client
 
-__all__ = ["Client", "__version__", "chunk_text"]
+__all__ = ["AsyncClient", "Client", "Engine", "__version__", "chunk_text", "open"]
+
+_MODULES = {
+    "chunk_text": "anchord.api",
+    "Client": "anchord.ipc.client",
+    "AsyncClient": "anchord.ipc.async_client",
+    "Engine": "anchord.daemon.engine",
+}
+"""Public name -> the module that has it."""
+
+
+def open(home: str | os.PathLike[str] | None = None) -> Engine:  # noqa: A001 - `anchord.open(...)`
+    """Open an index in this process: every method of the daemon, without a daemon.
+
+    Methods that only read work beside a running daemon. A method that writes takes the writer lock,
+    and keeps it until the engine is closed.
+
+    Args:
+        home: Where anchord keeps its files, as ANCHORD_HOME; None for the places of this user
+            and of ANCHORD_HOME.
+
+    Returns:
+        The engine, a context manager; nothing is opened before its first call.
+    """
+    from anchord.daemon.engine import Engine  # noqa: PLC0415 - loads LanceDB
+
+    return Engine(home)
 
 
 def __getattr__(name: str) -> object:
@@ -22,12 +53,6 @@ def __getattr__(name: str) -> object:
     Raises:
         AttributeError: The package has no such name.
     """
-    if name == "chunk_text":
-        from anchord.api import chunk_text  # noqa: PLC0415 - imported on first use only
-
-        return chunk_text
-    if name == "Client":
-        from anchord.ipc.client import Client  # noqa: PLC0415 - imported on first use only
-
-        return Client
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

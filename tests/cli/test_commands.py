@@ -18,10 +18,12 @@ from anchord.cli.completion import _TAKE_THE_NAME
 
 _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
+    "file", "source", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "part_index",
+    "total_parts",
 ]  # fmt: skip
 _HIT = {
-    "id", "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "root", "path", "file", "kind",
-    "room", "header_path", "start_line", "end_line", "ids", "chunk_index", "locator", "strategy", "content_hash", "text",
+    *_ROW, "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "room", "ids", "chunk_index",
+    "locator", "strategy",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",
@@ -318,7 +320,13 @@ def test_show_finds_a_chunk_by_the_first_digits_of_its_id(shell: Shell) -> None:
     row = next(row for row in _dumped(shell) if row["path"] == "cats.md")
     shown = shell("show", row["id"][:12], "--json").json
     chunk = row | {"file": str(shell.notes / "cats.md")}
-    assert shown == {"id": row["id"], "chunks": [chunk], "previous": None, "next": None}
+    assert shown == {
+        "id": row["id"],
+        "chunks": [chunk],
+        "previous": None,
+        "next": None,
+        "conversation": None,
+    }
     assert shell("show", row["id"].upper(), "--json").json == shown
     printed = shell("show", row["id"])
     shown_text = "    # Cats\n\n    The kitten sleeps on the sofa.\n"

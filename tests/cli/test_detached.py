@@ -113,7 +113,7 @@ def test_a_removed_root_is_kept_named_found_and_comes_back(talks: Shell) -> None
         ("Where do gulls sleep?", "root", "talks")
     ]
     assert hits[0]["transcript"] == str(talks.notes / "s2.jsonl")
-    assert "detached" not in talks("search", "chimneys", "--json").json
+    assert talks("search", "chimneys", "--json").json["detached"] == []
     shown = talks("search", "chimneys", "--detached").out
     assert "On chimneys, said the assistant." in shown
     talks("remove", "other")

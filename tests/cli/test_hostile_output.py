@@ -18,6 +18,7 @@ from cli.conftest import Shell
 from hostile import HOSTILE, is_unsafe, unsafe_in
 from rich.cells import cell_len
 from rich.console import Console
+from sample_messages import message
 
 from anchord.cli.app import print_json, print_line, warn
 from anchord.cli.commands.daemon import configure_stderr_logging
@@ -35,6 +36,14 @@ from anchord.cli.output.status_text import status_lines
 from anchord.core.quoting import quote_name, sanitize_line
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.service.sd_notify import notify_status
+from anchord.ipc.messages.searching import (
+    ConversationAnswer,
+    DetachedHit,
+    ExplainAnswer,
+    Passage,
+    StoredChunk,
+)
+from anchord.ipc.messages.status import StatusAnswer
 
 EACH_HOSTILE = pytest.mark.parametrize(
     "texts", [HOSTILE[first::8] for first in range(8)], ids=range(8)
@@ -45,12 +54,21 @@ _OWN_CODES = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;[^\x07\x1b]*\x1b\\")
 """Colours and links, as rich writes them: a link has no character that could end it."""
 
 
-def hit(text: str) -> dict[str, Any]:
-    return {
+def hit(name: str, **more: Any) -> Passage:  # noqa: ANN401 - any field
+    fields = {
         "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
-        "exact": False, "named": False, "matched": ["words"], "root": text, "path": text, "file": f"/{escape_non_utf8(text)}",
-        "header_path": text, "start_line": 3, "end_line": 9, "text": "the words",
+        "exact": False, "named": False, "matched": ["words"], "root": name, "path": name, "file": f"/{escape_non_utf8(name)}",
+        "header_path": name, "start_line": 3, "end_line": 9, "text": "the words", **more,
     }  # fmt: skip
+    return message(Passage, fields)
+
+
+def chunk(name: str, **more: Any) -> StoredChunk:  # noqa: ANN401 - any field
+    fields = {
+        "id": "0123456789abcdef", "root": name, "path": name, "header_path": name, "start_line": 3, "end_line": 9,
+        "text": "the words", **more,
+    }  # fmt: skip
+    return message(StoredChunk, fields)
 
 
 def lines_quoting(text: str) -> dict[str, list[str]]:
@@ -68,22 +86,25 @@ def lines_quoting(text: str) -> dict[str, list[str]]:
         "title": text, "project": text, "session": text, "transcript": text, "path": text, "question": text, "snippet": text,
         "reason": "root",
     }  # fmt: skip
-    exchange = hit(text) | {"session": text, "source": text, "at": "2026-01-31T12:00:09+00:00"}
+    exchange = hit(text, session=text, source=text, at="2026-01-31T12:00:09+00:00")
     return {
         "search": list(
             search_lines([[hit(text)] * 2, [exchange]], "/home", with_explanations=True)
         ),
-        "show": [*chunk_lines(hit(text)), *conversation_lines(conversation)],
-        "explain": list(explain_lines(explanation)),
+        "show": [
+            *chunk_lines(chunk(text)),
+            *conversation_lines(message(ConversationAnswer, conversation)),
+        ],
+        "explain": list(explain_lines(message(ExplainAnswer, explanation))),
         "status": list(status_lines(report_quoting(text))),
-        "detached": list(detached_hit_lines(detached)),
+        "detached": list(detached_hit_lines(message(DetachedHit, detached))),
         "markup": [f"[bold]{escape_markup(text)}[/] and [dim]{escape_markup(text)}[/]"],
     }
 
 
-def report_quoting(text: str) -> dict[str, Any]:
+def report_quoting(text: str) -> StatusAnswer:
     """Return a status in which each name, path and reason is a text."""
-    return {
+    fields = {
         "state": "degraded", "degraded": [text], "version": "0.1.0", "pid": 7, "uptime_s": 90.0, "files": 3, "pending": 2,
         "left_s": 4.0, "waiting": [{"root": text, "path": text, "why": text}], "repairs": [text], "detached": [
             {"root": text, "sessions": 1, "exchanges": 2, "reason": "root"}],
@@ -95,8 +116,9 @@ def report_quoting(text: str) -> dict[str, Any]:
         "last_event_age_s": 0.5, "last_commit_age_s": 1.0, "last_verified_age_s": None, "overflows": 0,
         "latency_ms": {"p50": 250.0, "p95": 400.0}, "generation": {"why": text, "done": 1, "due": 2}, "on_battery": False,
         "embedder": {"state": "ready", "model": text, "rate": 70.0, "provider": text, "why": text},
-        "store": {"rows": 12, "fragments": 2, "bytes": 90_000}, "rss_bytes": 250e6, "cpu_s": 3.0,
+        "store": {"rows": 12, "fragments": 2, "bytes": 90_000}, "rss_bytes": 250_000_000, "cpu_s": 3.0,
     }  # fmt: skip
+    return message(StatusAnswer, fields)
 
 
 @EACH_HOSTILE
@@ -129,7 +151,7 @@ def test_no_line_of_a_text_looks_like_the_head_of_a_chunk(
     texts += [" " * count + FORGED for count in range(20, 100)]
     texts += [wide * count + FORGED for count in range(10, 50)]
     for text in texts:
-        for line in chunk_lines(hit("x") | {"text": text}, width):
+        for line in chunk_lines(chunk("x", text=text), width):
             print_line(line, markup=True)
         head, *lines = capsys.readouterr().out.rstrip("\n").split("\n")
         assert head.startswith("x:x:3-9")
@@ -143,8 +165,8 @@ def test_no_line_of_a_text_looks_like_the_head_of_a_chunk(
     "name", ["a.md:1  Admin  0.99 deadbeef.md", "a\u2003\u2003b", "x \u3000 y"]
 )
 def test_a_name_cannot_forge_another_field_of_its_line(name: str) -> None:
-    (head, *_) = search_lines([[hit(name) | {"header_path": ""}]], "/home")
-    (shown, *_) = chunk_lines(hit(name) | {"header_path": ""})
+    (head, *_) = search_lines([[hit(name, header_path="")]], "/home")
+    (shown, *_) = chunk_lines(chunk(name, header_path=""))
     for line in (head, shown):
         fields = re.split(r"\s{2,}", _MARKUP.sub("", line))
         assert len(fields) == 2
@@ -155,7 +177,7 @@ def test_no_line_of_an_excerpt_is_wider_than_a_terminal() -> None:
     wide = "\N{CJK UNIFIED IDEOGRAPH-4E2D}"
     for count in range(30, 80):
         text = f"{wide * count}b.md:1  Admin  0.99 deadbeef"
-        _, *excerpt = search_lines([[hit("x") | {"header_path": "", "text": text}]], "/home")
+        _, *excerpt = search_lines([[hit("x", header_path="", text=text)]], "/home")
         assert all(cell_len(line) <= 78 for line in excerpt)
 
 

@@ -12,24 +12,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
+from sample_messages import message
 
 from anchord.cli.output.dashboard import build_dashboard
 from anchord.cli.output.editor import editor_arguments, open_in_editor
 from anchord.cli.output.render import search_lines
 from anchord.core.quoting import sanitize_line
 from anchord.errors import UsageError
+from anchord.ipc.messages.searching import Passage
+from anchord.ipc.messages.status import StatusAnswer
 
 
-def hit(text: str = "the text", **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
-    return {
+def hit(text: str = "the text", **more: Any) -> Passage:  # noqa: ANN401 - any field
+    fields = {
         "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
         "exact": False, "named": False,
         "matched": [], "root": "r", "path": "a.md", "file": "/home/me/notes/a.md", "header_path": "A > B", "start_line": 3,
         "end_line": 9, "text": text, **more,
     }  # fmt: skip
+    return message(Passage, fields)
 
 
-def shown(*groups: list[dict[str, Any]], explain: bool = False) -> list[str]:
+def shown(*groups: list[Passage], explain: bool = False) -> list[str]:
     """Return the lines as a terminal shows them."""
     return [
         Text.from_markup(line).plain
@@ -149,14 +153,14 @@ REPORT: dict[str, Any] = {
     "last_event_age_s": 0.5, "last_commit_age_s": 1.0, "last_verified_age_s": None, "latency_ms": {"p50": 250.0, "p95": 400.0},
     "embedder": {"state": "ready", "model": "all-MiniLM-L6-v2", "rate": 70.0},
     "store": {"rows": 12, "fragments": 2, "bytes": 90_000},
-    "rss_bytes": 250e6, "cpu_s": 3.0,
+    "rss_bytes": 250_000_000, "cpu_s": 3.0,
 }  # fmt: skip
 
 
 def drawn(report: dict[str, Any]) -> str:
     """Return the view as 100 columns show it."""
     console = Console(file=io.StringIO(), width=100)
-    console.print(build_dashboard(report))
+    console.print(build_dashboard(message(StatusAnswer, report)))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

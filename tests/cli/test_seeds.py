@@ -103,8 +103,9 @@ def test_002_17_18_hits_come_by_file_the_best_first_and_none_is_dropped(kitchen:
 def test_002_19_json_has_every_field_of_a_chunk(kitchen: Shell) -> None:
     ((hit, *_), *_) = groups(kitchen("search", "simmer slowly", "--mode", "text", "--json"))
     (row,) = [row for row in rows(kitchen) if row["id"] == hit["id"]]
-    assert {name: hit[name] for name in row if name != "vector_key"} == {
-        name: row[name] for name in row if name != "vector_key"
+    assert {name: hit[name] for name in row} == row | {
+        "file": str(kitchen.notes / "soup.md"),
+        "vector_key": None,
     }
     assert hit["chunk_index"] == [
         each["id"] for each in rows(kitchen) if each["path"] == "soup.md"

@@ -15,6 +15,7 @@ from anchord.daemon import access
 from anchord.errors import AnchordError, StoreError
 from anchord.index.run_once import index_once
 from anchord.index.session import open_writer
+from anchord.ipc import requests
 from anchord.store.writer_lock import WriterLock
 
 FILES = 4
@@ -53,11 +54,9 @@ def index(of: Paths, settings: str) -> None:
 
 
 def found(of: Paths) -> list[str]:
-    answer, live = access.query_daemon_or_index(
-        of, "search", {"query": "words2", "mode": "text", "k": 100}
-    )
-    assert not live
-    return sorted({hit["path"] for group in answer["groups"] for hit in group})
+    answer = access.ask_daemon_or_index(of, requests.search("words2", mode="text", k=100))
+    assert not answer.is_live
+    return sorted({hit.path for group in answer.value.groups for hit in group})
 
 
 def test_a_search_while_an_index_is_rebuilt_finds_by_the_one_or_the_other(of: Paths) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sample_messages import json_of
+
 from anchord.config.file import load_config
 from anchord.config.paths import find_paths
 from anchord.daemon.handlers import RpcHandlers
@@ -18,7 +20,6 @@ from anchord.daemon.writer.loop import WriterLoop
 from anchord.index.integrity.repair import verify_index
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.session import IndexWriter, open_writer
-from anchord.ipc.protocol import RootNameParams
 from anchord.store.catalog.catalog import SqliteCatalog
 
 PATIENCE_S = 60.0
@@ -81,8 +82,8 @@ class Service:
 
     def ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
         """Call a method as the socket does."""
-        kind, call = self.methods.handlers_by_name()[method]
-        return call(kind(**params))
+        (handler,) = (each for each in self.methods.handlers() if each.method.name == method)
+        return json_of(handler.answer(handler.method.params(**params)))
 
     def sync(self) -> dict[str, Any]:
         """Wait until everything written is searchable."""
@@ -92,13 +93,15 @@ class Service:
 
     def rescan(self, name: str = "docs") -> None:
         """Walk a root."""
-        kind = RootNameParams(name=name)
-        self.methods.handlers_by_name()["rescan"][1](kind)
+        self.ask("rescan", name=name)
 
     def status(self) -> dict[str, Any]:
         """Return the status."""
         with SqliteCatalog(self.places.catalog_file, read_only=True) as catalogue:
-            return StatusReporter(self.pipeline, self.writer).build_report(catalogue)
+            report: dict[str, Any] = json_of(
+                StatusReporter(self.pipeline, self.writer).build_report(catalogue)
+            )
+            return report
 
     def reasons(self) -> str:
         """Return why it is degraded."""

@@ -12,6 +12,7 @@ from random import Random
 import lance
 import pytest
 from faults.service import PATIENCE_S, Service, until
+from sample_messages import message
 
 from anchord.cli.commands.index import _print_verify_result
 from anchord.core.types import RootedPath
@@ -19,6 +20,8 @@ from anchord.daemon.writer import index_check
 from anchord.errors import AnchordError, PausedError, StoreError
 from anchord.index.integrity.table_repair import audit_index
 from anchord.index.session import IndexWriter
+from anchord.ipc.messages.searching import SearchAnswer
+from anchord.ipc.messages.upkeep import VerifyAnswer
 from anchord.mcp.answers import search_answer
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.damage import list_table_files
@@ -141,7 +144,7 @@ def test_verify_counts_what_is_held_and_is_not_equal_while_something_is(
     answer = service.ask("verify")
     assert (answer["ok"], answer["held"], answer["differences"]) == (False, {"docs": 60}, [])
     assert (answer["files"], answer["chunks"]) == (100, 100)
-    _print_verify_result(answer, repair=False)
+    _print_verify_result(message(VerifyAnswer, answer), repair=False)
     printed = capsys.readouterr()
     assert '60 files of "docs"' in printed.out
     assert "confirm-delete" in printed.err
@@ -349,7 +352,7 @@ def test_a_search_says_how_much_is_indexed_yet(service: Service) -> None:
     assert (found["complete"], found["groups"]) == (False, [])
     assert found["coverage"]["found"] == 5
     assert "0 of 5 files are up to date" in found["note"]
-    note = search_answer(found)["note"]
+    note = search_answer(message(SearchAnswer, found))["note"]
     assert "0 of 5 files" in note
     assert "Try other words" not in note
     service.ask("resume")

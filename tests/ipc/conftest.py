@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from sample_messages import message
 
 from anchord.errors import AnchordError, StoreError
-from anchord.ipc.protocol import RootNameParams, parse_params
+from anchord.ipc.messages.roots import RootNameParams
+from anchord.ipc.messages.status import Progress
+from anchord.ipc.protocol import parse_params
 from anchord.ipc.server import Server
 
 PATIENCE_S = 20.0
@@ -31,7 +34,7 @@ class Running:
     def __init__(self, path: Path) -> None:
         """Start it."""
         self.path = path
-        self.figures: dict[str, Any] = {"pending": 3}
+        self.figures: object = message(Progress, {"pending": 3})
         self.figures_fail = False
         self.holding = threading.Semaphore(0)
         self.seen: list[dict[str, Any]] = []
@@ -73,7 +76,7 @@ class Running:
         """Return a connection."""
         return Talk(self.path)
 
-    def _progress(self) -> dict[str, Any]:
+    def _progress(self) -> object:
         if self.figures_fail:
             raise ZeroDivisionError
         return self.figures

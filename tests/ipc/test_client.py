@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
+import json
 import signal
 import socket
 import threading
@@ -10,13 +12,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from ipc.conftest import PATIENCE_S, Running, wait_for_hang_up
+from sample_messages import message
 
 from anchord.errors import AnchordError, NotRunningError, StoreError, UsageError
 from anchord.ipc import client as under_test
+from anchord.ipc import requests
 from anchord.ipc.client import Client
+from anchord.ipc.messages.status import Progress
+from anchord.ipc.messages.upkeep import SyncAnswer
 from anchord.ipc.protocol import MAX_REQUEST_BYTES
+
+FIGURES = msgspec.json.encode(message(Progress, {"pending": 3}))
 
 
 @pytest.fixture
@@ -27,7 +36,9 @@ def client(server: Running) -> Iterator[Client]:
 
 
 @contextmanager
-def peer(path: Path, *says: bytes, hears: bool = True) -> Iterator[None]:
+def peer(
+    path: Path, *says: bytes, hears: bool = True, heard: list[bytes] | None = None
+) -> Iterator[None]:
     """Answer one connection with foreign bytes, then close it."""
 
     def answer() -> None:
@@ -35,7 +46,9 @@ def peer(path: Path, *says: bytes, hears: bool = True) -> Iterator[None]:
         with connection:
             connection.settimeout(PATIENCE_S)
             if hears:
-                connection.recv(65536)
+                request = connection.recv(65536)
+                if heard is not None:
+                    heard.append(request)
             else:
                 connection.recv(1, socket.MSG_PEEK)
             for said in says:
@@ -59,34 +72,40 @@ def test_a_call_returns_the_result(client: Client) -> None:
 
 def test_a_method_can_be_called_by_its_name(client: Client) -> None:
     assert client.ping() == "pong"
-    assert client.echo(query="words") == {"query": "words"}
+    assert client.call("echo", query="words") == {"query": "words"}
 
 
-def test_the_words_of_a_search_need_no_name(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Client, "call", lambda _, method, **params: (method, params))
-    assert (
-        client.search("words", k=3)
-        == client.search(query="words", k=3)
-        == ("search", {"query": "words", "k": 3})
-    )
+def test_what_has_its_default_is_not_sent(path: Path) -> None:
+    heard: list[bytes] = []
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"synced":true,"waited_s":0,"away":[],"held":{}}}\n'
+    with peer(path, answer, heard=heard), Client(path) as client:
+        assert client.sync() == SyncAnswer(synced=True, waited_s=0, away=(), held={})
+    assert json.loads(heard[0])["params"] == {}
 
 
-def test_a_parameter_without_a_name_is_refused_with_what_to_write(client: Client) -> None:
-    with pytest.raises(UsageError, match="`show` takes keyword arguments only"):
-        client.show("1f59d46d")
+def test_an_answer_of_another_version_says_what_to_do(path: Path) -> None:
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"synced":"yes"}}\n'
+    with peer(path, answer), Client(path) as client:
+        with pytest.raises(AnchordError, match="not of this version") as failed:
+            client.sync()
+        assert failed.value.hint == "`anchord restart` starts the daemon of this version"
 
 
-def test_an_underscore_stands_for_a_dot(client: Client) -> None:
+def test_a_method_that_the_server_lacks_is_named(client: Client) -> None:
     with pytest.raises(UsageError, match=r"`roots\.add`"):
-        client.roots_add(path="x")
+        client.roots_add("x")
 
 
-def test_private_names_are_no_methods(client: Client) -> None:
-    assert client.ping() == "pong"
+def test_a_method_has_the_docstring_and_the_parameters_of_its_request() -> None:
+    assert Client.search.__doc__ == requests.search.__doc__
+    assert inspect.signature(Client.search) == inspect.signature(requests.search)
+
+
+def test_a_misspelt_method_or_parameter_is_an_error(client: Client) -> None:
     with pytest.raises(AttributeError):
-        client._no_such  # noqa: B018
+        client.serach("words")  # type: ignore[attr-defined]
+    with pytest.raises(TypeError):
+        client.search("words", limit=3)  # type: ignore[call-arg]
 
 
 def test_an_answer_of_many_megabytes_arrives(client: Client) -> None:
@@ -297,7 +316,7 @@ def test_progress_is_the_servers_figures_until_it_ends(server: Running, client: 
         heard.append(figures)
         if len(heard) == 2:
             server.stop()
-    assert heard == [{"pending": 3}] * 2
+    assert [figures.pending for figures in heard] == [3, 3]
 
 
 def test_progress_ends_where_its_client_is_closed(client: Client) -> None:
@@ -305,7 +324,7 @@ def test_progress_ends_where_its_client_is_closed(client: Client) -> None:
     for figures in client.progress():
         heard.append(figures)
         client.close()
-    assert heard == [{"pending": 3}]
+    assert [figures.pending for figures in heard] == [3]
 
 
 def test_a_call_in_the_middle_of_progress_is_answered_or_one_error(client: Client) -> None:
@@ -321,10 +340,10 @@ def test_a_call_in_the_middle_of_progress_is_answered_or_one_error(client: Clien
 def test_progress_ends_where_the_daemon_does(path: Path, half: bytes, hears: bool) -> None:  # noqa: FBT001
     subscribed, line = (
         b'{"jsonrpc":"2.0","id":1,"result":{}}\n',
-        b'{"jsonrpc":"2.0","method":"progress","params":{"n":1}}\n',
+        b'{"jsonrpc":"2.0","method":"progress","params":' + FIGURES + b"}\n",
     )
     with peer(path, subscribed, line, half, hears=hears), Client(path) as client:
-        assert list(client.progress()) == [{"n": 1}]
+        assert [figures.pending for figures in client.progress()] == [3]
 
 
 def test_the_time_to_connect_does_not_limit_a_call(

@@ -12,19 +12,14 @@ from hypothesis import strategies as st
 
 from anchord import errors
 from anchord.errors import AnchordError, StoreError, UsageError
+from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.roots import AddRootParams, RootNameParams
+from anchord.ipc.messages.searching import ExplainParams, SearchParams, ShowParams
+from anchord.ipc.messages.upkeep import IndexParams, SyncParams, VerifyParams
 from anchord.ipc.protocol import (
     INVALID_PARAMS,
     SERVER_ERROR,
-    AddRootParams,
-    ExplainParams,
-    IndexParams,
-    Params,
     Request,
-    RootNameParams,
-    SearchParams,
-    ShowParams,
-    SyncParams,
-    VerifyParams,
     encode_error,
     encode_line,
     encode_result,

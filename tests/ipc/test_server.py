@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ipc.conftest import Running, Talk, in_loop, turns, until, wait_for_hang_up
+from sample_messages import json_of
 
 from anchord.errors import AlreadyRunningError
 from anchord.ipc import server as under_test
@@ -410,7 +411,7 @@ def test_progress_comes_until_the_client_leaves(
     with server.talk() as talk:
         assert "result" in talk.ask("subscribe", id="s")
         assert [talk.hear() for _ in range(3)] == [
-            {"jsonrpc": "2.0", "method": "progress", "params": {"pending": 3}}
+            {"jsonrpc": "2.0", "method": "progress", "params": json_of(server.figures)}
         ] * 3
         server.figures = {"pending": 0}
         assert until(lambda: bool(talk.hear()["params"] == {"pending": 0}))

@@ -29,6 +29,7 @@ from anchord.cli.commands import daemon as lifecycle
 from anchord.config.paths import find_paths
 from anchord.errors import AnchordError
 from anchord.ipc.connections import MAX_CONNECTIONS
+from anchord.ipc.messages.control import ShutdownAnswer
 from anchord.ipc.protocol import MAX_REQUEST_BYTES
 from anchord.store.writer_lock import WriterLock
 
@@ -199,8 +200,8 @@ class _Stopping:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def call(self, _: str) -> dict[str, Any]:
-        return {"stopping": True, "pid": os.getpid()}
+    def shutdown(self) -> ShutdownAnswer:
+        return ShutdownAnswer(stopping=True, pid=os.getpid())
 
 
 def test_g4_another_process_with_the_id_of_a_dead_daemon_is_left_alone(

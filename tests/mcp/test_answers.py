@@ -7,9 +7,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from quoted_answers import REPORT, ROOT, found, passage, shown
+from quoted_answers import REPORT, ROOT, found, passage, shown, stored_chunk
+from sample_messages import message
 
 from anchord.core.quoting import quote_names
+from anchord.ipc.messages.roots import RootAnswer
+from anchord.ipc.messages.searching import ExplainAnswer, ShowAnswer
+from anchord.ipc.messages.status import StatusAnswer
 from anchord.mcp.answers import (
     DEFAULT_TOKEN_BUDGET,
     error_answer,
@@ -56,7 +60,7 @@ def test_the_text_of_an_answer_is_the_answer_with_a_line_for_each_record() -> No
 def test_nothing_found_says_what_to_try() -> None:
     assert "Try other words" in search_answer(found())["note"]
     assert search_answer(found(note="by words alone"))["note"].startswith("by words alone. ")
-    assert "Call `sync`" in search_answer(found() | {"complete": False})["note"]
+    assert "Call `sync`" in search_answer(found(complete=False))["note"]
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=4_000) | st.integers(1, 900).map(
@@ -108,14 +112,13 @@ def test_what_does_not_fit_is_named_so_that_it_can_be_asked_for() -> None:
 
 
 def test_an_exchange_has_its_place_in_the_conversation() -> None:
-    exchange = passage("said", session="s", source="codex", at="2026-01-31T12:00:09+00:00")
+    exchange = stored_chunk("said", session="s", source="codex", at="2026-01-31T12:00:09+00:00")
     conversation = {
         "number": 2, "exchanges": 3, "session": "s", "source": "codex", "title": "t", "project": None,
         "previous": {"id": "a" * 32, "question": "q"}, "next": None,
     }  # fmt: skip
     answer = show_answer(
-        {"id": "1", "chunks": [exchange], "previous": None, "next": None}
-        | {"conversation": conversation}
+        message(ShowAnswer, {"id": "1", "chunks": [exchange], "conversation": conversation})
     )
     assert answer["chunks"][0]["place"] == "codex conversation 2026-01-31T12:00"
     assert answer["conversation"] == {
@@ -144,7 +147,7 @@ def test_a_word_longer_than_the_budget_is_begun() -> None:
 
 
 def test_status_says_why_it_is_degraded_and_what_failed() -> None:
-    answer = status_answer(REPORT)
+    answer = status_answer(message(StatusAnswer, REPORT))
     assert (answer["state"], answer["files"], answer["pending_files"]) == ("degraded", 3, 1)
     assert answer["degraded"] == ["the disk is full"]
     assert (answer["failed_files"], answer["failed"]) == (1, [{"path": "/r/x", "reason": "binary"}])
@@ -153,10 +156,12 @@ def test_status_says_why_it_is_degraded_and_what_failed() -> None:
 
 def test_roots_and_an_explanation_are_reported_in_fields() -> None:
     assert "No folders are indexed yet" in roots_answer([])["note"]
-    assert roots_answer([ROOT])["roots"] == [ROOT]
-    explanation = explain_answer({"path": "/r/a", "indexed": False, "problem": None, "chunks": 0})
+    assert roots_answer([message(RootAnswer, ROOT)])["roots"] == [ROOT]
+    explanation = explain_answer(
+        message(ExplainAnswer, {"path": "/r/a", "indexed": False, "problem": None, "chunks": 0})
+    )
     assert explanation == {"notice": NOTICE, "path": "/r/a", "indexed": False, "chunks": 0}
-    many = roots_answer([ROOT | {"path": "/x" * 99}] * 99)
+    many = roots_answer([message(RootAnswer, ROOT | {"path": "/x" * 99})] * 99)
     assert token_upper_bound(render_answer(many)) <= DEFAULT_TOKEN_BUDGET
     assert len(many["roots"]) + many["omitted"] == 99
 

@@ -22,6 +22,8 @@ from anchord.config.paths import find_paths
 from anchord.core.quoting import quote_name
 from anchord.daemon import access
 from anchord.errors import UsageError
+from anchord.ipc import requests
+from anchord.ipc.messages.searching import SearchParams, ShowParams
 from anchord.mcp import server as mcp_server
 
 Call = Callable[[Client], Coroutine[Any, Any, Any]]
@@ -82,11 +84,14 @@ async def failed(client: Client, call: Call) -> str:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - likewise
     """Give a server whose index refuses every query with a name from it."""
 
-    def refuse(_paths: object, _method: str, params: dict[str, Any], **_others: object) -> None:
-        given = str(params.get("query") or params.get("id"))
+    def refuse(_paths: object, call: requests.Call[object], **_others: object) -> None:
+        params = call.params
+        given = params.query if isinstance(params, SearchParams) else str(params)
+        if isinstance(params, ShowParams):
+            given = params.id
         raise UsageError(f"there is no root {quote_name(given)}", "give another")
 
-    monkeypatch.setattr(access, "query_daemon_or_index", refuse)
+    monkeypatch.setattr(access, "ask_daemon_or_index", refuse)
     return mcp_server.make_server(find_paths({"ANCHORD_HOME": str(tmp_path)}))
 
 

@@ -30,6 +30,7 @@ from anchord.cli.commands import (
     mcp,
     privacy,
     roots,
+    schema,
     search,
     service,
 )
@@ -55,6 +56,7 @@ COMMAND_MODULES = (
     doctor,
     privacy,
     man_page,
+    schema,
 )
 """The modules that define the commands. Importing a module registers its commands."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
@@ -18,6 +18,7 @@ from anchord.config.schema import Config
 from anchord.core.quoting import escape_json, sanitize_line
 from anchord.daemon.access import not_running_error, try_connect
 from anchord.ipc.client import Client
+from anchord.ipc.requests import Call
 
 app = typer.Typer(
     name="anchord",
@@ -27,6 +28,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+A = TypeVar("A")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -118,12 +121,39 @@ def print_json(value: object) -> None:
     sys.stdout.buffer.write(line.encode())  # JSON is UTF-8, whatever the terminal's encoding.
 
 
-def call_daemon(paths: Paths, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Call a method of the daemon, and wait for its result.
+def ask_daemon(paths: Paths, call: Call[A]) -> A:
+    """Ask the daemon, and wait for its answer.
 
     Raises:
         NotRunningError: The daemon does not run.
         AnchordError: The daemon answered with an error.
     """
     with connect_or_raise(paths) as client:
-        return client.call(method, **params)
+        return client.ask(call)
+
+
+def ask_daemon_or_engine(paths: Paths, call: Call[A]) -> A:
+    """Ask the daemon; where none runs, do it in this process, which takes the writer lock.
+
+    Raises:
+        AlreadyRunningError: Another process holds the writer lock, and no daemon answers.
+        AnchordError: As the method says.
+    """
+    client = try_connect(paths)
+    if client is None:
+        return ask_engine(paths, call)
+    with client:
+        return client.ask(call)
+
+
+def ask_engine(paths: Paths, call: Call[A]) -> A:
+    """Do what a call asks in this process, which takes the writer lock.
+
+    Raises:
+        AlreadyRunningError: Another process holds the writer lock.
+        AnchordError: As the method says.
+    """
+    from anchord.daemon.engine import Engine  # Loads LanceDB.
+
+    with Engine.at(paths) as engine:
+        return engine.ask(call)

@@ -57,6 +57,7 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
         "reindex": "Read every file again.",
         "rebuild": "Build a new index and embed every text again.",
         "man": "Print the manual page.",
+        "schema": "Print the methods of the socket as JSON Schema.",
     },
 }
 """Title -> command -> summary, of at most 60 characters: no line is wrapped at 80 columns."""

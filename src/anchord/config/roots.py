@@ -7,9 +7,8 @@ earlier command as PATH (`config.cli_state`).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from anchord.config.effective import chunking_of_root
 from anchord.config.file import load_config
@@ -169,18 +168,6 @@ def covers(folder: str, path: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def roots_to_json(
-    roots: Sequence[Root], counts_by_root: Mapping[str, tuple[int, int]]
-) -> list[dict[str, Any]]:
-    """Return roots as JSON objects.
-
-    Args:
-        roots: The roots, in the order of the answer.
-        counts_by_root: Name of a root -> (files, chunks); a missing root has none.
-    """
-    return [_root_to_json(root, *counts_by_root.get(root.name, (0, 0))) for root in roots]
-
-
 def find_root(roots: Sequence[Root], path: str) -> tuple[Root, str] | None:
     """Return the root that contains an absolute path, and the path within it.
 
@@ -275,14 +262,3 @@ def _free_name(path: str, roots: Sequence[Root], *, is_new: bool = False) -> str
         base = "".join("-" if char == "`" or escape_line(char) != char else char for char in base)
     candidates = [base, *(f"{base}-{number}" for number in range(2, len(roots) + 3))]
     return next(name for name in candidates if name not in taken_names)
-
-
-def _root_to_json(root: Root, file_count: int, chunk_count: int) -> dict[str, Any]:
-    return {
-        "name": root.name,
-        "path": escape_non_utf8(root.path),
-        "kind": root.kind,
-        "from": "configuration" if root.is_configured else "command line",
-        "files": file_count,
-        "chunks": chunk_count,
-    }

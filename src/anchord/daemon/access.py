@@ -6,16 +6,18 @@ Commands and the MCP server use this. Importing it does not load LanceDB.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.errors import AnchordError, NotRunningError, StoreError
 from anchord.ipc.client import Client
-from anchord.ipc.protocol import ExplainParams, SearchParams, ShowParams, parse_params
+from anchord.ipc.protocol import check_params
+from anchord.ipc.requests import Call
 from anchord.store.writer_lock import lock_holder_pid
 
 if TYPE_CHECKING:
@@ -28,13 +30,14 @@ _MAX_EXIT_S = 60.0
 _POLL_S = 0.02
 
 T = TypeVar("T")
+A = TypeVar("A")
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[A]):
     """An answer, and where it comes from."""
 
-    value: Any
-    """A JSON value."""
+    value: A
     is_live: bool
     """Whether the daemon gave it; else it is as of the last time the index was updated."""
 
@@ -75,15 +78,15 @@ def wait_for_daemon_exit(paths: Paths, pid: int) -> None:
         time.sleep(_POLL_S)
 
 
-def query_daemon_or_index(
-    paths: Paths, method: str, params: Mapping[str, Any], *, retry_during_restart: bool = False
-) -> Answer:
-    """Call one of the methods that can be answered without a daemon.
+def ask_daemon_or_index(
+    paths: Paths, call: Call[A], *, retry_during_restart: bool = False
+) -> Answer[A]:
+    """Ask the daemon; where none runs, answer from the index in this process.
 
     Args:
         paths: Where this anchord keeps its files.
-        method: "search", "show", "explain" or "roots".
-        params: The method's parameters; without a daemon, `fresh` is ignored.
+        call: A call of a method that only reads the index: search, show, explain, dump or roots.
+            Without a daemon, `fresh` of a search is ignored.
         retry_during_restart: Connect again, for up to 5 s, if the daemon ends during the call.
 
     Raises:
@@ -94,12 +97,30 @@ def query_daemon_or_index(
     while client := try_connect(paths):
         try:
             with client:
-                return Answer(client.call(method, **params), is_live=True)
+                return Answer(client.ask(call), is_live=True)
         except NotRunningError:
             if not retry_during_restart or time.monotonic() > deadline:
                 raise
             time.sleep(_RECONNECT_S)
-    return Answer(_query_index_by_method(paths, method, params), is_live=False)
+    return Answer(ask_index(paths, call), is_live=False)
+
+
+def ask_index(paths: Paths, call: Call[A]) -> A:
+    """Answer a call from the index, in this process and without a daemon.
+
+    Args:
+        paths: Where this anchord keeps its files.
+        call: As for `ask_daemon_or_index`.
+
+    Raises:
+        UsageError: A parameter is out of range, or the method needs a daemon.
+        StoreError: There is no index, or it cannot be read.
+    """
+    # Loads LanceDB, likewise.
+    from anchord.daemon.reading import answer_from_index  # noqa: PLC0415
+
+    check_params(call.params)
+    return query_index(paths, lambda reader: answer_from_index(reader, reader.catalog, call))
 
 
 def query_index(paths: Paths, query: Callable[[IndexReader], T]) -> T:
@@ -114,16 +135,16 @@ def query_index(paths: Paths, query: Callable[[IndexReader], T]) -> T:
         AnchordError: What the query raised.
     """
     while True:
-        generation = _generation_id(paths)
+        generation = generation_id(paths)
         try:
             with open_index_reader(paths) as reader:
                 answer = query(reader)
         except AnchordError:
-            if _generation_id(paths) == generation:
+            if generation_id(paths) == generation:
                 raise
         else:
             # An answer that began in one generation and ended in the next one may mix both.
-            if _generation_id(paths) == generation:
+            if generation_id(paths) == generation:
                 return answer
 
 
@@ -156,7 +177,7 @@ def require_index(paths: Paths) -> None:
         raise StoreError("there is no index yet", "`anchord index FOLDER` builds one")
 
 
-def _generation_id(paths: Paths) -> int:
+def generation_id(paths: Paths) -> int:
     """Return a number that differs between two generations; 0 if there is no local table.
 
     Raises:
@@ -195,29 +216,3 @@ def _wait_for_promotion(paths: Paths) -> None:
                 "the index is being replaced by a new one", "try again in a few seconds"
             )
         time.sleep(_POLL_S)
-
-
-def _query_index_by_method(paths: Paths, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    from anchord.config.roots import roots_to_json  # noqa: PLC0415 - likewise
-    from anchord.search import answers  # noqa: PLC0415 - likewise
-
-    # Without a daemon nobody can bring the index up to date before the search.
-    known_params = {name: value for name, value in params.items() if name != "fresh"}
-
-    def search(reader: IndexReader) -> object:
-        search_params = parse_params(SearchParams, known_params)
-        return answers.handle_search(reader, reader.catalog, search_params)
-
-    def show(reader: IndexReader) -> object:
-        show_params = parse_params(ShowParams, known_params)
-        return answers.handle_show(reader, reader.catalog, show_params)
-
-    def explain(reader: IndexReader) -> object:
-        path = parse_params(ExplainParams, known_params).path
-        return answers.handle_explain(reader, reader.catalog, path)
-
-    def roots(reader: IndexReader) -> object:
-        return roots_to_json(reader.roots, reader.catalog.counts_by_root())
-
-    queries = {"search": search, "show": show, "explain": explain, "roots": roots}
-    return query_index(paths, queries[method])

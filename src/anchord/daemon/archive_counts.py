@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from anchord.errors import StoreError
-from anchord.search.detached import detached_as_dicts
+from anchord.ipc.messages.status import ConversationCounts, DetachedCounts
+from anchord.search.detached import count_detached
 from anchord.sources.conversations.archive.reader import Archive
 
 _MAX_AGE_S = 2.0
@@ -21,17 +21,17 @@ class ArchiveCounts:
         """Count nothing yet."""
         self._archive_file = archive_file
         self._counted_at = float("-inf")
-        self._by_root: dict[str, dict[str, Any]] = {}
-        self._detached: list[dict[str, Any]] = []
+        self._by_root: dict[str, ConversationCounts] = {}
+        self._detached: tuple[DetachedCounts, ...] = ()
         self.error = ""
         """Why the archive could not be counted last time, "" if it could."""
 
-    def of_root(self, name: str) -> dict[str, Any]:
-        """Return the counts of a root's conversations; empty if it has none."""
+    def of_root(self, name: str) -> ConversationCounts | None:
+        """Return the counts of a root's conversations; None if it has none."""
         self._update()
-        return self._by_root.get(name, {})
+        return self._by_root.get(name)
 
-    def detached(self) -> list[dict[str, Any]]:
+    def detached(self) -> tuple[DetachedCounts, ...]:
         """Return the groups of exchanges that are kept and not indexed."""
         self._update()
         return self._detached
@@ -43,8 +43,9 @@ class ArchiveCounts:
         self._counted_at = now
         try:
             with closing(Archive(self._archive_file, read_only=True)) as archive:
-                self._by_root = archive.counts_by_root()
-                self._detached = detached_as_dicts(archive.detached_groups())
+                counts = archive.counts_by_root()
+                self._by_root = {name: ConversationCounts(**each) for name, each in counts.items()}
+                self._detached = tuple(count_detached(archive.detached_groups()))
             self.error = ""
         except StoreError as error:
             self.error = error.message

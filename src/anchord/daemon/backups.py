@@ -13,17 +13,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import structlog
 
-from anchord.core.types import escape_non_utf8
+from anchord.daemon.answers import backup_answer
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError
 from anchord.index.backup import BackupRequest, backup_home
 from anchord.index.session import IndexWriter
 from anchord.index.staged_backup import stage_home, staging_folder
-from anchord.ipc.protocol import BackupParams
+from anchord.ipc.messages.status import DoneOfTotal
+from anchord.ipc.messages.upkeep import BackupAnswer, BackupParams
 from anchord.store.backup.manifest import folder_id
 from anchord.store.backup.pin import PinnedHome
 from anchord.store.backup.snapshot import SnapshotResult
@@ -52,15 +52,15 @@ class Backups:
         self._progress: tuple[int, int] | None = None
 
     @property
-    def progress(self) -> dict[str, int] | None:
+    def progress(self) -> DoneOfTotal | None:
         """Megabytes that are copied, and those in all; None while no backup copies."""
         progress = self._progress
         if progress is None:
             return None
         done, total = progress
-        return {"done": done // _BYTES_PER_MB, "total": max(1, total // _BYTES_PER_MB)}
+        return DoneOfTotal(done=done // _BYTES_PER_MB, total=max(1, total // _BYTES_PER_MB))
 
-    def run(self, params: BackupParams) -> dict[str, Any]:
+    def run(self, params: BackupParams) -> BackupAnswer:
         """Make a backup and return what was copied. Blocks until it is done.
 
         The answer has the `folder_id` of the snapshot, so that a client that sees another folder at
@@ -75,9 +75,18 @@ class Backups:
                 result = self._back_up(params)
             finally:
                 self._progress = None
-            answer = snapshot_as_dict(result)
-            log.info("backup.made", seconds=round(time.monotonic() - began, 3), **answer)
-        return {**answer, "folder_id": folder_id(result.folder)}
+            answer = backup_answer(result, folder_id(result.folder))
+            log.info(
+                "backup.made",
+                seconds=round(time.monotonic() - began, 3),
+                snapshot=answer.snapshot,
+                files=answer.files,
+                bytes=answer.bytes,
+                copied_files=answer.copied_files,
+                copied_bytes=answer.copied_bytes,
+                deleted=answer.deleted,
+            )
+        return answer
 
     def _back_up(self, params: BackupParams) -> SnapshotResult:
         paths, config = self._writer.paths, self._writer.config
@@ -134,16 +143,3 @@ class Backups:
         if self._is_closing:
             raise AnchordError("anchord is stopping: there is no new backup", "back up again")
         self._progress = (done, total)
-
-
-def snapshot_as_dict(result: SnapshotResult) -> dict[str, Any]:
-    """Return a backup's result as JSON values."""
-    return {
-        "snapshot": escape_non_utf8(str(result.folder)),
-        "files": result.file_count,
-        "bytes": result.total_bytes,
-        "copied_files": result.copied_count,
-        "copied_bytes": result.copied_bytes,
-        "deleted": list(result.deleted_snapshots),
-        "remote_table": result.remote_table,
-    }

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 from anchord._version import __version__
 from anchord.config.cli_state import load_cli_state
@@ -38,6 +37,7 @@ from anchord.errors import AnchordError
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
 from anchord.index.profile import IndexProfile, ProfileInputs, build_configured_profile
 from anchord.index.table_location import is_local, store_uri
+from anchord.ipc.messages.status import StatusAnswer
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.discovery import find_conversation_folders
 from anchord.sources.files.mounts import Mount, list_mounts, remote_fs_type
@@ -74,11 +74,13 @@ def run_checks(paths: Paths, environment: Mapping[str, str]) -> Iterator[Finding
         return
     missing = "" if paths.config_file.exists() else " does not exist: all settings are defaults"
     yield Finding("configuration", Health.GOOD, f"{paths.config_file}{missing}")
+    is_running, daemon_status = _query_status(paths)
     context = CheckContext(
         paths=paths,
         config=config,
         roots=tuple(roots),
-        daemon_status=_query_status(paths),
+        is_running=is_running,
+        daemon_status=daemon_status,
         environment=environment,
     )
     for name, check in _CHECKS.items():
@@ -97,19 +99,19 @@ def _run_check(name: str, check: Check, context: CheckContext) -> Iterator[Findi
         yield Finding(name, Health.BAD, observation, "check that it exists, and its permissions")
 
 
-def _query_status(paths: Paths) -> Mapping[str, Any] | None:
-    """Return the daemon's status; empty if it does not answer, None if it does not run."""
+def _query_status(paths: Paths) -> tuple[bool, StatusAnswer | None]:
+    """Return whether a daemon runs, and its status; None for it if it does not answer."""
     client = try_connect(paths)
     if client is None:
-        return None
+        return False, None
     with client, suppress(AnchordError):
-        return dict(client.call("status"))
-    return {}
+        return True, client.status()
+    return True, None
 
 
 def _check_daemon(context: CheckContext) -> Iterator[Finding]:
     status = context.daemon_status
-    if status is None:
+    if not context.is_running:
         yield Finding(
             "daemon",
             Health.DOUBTFUL,
@@ -117,7 +119,7 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             "`anchord start` starts it",
         )
         return
-    version = status.get("version", "")
+    version = status.version if status else ""
     if version != __version__:
         yield Finding(
             "daemon",
@@ -125,20 +127,19 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             f"runs version {version}, but {__version__} is installed",
             "`anchord restart` starts the installed version",
         )
-    problems = status.get("degraded", ())
-    for problem in problems:
+    if status is None:
+        return
+    for problem in status.degraded:
         yield Finding("daemon", Health.BAD, problem, "`anchord status` shows more")
-    if failed := status.get("failed"):
+    if failed := status.failed:
         yield Finding(
             "files",
             Health.DOUBTFUL,
             f"{len(failed)} files or folders are not, or not fully, indexed",
             "`anchord errors` lists them",
         )
-    if version == __version__ and not problems:
-        yield Finding(
-            "daemon", Health.GOOD, f"running, {status['state']} (process {status['pid']})"
-        )
+    if version == __version__ and not status.degraded:
+        yield Finding("daemon", Health.GOOD, f"running, {status.state} (process {status.pid})")
 
 
 def _check_service(context: CheckContext) -> Iterator[Finding]:
@@ -247,7 +248,7 @@ def _check_row_count(context: CheckContext, expected_rows: int) -> Finding:
     dimension = _configured_profile(context).dimension
     rows = LanceStore(uri, dimension, "", read_only=True).count_rows()
     observation = f"{rows:,} rows" if is_local(uri) else f"{rows:,} rows in {uri}"
-    is_pending = bool(context.daemon_status and context.daemon_status.get("pending"))
+    is_pending = bool(context.daemon_status and context.daemon_status.pending)
     if rows == expected_rows or is_pending:
         return Finding("index", Health.GOOD, observation)
     return Finding(

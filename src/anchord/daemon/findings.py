@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from anchord.config.paths import Paths
 from anchord.config.schema import Config
 from anchord.core.types import Root
+from anchord.ipc.messages.status import StatusAnswer
 
 
 class Health(StrEnum):
@@ -41,6 +41,8 @@ class CheckContext:
     paths: Paths
     config: Config
     roots: tuple[Root, ...]
-    daemon_status: Mapping[str, Any] | None
-    """The status of the running daemon; empty if it did not answer, None if it does not run."""
+    is_running: bool
+    """Whether a daemon runs."""
+    daemon_status: StatusAnswer | None
+    """The status of the running daemon; None if it did not answer, or does not run."""
     environment: Mapping[str, str]

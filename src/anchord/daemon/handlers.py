@@ -1,4 +1,4 @@
-"""The socket's methods: each takes parsed parameters and returns JSON values.
+"""The methods over an index that is written: each takes parsed parameters and returns its answer.
 
 They run in threads beside the writer's. What changes the index is submitted to the writer thread
 and waited for; what reads it uses handles of its own.
@@ -16,40 +16,72 @@ from typing import Any, TypeVar
 import structlog
 
 from anchord._version import __version__
-from anchord.config.roots import roots_to_json
 from anchord.config.schema import make_root_config
 from anchord.core.quoting import quote_names
 from anchord.core.types import SearchFilters, escape_non_utf8
+from anchord.daemon import reading
+from anchord.daemon.answers import (
+    forget_answer,
+    forget_preview,
+    removed_root,
+    verify_answer,
+)
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call
 from anchord.daemon.readiness import require_indexing, require_settled_rules, why_not_up_to_date
 from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
+from anchord.daemon.verification import Verification
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError, TimeoutExpiredError
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, require_local_table
 from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
-from anchord.index.integrity.repair import delete_damaged_rows, verify_index, verify_result_as_dict
-from anchord.index.integrity.verify import VerifyResult
 from anchord.index.metrics import WorkCounters
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexReader, IndexWriter
-from anchord.ipc import protocol
-from anchord.ipc.protocol import Params
-from anchord.search.answers import handle_dump, handle_explain, handle_search, handle_show
+from anchord.ipc import methods
+from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.roots import (
+    AddedRoot,
+    AddRootParams,
+    ReloadAnswer,
+    RemovedRoot,
+    RootAnswer,
+    RootNameParams,
+)
+from anchord.ipc.messages.searching import (
+    ExplainAnswer,
+    ExplainParams,
+    SearchAnswer,
+    SearchParams,
+    ShowAnswer,
+    ShowParams,
+    StoredChunk,
+)
+from anchord.ipc.messages.status import Failure, StatusAnswer
+from anchord.ipc.messages.upkeep import (
+    ConfirmedDeletion,
+    ForgetAnswer,
+    ForgetParams,
+    IndexAnswer,
+    IndexParams,
+    ReindexParams,
+    SyncAnswer,
+    VerifyAnswer,
+    VerifyParams,
+)
+from anchord.ipc.methods import Handler
+from anchord.ipc.protocol import PROTOCOL_VERSION
+from anchord.search.answers import handle_search, handle_show
 from anchord.store.catalog.catalog import SqliteCatalog
-from anchord.store.table.connection import TableReadError
 
 log = structlog.get_logger()
 
-_VERIFY_ROUNDS = 3
 _POLL_BUILD_S = 0.05
 """How often a call that waits for a new generation looks whether it serves."""
 T = TypeVar("T")
-
-HandlerTable = dict[str, tuple[type[Params], Callable[[Any], object]]]
-"""Method name -> type of its parameters, and the function that answers."""
 
 
 class RpcHandlers:
@@ -79,37 +111,38 @@ class RpcHandlers:
         self._roots = RootChanges(writer, pipeline)
         self._reload_lock = threading.Lock()
         self._backups = Backups(writer, pipeline)
+        self._verification = Verification(writer, pipeline)
         self.status.backups = self._backups
 
-    def handlers_by_name(self) -> HandlerTable:
-        """Return the methods by the name that the socket uses, with their parameters' types."""
-        return {
-            "hello": (Params, self._hello),
-            "ping": (Params, lambda _: "pong"),
-            "status": (Params, self._status),
-            "errors": (Params, self._errors),
-            "search": (protocol.SearchParams, self._search),
-            "show": (protocol.ShowParams, self._show),
-            "explain": (protocol.ExplainParams, self._explain),
-            "dump": (Params, self._dump),
-            "roots": (Params, self._list_roots),
-            "roots.list": (Params, self._list_roots),
-            "roots.add": (protocol.AddRootParams, self._add_root),
-            "roots.remove": (protocol.RootNameParams, self._remove_root),
-            "reload": (Params, lambda _: self.reload_roots()),
-            "index": (protocol.IndexParams, self._index),
-            "sync": (protocol.SyncParams, lambda params: self._sync(params.timeout)),
-            "verify": (protocol.VerifyParams, self._verify),
-            "rescan": (protocol.RootNameParams, self._rescan),
-            "confirm-delete": (protocol.RootNameParams, self._confirm_delete),
-            "reindex": (protocol.ReindexParams, self._reindex),
-            "rebuild": (Params, lambda _: self._build(REBUILD)),
-            "forget": (protocol.ForgetParams, self._forget),
-            "backup": (protocol.BackupParams, self._backups.run),
-            "pause": (Params, lambda _: self._set_paused(paused=True)),
-            "resume": (Params, lambda _: self._set_paused(paused=False)),
-            "shutdown": (Params, self._shut_down),
-        }
+    def handlers(self) -> tuple[Handler[Any, Any], ...]:
+        """Return the methods with the functions that answer them."""
+        return (
+            Handler(methods.HELLO, self._hello),
+            Handler(methods.PING, lambda _: "pong"),
+            Handler(methods.STATUS, self._status),
+            Handler(methods.ERRORS, self._errors),
+            Handler(methods.SEARCH, self._search),
+            Handler(methods.SHOW, self._show),
+            Handler(methods.EXPLAIN, self._explain),
+            Handler(methods.DUMP, self._dump),
+            Handler(methods.ROOTS, self._list_roots),
+            Handler(methods.ROOTS_LIST, self._list_roots),
+            Handler(methods.ROOTS_ADD, self._add_root),
+            Handler(methods.ROOTS_REMOVE, self._remove_root),
+            Handler(methods.RELOAD, lambda _: self.reload_roots()),
+            Handler(methods.INDEX, self._index),
+            Handler(methods.SYNC, lambda params: self._sync(params.timeout)),
+            Handler(methods.VERIFY, self._verify),
+            Handler(methods.RESCAN, self._rescan),
+            Handler(methods.CONFIRM_DELETE, self._confirm_delete),
+            Handler(methods.REINDEX, self._reindex),
+            Handler(methods.REBUILD, lambda _: self._build(REBUILD)),
+            Handler(methods.FORGET, self._forget),
+            Handler(methods.BACKUP, self._backups.run),
+            Handler(methods.PAUSE, lambda _: self._set_paused(paused=True)),
+            Handler(methods.RESUME, lambda _: self._set_paused(paused=False)),
+            Handler(methods.SHUTDOWN, self._shut_down),
+        )
 
     def reopen_reader(self) -> None:
         """Open the table again for queries: its index files or its whole generation have changed.
@@ -144,7 +177,7 @@ class RpcHandlers:
             store = self._shared_reader.current.store
             store.search_by_words("warm", 1, SearchFilters())
 
-    def reload_roots(self) -> dict[str, Any]:
+    def reload_roots(self) -> ReloadAnswer:
         """Read the configuration file again and add, change and remove roots accordingly.
 
         Blocks until the writer thread is done. Other settings take effect at the next start.
@@ -164,19 +197,16 @@ class RpcHandlers:
     def handle_sighup(self) -> None:
         """Reload the roots. An error does not raise: it goes to the log and to status."""
         try:
-            log.info("config.reloaded", **self.reload_roots())
+            changes = self.reload_roots()
+            log.info("config.reloaded", added=changes.added, removed=changes.removed)
         except AnchordError as error:
             self.status.config_error = f"the configuration was not reloaded: {error.message}"
             log.warning("config.reload_failed", reason=error.message)
 
     # Methods that read
 
-    def _hello(self, _params: Params) -> object:
-        return {
-            "protocol": protocol.PROTOCOL_VERSION,
-            "version": __version__,
-            "pid": os.getpid(),
-        }
+    def _hello(self, _params: Params) -> HelloAnswer:
+        return HelloAnswer(protocol=PROTOCOL_VERSION, version=__version__, pid=os.getpid())
 
     def _query(self, answer: Callable[[IndexReader, SqliteCatalog], T]) -> T:
         """Answer from the index; if rows cannot be read, repair the table and answer again."""
@@ -184,13 +214,13 @@ class RpcHandlers:
             answer, lambda since: self._loop.submit(lambda: self._loop.check_index(since))
         )
 
-    def _status(self, _params: Params) -> object:
+    def _status(self, _params: Params) -> StatusAnswer:
         return self._shared_reader.query(lambda _, catalog: self.status.build_report(catalog))
 
-    def _errors(self, _params: Params) -> object:
+    def _errors(self, _params: Params) -> tuple[Failure, ...]:
         return self._shared_reader.query(lambda _, catalog: self.status.failures(catalog))
 
-    def _search(self, params: protocol.SearchParams) -> object:
+    def _search(self, params: SearchParams) -> SearchAnswer:
         if params.fresh:
             self._sync(None)
         # Looked at before the search: what is indexed meanwhile makes its answer no more complete.
@@ -198,23 +228,23 @@ class RpcHandlers:
             lambda reader, catalog: handle_search(reader, catalog, params, self.status.coverage())
         )
 
-    def _show(self, params: protocol.ShowParams) -> object:
+    def _show(self, params: ShowParams) -> ShowAnswer:
         return self._query(lambda reader, catalog: handle_show(reader, catalog, params))
 
-    def _explain(self, params: protocol.ExplainParams) -> object:
+    def _explain(self, params: ExplainParams) -> ExplainAnswer:
         return self._shared_reader.query(
-            lambda reader, catalog: handle_explain(reader, catalog, params.path)
+            lambda reader, catalog: reading.explain(reader, catalog, params)
         )
 
-    def _dump(self, _params: Params) -> object:
-        return self._query(lambda reader, catalog: list(handle_dump(reader, catalog)))
+    def _dump(self, params: Params) -> tuple[StoredChunk, ...]:
+        return self._query(lambda reader, catalog: reading.dump(reader, catalog, params))
 
-    def _list_roots(self, _params: Params) -> object:
+    def _list_roots(self, params: Params) -> tuple[RootAnswer, ...]:
         return self._shared_reader.query(
-            lambda reader, catalog: roots_to_json(reader.roots, catalog.counts_by_root())
+            lambda reader, catalog: reading.list_roots(reader, catalog, params)
         )
 
-    def _summarize_since(self, before: WorkCounters) -> object:
+    def _summarize_since(self, before: WorkCounters) -> IndexAnswer:
         """Return the summary of an index run that began when the counters were as in `before`."""
         work = self._loop.stats.totals.since(before)
         return self._shared_reader.query(
@@ -223,7 +253,7 @@ class RpcHandlers:
 
     # Methods that wait for the writer
 
-    def _index(self, params: protocol.IndexParams) -> object:
+    def _index(self, params: IndexParams) -> IndexAnswer:
         """Add roots for folders that are in none, wait until all is indexed, and sum up."""
         require_indexing(self._loop)
         before = self._loop.stats.totals.copy()
@@ -231,7 +261,7 @@ class RpcHandlers:
         self._sync(None)
         return self._summarize_since(before)
 
-    def _sync(self, timeout_s: float | None) -> dict[str, Any]:
+    def _sync(self, timeout_s: float | None) -> SyncAnswer:
         """Wait until everything that was written before the call is searchable."""
         require_indexing(self._loop)
         began = time.monotonic()
@@ -245,37 +275,36 @@ class RpcHandlers:
                 "`anchord status` shows what anchord is doing",
             )
         states = list(self._loop.work_queue.root_watcher.states.values())
-        return {
-            "synced": True,
-            "waited_s": round(waited_s, 3),
-            "away": [state.root.name for state in states if state.walk_error],
-            "held": {
+        return SyncAnswer(
+            synced=True,
+            waited_s=round(waited_s, 3),
+            away=tuple(state.root.name for state in states if state.walk_error),
+            held={
                 state.root.name: state.held_deletions for state in states if state.held_deletions
             },
-        }
+        )
 
-    def _rescan(self, params: protocol.RootNameParams) -> object:
+    def _rescan(self, params: RootNameParams) -> SyncAnswer:
         """Walk one root, or all, and wait until what differs is indexed."""
         require_indexing(self._loop)
-        queue = self._loop.work_queue
-        names = list(queue.root_watcher.states)
-        if params.name:
-            names = [self._roots.require_root(params.name)]
-        for name in names:
+        roots = list(self._loop.work_queue.root_watcher.states)
+        for name in [self._roots.require_root(params.name)] if params.name else roots:
             self._walk_root(name)
         return self._sync(None)
 
-    def _confirm_delete(self, params: protocol.RootNameParams) -> object:
+    def _confirm_delete(self, params: RootNameParams) -> ConfirmedDeletion:
         """Delete the rows of files whose deletion was held for a confirmation."""
         name = self._roots.require_root(params.name)
         require_indexing(self._loop)
         state = self._loop.work_queue.root_watcher.states[name]
+        if not state.is_scanned:
+            self._walk_root(name)
         held_deletions, was_refused = state.held_deletions, state.is_refused
         result = self._walk_root(name, deletions_confirmed=True)
         if was_refused:
             held_deletions = len(result.gone_or_emptied)
         self._sync(None)
-        return {"name": name, "let_go": held_deletions}
+        return ConfirmedDeletion(name=name, let_go=held_deletions)
 
     def _walk_root(self, name: str, *, deletions_confirmed: bool = False) -> ReconcileResult:
         queue = self._loop.work_queue
@@ -283,7 +312,7 @@ class RpcHandlers:
             lambda: queue.reconcile(name, deletions_confirmed=deletions_confirmed)
         ).result()
 
-    def _reindex(self, params: protocol.ReindexParams) -> object:
+    def _reindex(self, params: ReindexParams) -> IndexAnswer:
         """Read every file again; with `force_rechunk`, build a new generation from all files."""
         require_indexing(self._loop)
         if params.force_rechunk:
@@ -293,7 +322,7 @@ class RpcHandlers:
         self._sync(None)
         return self._summarize_since(before)
 
-    def _build(self, build_request: BuildRequest) -> object:
+    def _build(self, build_request: BuildRequest) -> IndexAnswer:
         """Build a new generation and wait until it serves."""
         require_local_table(self._writer)
         require_indexing(self._loop)
@@ -316,11 +345,12 @@ class RpcHandlers:
                 )
             time.sleep(_POLL_BUILD_S)
 
-    def _forget(self, params: protocol.ForgetParams) -> object:
+    def _forget(self, params: ForgetParams) -> ForgetAnswer:
         """Take a path out of the index for good, or with `undo` let it in again and index it."""
         path = params.exact_path
         if params.preview:
-            return self._loop.submit(lambda: preview_purge(self._writer, path)).result()
+            preview = self._loop.submit(lambda: preview_purge(self._writer, path)).result()
+            return forget_preview(preview)
         if params.undo:
             answer = self._loop.submit(lambda: self._unforget(path)).result()
             if not self._loop.paused:
@@ -329,12 +359,12 @@ class RpcHandlers:
         with self._backups.excluded_for_forget():
             return self._loop.submit(lambda: self._purge(path)).result()
 
-    def _unforget(self, path: str) -> dict[str, Any]:
+    def _unforget(self, path: str) -> ForgetAnswer:
         root_name = unforget_path(self._writer, path)
         self._loop.work_queue.reconcile(root_name)
-        return {"path": escape_non_utf8(path), "root": root_name}
+        return ForgetAnswer(path=escape_non_utf8(path), root=root_name)
 
-    def _purge(self, path: str) -> dict[str, Any]:
+    def _purge(self, path: str) -> ForgetAnswer:
         """Delete a path's rows. A generation that is being built may hold some: it starts again."""
         build_request = self._loop.abandon_generation()
         purged = purge_path(self._writer, path)
@@ -342,76 +372,30 @@ class RpcHandlers:
         if build_request:
             self._loop.start_generation(build_request)
         self._loop.work_queue.enqueue(purged.files_to_reread)
-        return purged.as_dict()
+        return forget_answer(purged)
 
-    def _verify(self, params: protocol.VerifyParams) -> object:
-        """Compare the index with a clean rebuild; with `repair`, delete and redo what differs.
-
-        A difference counts only if it is still there after two more walks: files may change while
-        they are compared. A generation that is being built is waited for: until it serves, the
-        index is what an older configuration made.
-        """
+    def _verify(self, params: VerifyParams) -> VerifyAnswer:
         require_settled_rules(self._loop)
         self._wait_for_generation()
-        result = self._verify_once(params.vectors)
-        for _ in range(_VERIFY_ROUNDS - 1):
-            if result.differences:
-                result = self._verify_once(params.vectors)
-        if result.differences and params.repair:
-            self._repair(result)
-            result = self._verify_once(params.vectors)
-        if not result.differences:
-            self._loop.stats.last_verified_at = time.monotonic()
-        return verify_result_as_dict(result)
-
-    def _verify_once(self, vectors: int | None) -> VerifyResult:
-        """Index what is due, then compare. If rows cannot be read, repair the table first."""
-
-        def job() -> VerifyResult:
-            began = time.monotonic()
-            try:
-                self._loop.walk_and_index_all()
-                return verify_index(self._writer, vectors, show_progress)
-            except TableReadError:
-                self._loop.check_index(began)
-            self._loop.walk_and_index_all()
-            return verify_index(self._writer, vectors, show_progress)
-
-        def show_progress(done: int, total: int) -> None:
-            self._loop.stats.verify_progress = {"done": done, "total": total}
-
-        try:
-            return self._loop.submit(job).result()
-        finally:
-            self._loop.stats.verify_progress = None
-
-    def _repair(self, result: VerifyResult) -> None:
-        def job() -> None:
-            self._loop.work_queue.enqueue(delete_damaged_rows(self._writer, result.differences))
-
-        self._loop.submit(job).result()
+        return verify_answer(self._verification.run(params))
 
     # Methods that control the daemon
 
-    def _set_paused(self, *, paused: bool) -> object:
+    def _set_paused(self, *, paused: bool) -> PauseAnswer:
         self._loop.set_paused(paused=paused)
-        return {"paused": paused}
+        return PauseAnswer(paused=paused)
 
-    def _shut_down(self, _params: Params) -> object:
+    def _shut_down(self, _params: Params) -> ShutdownAnswer:
         self._request_shutdown()
-        return {"stopping": True, "pid": os.getpid()}
+        return ShutdownAnswer(stopping=True, pid=os.getpid())
 
-    def _add_root(self, params: protocol.AddRootParams) -> object:
+    def _add_root(self, params: AddRootParams) -> AddedRoot:
         """Write a root into the configuration file, then reload."""
         root = self._roots.add_to_config(make_root_config(params.path, params.kind, params.name))
         self.reload_roots()
-        return {"name": root.name, "path": root.path, "kind": root.kind}
+        return AddedRoot(name=root.name, path=root.path, kind=root.kind)
 
-    def _remove_root(self, params: protocol.RootNameParams) -> object:
+    def _remove_root(self, params: RootNameParams) -> RemovedRoot:
         """Take a root out of the configuration file, and delete its rows; keep conversations."""
         removal = self._roots.remove(params.name)
-        return {
-            "name": params.name,
-            "removed_chunks": removal.row_count,
-            "detached_exchanges": removal.exchange_count,
-        }
+        return removed_root(params.name, removal)

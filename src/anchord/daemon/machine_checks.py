@@ -122,12 +122,12 @@ def check_clock(context: CheckContext) -> Iterator[Finding]:
 def _check_watch_count(context: CheckContext, allowed: limits.InotifyLimits) -> Finding:
     """Check whether all folders can be watched now, and if anchord does not run, once it does."""
     status = context.daemon_status
-    roots = status.get("roots", ()) if status else ()
-    polled = sum(root["polled_dirs"] for root in roots)
+    roots = status.roots if status else ()
+    polled = sum(root.polled_dirs for root in roots)
     needed = allowed.watches_used + polled
     usage = f"{allowed.watches_used:,} of {allowed.max_watches:,} are used"
     if status:
-        watched = sum(root["watches"] for root in roots)
+        watched = sum(root.watches for root in roots)
         usage += f", {watched:,} by anchord"
     else:
         needed += _count_indexed_folders(context)

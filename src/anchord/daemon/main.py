@@ -13,7 +13,6 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,9 @@ from anchord.errors import AlreadyRunningError, StoreUnavailableError
 from anchord.index.profile import reranker_of
 from anchord.index.session import IndexReader, IndexWriter, open_writer
 from anchord.ipc.connections import MAX_CONNECTIONS
-from anchord.ipc.protocol import Params, parse_params
+from anchord.ipc.messages.base import Params
+from anchord.ipc.methods import Handler
+from anchord.ipc.protocol import parse_params
 from anchord.ipc.server import RpcMethod, Server
 
 log = structlog.get_logger()
@@ -324,22 +325,21 @@ class _Threads:
 def _make_server(socket_file: Path, handlers: RpcHandlers, threads: _Threads) -> Server:
     """Return the server of the socket, which systemd may have opened already."""
     methods = {
-        name: _run_in_thread(threads, name, params_type, handler)
-        for name, (params_type, handler) in handlers.handlers_by_name().items()
+        handler.method.name: _run_in_thread(threads, handler) for handler in handlers.handlers()
     }
     return Server(socket_file, methods, handlers.status.progress, inherited_socket(socket_file))
 
 
-def _run_in_thread(
-    threads: _Threads, name: str, params_type: type[Params], handler: Callable[[Any], object]
-) -> RpcMethod:
+def _run_in_thread(threads: _Threads, handler: Handler[Any, Any]) -> RpcMethod:
     async def method(params: dict[str, Any]) -> object:
-        parsed = parse_params(params_type, params)
+        parsed = parse_params(handler.method.params, params)
         call = Call()
         context = contextvars.copy_context()
         context.run(set_current_call, call)
-        pool = threads.pool_for(name, parsed)
-        running = asyncio.get_running_loop().run_in_executor(pool, context.run, handler, parsed)
+        pool = threads.pool_for(handler.method.name, parsed)
+        running = asyncio.get_running_loop().run_in_executor(
+            pool, context.run, handler.answer, parsed
+        )
         try:
             return await running
         except asyncio.CancelledError:

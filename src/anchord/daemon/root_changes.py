@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from anchord.config.file import load_config
 from anchord.config.roots import add_root_to_config, gather_roots, remove_root_from_config
@@ -14,6 +13,7 @@ from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import UsageError
 from anchord.index.archive_roots import attach_exchanges
 from anchord.index.session import IndexWriter
+from anchord.ipc.messages.roots import ReloadAnswer
 from anchord.sources.files.root_identity import keep_configured_folders
 
 
@@ -51,12 +51,8 @@ class RootChanges:
         roots = gather_roots(config, self._unconfigured(), paths, anchord_paths.own_folders)
         return keep_configured_folders(roots, self._writer.files.folder_files.memory)
 
-    def apply(self, wanted_roots: Sequence[Root]) -> dict[str, Any]:
-        """Remove the roots that are not wanted, with their rows; add those that are new or differ.
-
-        Returns:
-            The names under `added` and `removed`.
-        """
+    def apply(self, wanted_roots: Sequence[Root]) -> ReloadAnswer:
+        """Remove the roots that are not wanted, with their rows; add new and changed ones."""
         wanted = {root.name: root for root in wanted_roots}
         current = {root.name: root for root in self._writer.roots}
         removed = sorted(current.keys() - wanted.keys())
@@ -67,7 +63,7 @@ class RootChanges:
             self._add(root)
         if removed:
             self._loop.submit(self._attach_exchanges).result()
-        return {"added": [root.name for root in changed], "removed": removed}
+        return ReloadAnswer(added=tuple(root.name for root in changed), removed=tuple(removed))
 
     def add_uncovered(self, paths: Sequence[str]) -> None:
         """Add a root for each path that lies in none; it is remembered across restarts.

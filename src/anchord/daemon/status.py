@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
-import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -14,15 +12,29 @@ import psutil
 from anchord._version import __version__
 from anchord.core.quoting import quote_command, quote_name
 from anchord.core.types import FileOutcome, escape_non_utf8
+from anchord.daemon.answers import failure_message, failures_of, index_answer
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
+from anchord.daemon.writer.stats import p50_and_p95
 from anchord.index.integrity.repair import list_repairs
 from anchord.index.metrics import WorkCounters
 from anchord.index.profile import MissingModelEmbedder
 from anchord.index.session import IndexWriter
-from anchord.search.answers import failure_as_dict, handle_failures, index_run_as_dict
+from anchord.ipc.messages.status import (
+    EmbedderStatus,
+    Failure,
+    GenerationStatus,
+    Progress,
+    RecentChange,
+    RootStatus,
+    StatusAnswer,
+    StoreStatus,
+    UpkeepStatus,
+    WaitingFile,
+)
+from anchord.ipc.messages.upkeep import IndexAnswer
 from anchord.search.coverage import Coverage
 from anchord.sources.watch.root_watcher import RootState
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -33,7 +45,7 @@ _WAITING_FILES_SHOWN = 8
 class StatusReporter:
     """Reads the state of a running writer from other threads, without waiting for it.
 
-    The keys of what it returns are part of the interface: `anchord status --json` prints them.
+    The fields of what it returns are part of the interface: `anchord status --json` prints them.
     """
 
     def __init__(self, pipeline: WriterLoop, writer: IndexWriter) -> None:
@@ -54,8 +66,8 @@ class StatusReporter:
 
     # Reports
 
-    def build_report(self, catalog: SqliteCatalog) -> dict[str, Any]:
-        """Return the whole status as JSON values; ages and rates are as of now.
+    def build_report(self, catalog: SqliteCatalog) -> StatusAnswer:
+        """Return the whole status; ages and rates are as of now.
 
         Args:
             catalog: A connection of the calling thread.
@@ -69,70 +81,70 @@ class StatusReporter:
         counts_by_root = catalog.counts_by_root()
         store = self._store_report()
         cpu = self._process.cpu_times()
-        return {
-            "state": state,
-            "degraded": reasons,
-            "pid": os.getpid(),
-            "uptime_s": round(now - self._started_at, 1),
-            "version": __version__,
-            "recipe": self._writer.profile.recipe.digest(),
-            "roots": [
+        return StatusAnswer(
+            state=state,
+            degraded=tuple(reasons),
+            pid=os.getpid(),
+            uptime_s=round(now - self._started_at, 1),
+            version=__version__,
+            recipe=self._writer.profile.recipe.digest(),
+            roots=tuple(
                 self._root_report(name, counts_by_root.get(name, (0, 0)))
                 for name in list(queue.root_watcher.states)
-            ],
-            "files": sum(files for files, _ in counts_by_root.values()),
-            "chunks": store["rows"],
-            "pending": loop.pending_count,
-            "left_s": stats.throughput.estimate_remaining_s(loop.pending_count),
-            "failed": self.failures(catalog),
-            "detached": self._archive_counts.detached(),
-            "embedded_total": stats.totals.embedded,
-            "reused_total": stats.totals.reused,
-            "commits_total": loop.commit_count,
-            "overflows": queue.root_watcher.overflow_count,
-            "reconciles": queue.reconcile_count,
-            "last_event_age_s": _age_s(queue.last_event_at, now),
-            "last_commit_age_s": _age_s(stats.last_commit_at, now),
-            "last_verified_age_s": _age_s(stats.last_verified_at, now),
-            "latency_ms": p50_and_p95(list(stats.latencies_ms)),
-            "embedder": self._embedder_report(),
-            "store": store,
-            "upkeep": self._maintenance_report(),
-            "on_battery": loop.backlog_waits_for_mains,
-            "generation": self._generation_report(),
-            "repairs": list_repairs(self._writer),
-            "waiting": self._waiting_report(),
-            "recent": self._recent_report(now),
-            "rss_bytes": self._process.memory_info().rss,
-            "cpu_s": round(cpu.user + cpu.system, 2),
-        }
+            ),
+            files=sum(files for files, _ in counts_by_root.values()),
+            chunks=store.rows,
+            pending=loop.pending_count,
+            left_s=stats.throughput.estimate_remaining_s(loop.pending_count),
+            failed=self.failures(catalog),
+            detached=self._archive_counts.detached(),
+            embedded_total=stats.totals.embedded,
+            reused_total=stats.totals.reused,
+            commits_total=loop.commit_count,
+            overflows=queue.root_watcher.overflow_count,
+            reconciles=queue.reconcile_count,
+            last_event_age_s=_age_s(queue.last_event_at, now),
+            last_commit_age_s=_age_s(stats.last_commit_at, now),
+            last_verified_age_s=_age_s(stats.last_verified_at, now),
+            latency_ms=p50_and_p95(list(stats.latencies_ms)),
+            embedder=self._embedder_report(),
+            store=store,
+            upkeep=self._maintenance_report(),
+            on_battery=loop.backlog_waits_for_mains,
+            generation=self._generation_report(),
+            repairs=tuple(list_repairs(self._writer)),
+            waiting=self._waiting_report(),
+            recent=self._recent_report(now),
+            rss_bytes=self._process.memory_info().rss,
+            cpu_s=round(cpu.user + cpu.system, 2),
+        )
 
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Progress:
         """Return the few figures that `subscribe` streams several times a second."""
         loop = self._loop
-        return {
-            "state": self.state_and_reasons()[0],
-            "pending": loop.pending_count,
-            "left_s": loop.stats.throughput.estimate_remaining_s(loop.pending_count),
-            "done": loop.stats.files_done,
-            "embedded_total": loop.stats.totals.embedded,
-            "rate": round(self._writer.profile.embedder.texts_per_second, 1),
-            "backup": self.backups.progress if self.backups else None,
-            "verify": loop.stats.verify_progress,
-        }
+        return Progress(
+            state=self.state_and_reasons()[0],
+            pending=loop.pending_count,
+            left_s=loop.stats.throughput.estimate_remaining_s(loop.pending_count),
+            done=loop.stats.files_done,
+            embedded_total=loop.stats.totals.embedded,
+            rate=round(self._writer.profile.embedder.texts_per_second, 1),
+            backup=self.backups.progress if self.backups else None,
+            verify=loop.stats.verify_progress,
+        )
 
-    def failures(self, catalog: SqliteCatalog) -> list[dict[str, Any]]:
+    def failures(self, catalog: SqliteCatalog) -> tuple[Failure, ...]:
         """Return the files and folders that are not or not fully indexed, and why, by path."""
         states = self._root_states()
-        files = handle_failures(catalog, {state.root.name: state.root.path for state in states})
+        files = failures_of(catalog, {state.root.name: state.root.path for state in states})
         folders = [
-            failure_as_dict(state.root.path, path, problem, since_ns)
+            failure_message(state.root.path, path, problem, since_ns)
             for state in states
             for path, (problem, since_ns) in state.folder_problems.items()
         ]
-        return sorted([*files, *folders], key=lambda failure: str(failure["path"]))
+        return tuple(sorted([*files, *folders], key=lambda failure: failure.path))
 
-    def index_summary(self, counters: WorkCounters, catalog: SqliteCatalog) -> dict[str, Any]:
+    def index_summary(self, counters: WorkCounters, catalog: SqliteCatalog) -> IndexAnswer:
         """Return what one index run did, and what the index holds now.
 
         Args:
@@ -150,7 +162,7 @@ class StatusReporter:
             for state in states
             if state.held_deletions
         ]
-        return index_run_as_dict(
+        return index_answer(
             counters,
             catalog.counts_by_root(),
             self.store.count_rows(),
@@ -244,27 +256,26 @@ class StatusReporter:
 
     # Parts of the report
 
-    def _root_report(self, name: str, counts: tuple[int, int]) -> Mapping[str, Any]:
+    def _root_report(self, name: str, counts: tuple[int, int]) -> RootStatus:
         """Return a root's part; `counts` are its files and chunks."""
         watcher = self._loop.work_queue.root_watcher
         state = watcher.states[name]
         files, chunks = counts
-        report = {
-            "name": name,
-            "path": escape_non_utf8(state.root.path),
-            "kind": state.root.kind,
-            "state": self._root_state_name(state),
-            "files": files,
-            "chunks": chunks,
-            "skipped": state.skipped_count,
-            "watching": state.is_watched,
-            "held": state.held_deletions,
-            "watches": watcher.watch_count(name),
-            "polled_dirs": len(watcher.polled_folders(name)),
-        }
-        if state.root.kind == "conversations":
-            report["conversations"] = self._archive_counts.of_root(name)
-        return report
+        is_archived = state.root.kind == "conversations"
+        return RootStatus(
+            name=name,
+            path=escape_non_utf8(state.root.path),
+            kind=state.root.kind,
+            state=self._root_state_name(state),
+            files=files,
+            chunks=chunks,
+            skipped=state.skipped_count,
+            watching=state.is_watched,
+            held=state.held_deletions,
+            watches=watcher.watch_count(name),
+            polled_dirs=len(watcher.polled_folders(name)),
+            conversations=self._archive_counts.of_root(name) if is_archived else None,
+        )
 
     def _root_state_name(self, state: RootState) -> str:
         """Return what matters most about a root: the first of these that applies."""
@@ -278,85 +289,74 @@ class StatusReporter:
             return "indexing"
         return "idle"
 
-    def _embedder_report(self) -> dict[str, Any]:
+    def _embedder_report(self) -> EmbedderStatus:
         profile = self._writer.profile
         embedder = profile.embedder
-        return {
-            "state": embedder.state,
-            "provider": profile.provider,
-            "model": profile.model_files.name,
-            "rate": round(embedder.texts_per_second, 1),
-            "why": embedder.fallback_reason,
-            **embedder.status_fields(),
-        }
+        fields: dict[str, Any] = dict(embedder.status_fields())
+        return EmbedderStatus(
+            state=embedder.state,
+            provider=profile.provider,
+            model=profile.model_files.name,
+            rate=round(embedder.texts_per_second, 1),
+            why=embedder.fallback_reason,
+            **fields,
+        )
 
-    def _store_report(self) -> dict[str, Any]:
+    def _store_report(self) -> StoreStatus:
         store = self.store.stats()
-        return {
-            "rows": store.rows,
-            "fragments": store.fragments,
-            "versions": store.versions,
-            "bytes": store.bytes,
-        }
+        return StoreStatus(
+            rows=store.rows,
+            fragments=store.fragments,
+            versions=store.versions,
+            bytes=store.bytes,
+        )
 
-    def _maintenance_report(self) -> dict[str, Any]:
+    def _maintenance_report(self) -> UpkeepStatus:
         maintenance = self._loop.maintenance
-        return {
-            "passes": maintenance.compaction_count,
-            "seconds": round(maintenance.compaction_seconds, 2),
-            "mended": maintenance.differences_found,
-        }
+        return UpkeepStatus(
+            passes=maintenance.compaction_count,
+            seconds=round(maintenance.compaction_seconds, 2),
+            mended=maintenance.differences_found,
+        )
 
-    def _generation_report(self) -> dict[str, Any] | None:
+    def _generation_report(self) -> GenerationStatus | None:
         """Return how far the next generation is, None when none is being built."""
         building = self._loop.next_generation
         if building is None:
             return None
-        return {
-            "why": building.reason,
-            "done": building.files_done,
-            "due": building.files_due,
-            "waits_for": list(building.unavailable_roots),
-        }
+        return GenerationStatus(
+            why=building.reason,
+            done=building.files_done,
+            due=building.files_due,
+            waits_for=tuple(building.unavailable_roots),
+        )
 
-    def _waiting_report(self) -> list[dict[str, Any]]:
-        return [
-            {"root": file.root, "path": escape_non_utf8(file.path), "why": reason}
+    def _waiting_report(self) -> tuple[WaitingFile, ...]:
+        return tuple(
+            WaitingFile(root=file.root, path=escape_non_utf8(file.path), why=reason)
             for file, reason in self._loop.work_queue.next_files(_WAITING_FILES_SHOWN)
-        ]
+        )
 
-    def _recent_report(self, now: float) -> list[dict[str, Any]]:
+    def _recent_report(self, now: float) -> tuple[RecentChange, ...]:
         """Return the last outcomes, newest first."""
         outcomes = list(self._loop.stats.recent_outcomes)
-        return [_outcome_report(outcome, now - done_at) for done_at, outcome in reversed(outcomes)]
+        return tuple(_recent_change(each, now - done_at) for done_at, each in reversed(outcomes))
 
 
-def p50_and_p95(values: Sequence[float]) -> dict[str, float | None]:
-    """Return the median and the 95th percentile, rounded to 0.1; both None without values.
-
-    The percentile is that of the nearest rank: of two values the larger, so never below the median.
-    """
-    if not values:
-        return {"p50": None, "p95": None}
-    ordered = sorted(values)
-    rank = math.ceil(0.95 * len(ordered)) - 1
-    return {"p50": round(statistics.median(ordered), 1), "p95": round(ordered[rank], 1)}
-
-
-def _outcome_report(outcome: FileOutcome, age_s: float) -> dict[str, Any]:
+def _recent_change(outcome: FileOutcome, age_s: float) -> RecentChange:
     """Return what was done with a file; the numbers count its chunks."""
-    return {
-        "root": outcome.origin.root,
-        "path": escape_non_utf8(outcome.origin.path),
-        "action": str(outcome.action),
-        "reason": escape_non_utf8(outcome.reason),
-        "kept": outcome.kept,
-        "moved": outcome.shifted,
-        "embedded": outcome.embedded,
-        "reused": outcome.reused,
-        "deleted": outcome.deleted,
-        "age_s": round(age_s, 1),
-    }
+    return RecentChange(
+        root=outcome.origin.root,
+        path=escape_non_utf8(outcome.origin.path),
+        action=str(outcome.action),
+        reason=escape_non_utf8(outcome.reason),
+        kept=outcome.kept,
+        moved=outcome.shifted,
+        embedded=outcome.embedded,
+        reused=outcome.reused,
+        deleted=outcome.deleted,
+        age_s=round(age_s, 1),
+    )
 
 
 def _held_deletions(state: RootState) -> str:

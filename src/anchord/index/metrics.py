@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
 
@@ -60,16 +59,6 @@ class WorkCounters:
             upserted=self.upserted - earlier.upserted,
             deleted=self.deleted - earlier.deleted,
         )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the counters as JSON values."""
-        return {
-            "embedded": self.embedded,
-            "reused": self.reused,
-            "upserted": self.upserted,
-            "deleted": self.deleted,
-            "actions": dict(self.actions),
-        }
 
 
 class Throughput:

@@ -11,24 +11,28 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import msgspec
 
 from anchord.config.paths import find_paths
-from anchord.errors import AnchordError, NotRunningError, UsageError
-from anchord.ipc.protocol import encode_line, exception_from_error
+from anchord.errors import NotRunningError, UsageError
+from anchord.ipc.callers import BlockingMethods
+from anchord.ipc.messages.status import Progress
+from anchord.ipc.protocol import START_HINT, Response, decode_answer, encode_request, result_of
+from anchord.ipc.requests import Call
+
+A = TypeVar("A")
 
 _CONNECT_TIMEOUT_S = 5.0
 _RETRY_PAUSE_S = 0.02
-_START_HINT = "`anchord start` starts it; `anchord run` shows what it does"
 
 
-class Client:
+class Client(BlockingMethods):
     """A connection to the daemon, also as a context manager that closes it.
 
-    Every method of the socket can be called as a method of this object, with keyword arguments;
-    `client.roots_add(path=...)` calls "roots.add". Only one thread may use a client at a time.
+    Every method of the socket is a method of this object. Only one thread may use a client at a
+    time.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -41,7 +45,7 @@ class Client:
             NotRunningError: No daemon accepts the connection.
         """
         self._path = Path(path) if path is not None else find_paths(os.environ).socket_file
-        self._socket = _connect(self._path)
+        self._socket = connect(self._path)
         self._lines = self._socket.makefile("rb")
         self._last_call_id = 0
         self._is_streaming = False
@@ -54,102 +58,89 @@ class Client:
         """Close the connection."""
         self.close()
 
-    def __getattr__(self, method: str) -> Any:  # noqa: ANN401 - a function with any parameters
-        """Return a function that calls a method of the socket; "_" in the name stands for "."."""
-        if method.startswith("_"):
-            raise AttributeError(method)
-
-        def call(*positional: object, **params: object) -> Any:  # noqa: ANN401 - any JSON value
-            if positional:
-                raise UsageError(
-                    f"`{method}` takes keyword arguments only", f"write `{method}(name=...)`"
-                )
-            return self.call(method.replace("_", "."), **params)
-
-        return call
-
-    def search(self, query: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
-        """Search the index.
-
-        Args:
-            query: Words or a question.
-            **params: The other parameters of the method "search" (`ipc.protocol.SearchParams`).
-
-        Raises:
-            AnchordError: As for `call`.
-        """
-        return self.call("search", query=query, **params)
-
     def close(self) -> None:
         """Close the connection. Closing twice is no error."""
         self._lines.close()
         self._socket.close()
 
-    def call(self, method: str, **params: object) -> Any:  # noqa: ANN401 - any JSON value
-        """Call a method and wait for its result, without a time limit.
+    def ask(self, call: Call[A], /) -> A:
+        """Send a call and wait for its answer, without a time limit.
 
         Args:
-            method: Name of the method, such as "roots.add".
-            **params: Its parameters; their values must be JSON.
+            call: What one of `ipc.requests` returned.
 
         Returns:
-            The result, decoded from JSON.
+            The answer of the method.
 
         Raises:
             NotRunningError: The daemon ended before it answered.
             UsageError: The connection is closed, or a parameter is wrong.
             AnchordError: The daemon answered with an error; its class follows from the code.
         """
-        if self._is_streaming or self._lines.closed:
-            raise UsageError("this connection is closed or streams progress", "open another Client")
-        self._last_call_id += 1
-        request = {"jsonrpc": "2.0", "id": self._last_call_id, "method": method, "params": params}
-        try:
-            line = encode_line(request)
-        except UnicodeEncodeError as error:
-            raise UsageError(
-                f"a parameter of `{method}` is not UTF-8", "pass text that UTF-8 can encode"
-            ) from error
-        # A daemon that refuses a call may close the connection before it reads all of the request.
-        # The send then fails, and the reason can still be read.
-        with suppress(OSError):
-            self._socket.sendall(line)
-        while (answer := self._read_answer()) is not None:
-            # Any other id belongs to an earlier call that an exception interrupted.
-            if answer.get("id") in (self._last_call_id, None):
-                return _result(answer)
-        raise NotRunningError("the daemon ended before it answered this call", _START_HINT)
+        response = self._exchange(call.method.name, call.params)
+        return result_of(response, call.method.answer)
 
-    def progress(self) -> Iterator[dict[str, Any]]:
+    def call(self, method: str, **params: object) -> object:
+        """Call a method by its name, such as "roots.add", with JSON values.
+
+        For programs that do not know the method when they are written; the others have a function
+        for each.
+
+        Returns:
+            The result, decoded from JSON.
+
+        Raises:
+            AnchordError: As for `ask`.
+        """
+        return result_of(self._exchange(method, params), object)
+
+    def progress(self) -> Iterator[Progress]:
         """Yield the daemon's progress about four times a second, until the daemon ends.
 
         The connection serves nothing else afterwards.
 
         Raises:
-            AnchordError: As for `call`.
+            AnchordError: As for `ask`.
         """
         self.call("subscribe")
         self._is_streaming = True
-        while (message := self._read_answer()) is not None and "params" in message:
-            yield message["params"]
+        while (message := self._read_response()) is not None and message.params:
+            yield msgspec.json.decode(message.params, type=Progress)
 
-    def _read_answer(self) -> dict[str, Any] | None:
+    def _exchange(self, method: str, params: object) -> Response:
+        """Send a call and return the response to it."""
+        if self._is_streaming or self._lines.closed:
+            raise UsageError("this connection is closed or streams progress", "open another Client")
+        self._last_call_id += 1
+        line = encode_request(self._last_call_id, method, params)
+        # A daemon that refuses a call may close the connection before it reads all of the request.
+        # The send then fails, and the reason can still be read.
+        with suppress(OSError):
+            self._socket.sendall(line)
+        while (response := self._read_response()) is not None:
+            # Any other id belongs to an earlier call that an exception interrupted.
+            if response.id in {self._last_call_id, None}:
+                return response
+        raise NotRunningError("the daemon ended before it answered this call", START_HINT)
+
+    def _read_response(self) -> Response | None:
         """Return the next line; None when the connection ended."""
         try:
             line = self._lines.readline()
         except (OSError, ValueError):  # ValueError: `close` was called meanwhile.
             return None
-        if not line.endswith(b"\n"):
-            return None
-        try:
-            return msgspec.json.decode(line, type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            message = f"the program that answers on {self._path} is not anchord"
-            raise AnchordError(message, _START_HINT) from None
+        return decode_answer(line) if line.endswith(b"\n") else None
 
 
-def _connect(path: Path) -> socket.socket:
-    """Connect, and retry for a while when the daemon's queue of connections is full."""
+def connect(path: Path) -> socket.socket:
+    """Connect to a daemon; retry for up to 5 s while its queue of connections is full.
+
+    Args:
+        path: Its socket.
+
+    Raises:
+        NotRunningError: No daemon accepts the connection.
+    """
     deadline = time.monotonic() + _CONNECT_TIMEOUT_S
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -164,7 +155,7 @@ def _connect(path: Path) -> socket.socket:
             time.sleep(_RETRY_PAUSE_S)
         except (OSError, ValueError) as error:
             connection.close()
-            raise NotRunningError(_why_not_connected(path, error), _START_HINT) from error
+            raise NotRunningError(_why_not_connected(path, error), START_HINT) from error
         else:
             return connection
 
@@ -175,11 +166,3 @@ def _why_not_connected(path: Path, error: OSError | ValueError) -> str:
     if isinstance(error, (FileNotFoundError, ValueError)):  # ValueError: a NUL in the path.
         return "anchord is not running"
     return f"anchord is not running, or cannot be reached at {path} ({error.strerror or error})"
-
-
-def _result(answer: dict[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(answer.get("error"), dict):
-        raise exception_from_error(answer["error"])
-    if "result" not in answer:
-        raise AnchordError("the program that answered is not anchord", _START_HINT)
-    return answer["result"]

@@ -1,31 +1,26 @@
-"""Requests, their parameters, and answers of the socket.
+"""Requests, answers and errors of the socket as lines of JSON.
 
-Names of methods, parameters and JSON keys are a fixed interface. An unknown parameter is refused by
-name. In an error, `data.code` identifies the class (`errors.py`) and `data.hint` says what to do.
+`methods` lists the methods, and `messages` what they take and give. An unknown parameter is refused
+by name. In an error, `data.code` identifies the class (`errors.py`), and `data.hint` says what to
+do.
 """
 
 from __future__ import annotations
 
-import os
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
 from anchord import errors
 from anchord.core.types import escape_non_utf8
 from anchord.errors import AnchordError, UsageError
+from anchord.ipc.messages.base import Params
 
 PROTOCOL_VERSION = 1
 MAX_REQUEST_BYTES = 1 << 20
 """Maximum length of a request line. Answers may be longer."""
-
-MAX_HITS = 1_000
-MAX_CONTEXT_CHUNKS = 10_000
-MAX_EXPAND_CHARS = 100_000
-MAX_WAIT_S = 31_536_000
-MAX_QUERY_CHARS = 100_000
-MAX_FILTER_CHARS = 10_000
 
 # Error codes of JSON-RPC 2.0; SERVER_ERROR is the first of those left to servers.
 PARSE_ERROR = -32700
@@ -33,6 +28,11 @@ INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 SERVER_ERROR = -32000
+
+
+P = TypeVar("P", bound=Params)
+A = TypeVar("A")
+START_HINT = "`anchord start` starts it; `anchord run` shows what it does"
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -44,132 +44,17 @@ class Request(msgspec.Struct, frozen=True):
     jsonrpc: Literal["2.0"] = "2.0"
 
 
-class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of all parameters, and the parameters of a method that takes none."""
+class Response(msgspec.Struct, frozen=True):
+    """The answer to a call, or a message of a stream of progress."""
+
+    id: int | str | None = None
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: dict[str, Any] | None = None
+    params: msgspec.Raw = msgspec.Raw(b"")
+    """Of a message of a stream."""
 
 
-class SearchParams(Params, frozen=True, kw_only=True):
-    """Parameters of "search"."""
-
-    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS)]
-    k: Annotated[int, Meta(ge=1, le=MAX_HITS)] = 10
-    """Maximum number of hits."""
-    mode: str = "hybrid"
-    """"hybrid", "vector" or "text"."""
-    root: str = ""
-    path: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
-    """A folder, or a pattern in .gitignore syntax."""
-    kind: str = ""
-    section: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
-    """Headings joined with " > "."""
-    room: str = ""
-    session: str = ""
-    since: str = ""
-    """A date or an age, such as 2026-01-31, 7d or 3h."""
-    until: str = ""
-    """Like `since`."""
-    show_chunks: bool = False
-    expand: Annotated[int, Meta(ge=0, le=MAX_EXPAND_CHARS)] = 0
-    """Characters of context to add from the same section."""
-    fresh: bool = False
-    """True waits until everything written before the call is searchable."""
-    detached: bool = False
-    """True also searches conversations that are kept and not indexed, by words."""
-
-
-class ShowParams(Params, frozen=True, kw_only=True):
-    """Parameters of "show": a chunk by its id, or all chunks of a file by `root` and `path`."""
-
-    id: str = ""
-    root: str = ""
-    path: str = ""
-    whole: bool = False
-    """True shows all of the chunk's file or exchange."""
-    context: Annotated[int, Meta(ge=0, le=MAX_CONTEXT_CHUNKS)] = 0
-    """Number of chunks to add before the chunk, and after it."""
-
-
-class ExplainParams(Params, frozen=True, kw_only=True):
-    """Parameters of "explain"."""
-
-    path: str
-    """Absolute path."""
-
-
-class ForgetParams(Params, frozen=True, kw_only=True):
-    """Parameters of "forget"."""
-
-    path: str
-    """Absolute path."""
-    path_bytes: bytes = b""
-    """The path as the system has it, where it is not UTF-8; base64 in JSON. `path` is ignored."""
-    undo: bool = False
-    """True lets a forgotten path be indexed again."""
-    preview: bool = False
-    """True only counts what would be deleted."""
-
-    @property
-    def exact_path(self) -> str:
-        """The absolute path; bytes that are not UTF-8 are surrogates."""
-        return os.fsdecode(self.path_bytes) if self.path_bytes else self.path
-
-
-class ReindexParams(Params, frozen=True, kw_only=True):
-    """Parameters of "reindex"."""
-
-    force_rechunk: bool = False
-
-
-class BackupParams(Params, frozen=True, kw_only=True):
-    """Parameters of "backup"."""
-
-    target: str
-    """Absolute path of the backup folder."""
-    keep: Annotated[int, Meta(ge=1)] | None = None
-    """How many snapshots to keep; None keeps all."""
-    staged: bool = False
-    """Ignore `target`: make one snapshot in anchord's own folder for temporary files, which the
-    client copies to where only it may write, and then deletes."""
-
-
-class IndexParams(Params, frozen=True, kw_only=True):
-    """Parameters of "index"."""
-
-    paths: tuple[str, ...] = ()
-    """Folders to index besides the roots."""
-
-
-class SyncParams(Params, frozen=True, kw_only=True):
-    """Parameters of "sync"."""
-
-    timeout: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
-    """Seconds to wait at most; None waits without limit."""
-
-
-class VerifyParams(Params, frozen=True, kw_only=True):
-    """Parameters of "verify"."""
-
-    repair: bool = False
-    vectors: Annotated[int, Meta(ge=0)] | None = 16
-    """Number of rows to embed again for comparison; None for all."""
-
-
-class AddRootParams(Params, frozen=True, kw_only=True):
-    """Parameters of "roots.add"."""
-
-    path: str
-    kind: str = "project"
-    name: str = ""
-
-
-class RootNameParams(Params, frozen=True, kw_only=True):
-    """Parameters of "roots.remove", "confirm-delete" and "rescan"."""
-
-    name: str = ""
-    """Name of a root; for "rescan" "" means all of them."""
-
-
-def parse_params(params_type: type[Params], params: dict[str, Any]) -> Any:  # noqa: ANN401 - an instance of `params_type`
+def parse_params(params_type: type[P], params: Mapping[str, object]) -> P:
     """Convert the parameters of a request.
 
     Args:
@@ -193,6 +78,15 @@ def parse_params(params_type: type[Params], params: dict[str, Any]) -> Any:  # n
         raise UsageError(message, hint) from None
 
 
+def check_params(params: Params) -> None:
+    """Check parameters that were made in this process, as `parse_params` checks those of a request.
+
+    Raises:
+        UsageError: A parameter is of the wrong type or out of range.
+    """
+    parse_params(type(params), msgspec.to_builtins(params))
+
+
 def encode_line(value: object) -> bytes:
     """Encode a value as JSON in one line, with a line end.
 
@@ -200,6 +94,25 @@ def encode_line(value: object) -> bytes:
         UnicodeEncodeError: A text contains surrogates.
     """
     return msgspec.json.encode(value) + b"\n"
+
+
+def encode_request(call_id: int, method: str, params: object) -> bytes:
+    """Encode a call as one line.
+
+    Args:
+        call_id: What the answer will have as its id.
+        method: Name of the method.
+        params: Its parameters; anything that is a JSON object.
+
+    Raises:
+        UsageError: A parameter contains surrogates.
+    """
+    try:
+        return encode_line({"jsonrpc": "2.0", "id": call_id, "method": method, "params": params})
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"a parameter of `{method}` is not UTF-8", "pass text that UTF-8 can encode"
+        ) from error
 
 
 def encode_result(request: Request, result: object) -> bytes:
@@ -225,6 +138,41 @@ def encode_error(request: Request | None, error: AnchordError, code: int = SERVE
         "data": {"code": error.code, "hint": escape_non_utf8(error.hint)},
     }
     return encode_line({"jsonrpc": "2.0", "id": request.id if request else None, "error": body})
+
+
+def decode_answer(line: bytes) -> Response:
+    """Decode a line that the daemon sent.
+
+    Raises:
+        AnchordError: It is no line of the protocol: another program answers on the socket.
+    """
+    try:
+        return msgspec.json.decode(line, type=Response)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise AnchordError("the program that answers is not anchord", START_HINT) from None
+
+
+def result_of(response: Response, answer_type: type[A]) -> A:
+    """Return the result of a response.
+
+    Args:
+        response: The response.
+        answer_type: What the method answers.
+
+    Raises:
+        AnchordError: The response is an error, or the daemon is of a version with other answers.
+    """
+    if response.error is not None:
+        raise exception_from_error(response.error)
+    if not response.result:
+        raise AnchordError("the program that answered is not anchord", START_HINT)
+    try:
+        return msgspec.json.decode(response.result, type=answer_type)
+    except msgspec.ValidationError as error:
+        raise AnchordError(
+            f"the daemon's answer is not of this version of anchord ({error})",
+            "`anchord restart` starts the daemon of this version",
+        ) from None
 
 
 def exception_from_error(error: dict[str, Any]) -> AnchordError:

@@ -20,6 +20,7 @@ import structlog
 from anchord.core.os_errors import from_os_error
 from anchord.errors import AlreadyRunningError, AnchordError, UsageError
 from anchord.ipc.connections import MAX_CONNECTIONS, Connections, is_hung_up
+from anchord.ipc.messages.base import Params
 from anchord.ipc.protocol import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -27,7 +28,6 @@ from anchord.ipc.protocol import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     SERVER_ERROR,
-    Params,
     Request,
     encode_error,
     encode_line,
@@ -61,7 +61,7 @@ class Server:
         self,
         path: Path,
         methods: Mapping[str, RpcMethod],
-        get_progress: Callable[[], dict[str, Any]],
+        get_progress: Callable[[], object],
         inherited_socket: socket.socket | None = None,
     ) -> None:
         """Create a server that does not listen yet.

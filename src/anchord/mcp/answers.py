@@ -12,6 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anchord.core.quoting import escape_fields, escape_line
+from anchord.ipc.messages.base import Message
+from anchord.ipc.messages.roots import RootAnswer
+from anchord.ipc.messages.searching import ExplainAnswer, SearchAnswer, ShowAnswer
+from anchord.ipc.messages.status import StatusAnswer
+from anchord.ipc.messages.upkeep import SyncAnswer as UpToDate
 from anchord.mcp.own_words import OwnWords
 from anchord.mcp.render import NOTICE, encode, render_answer
 from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
@@ -47,17 +52,17 @@ _MINUTE_CHARS = len("2026-01-31T12:00")
 """Characters of a timestamp up to its minute."""
 
 
-def search_answer(result: dict[str, Any], token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
+def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
     """Return search results: the best passage of each file, and where else in it to look.
 
     Args:
-        result: Result of the method "search".
+        found: Answer of the method "search".
         token_budget: Maximum tokens of the rendered answer, by `token_upper_bound`.
 
     Returns:
         A `schema.SearchAnswer`. Files that do not fit are counted.
     """
-    result = escape_fields(result)
+    result = _escaped(found)
     words = OwnWords()
     note = _search_note(result, words)
     names = _fitting_names(words, token_budget)
@@ -116,18 +121,18 @@ def _other_passage(passage: Mapping[str, Any]) -> str:
     return f"{_lines(passage)} {short_id} {_section(passage)}".rstrip()
 
 
-def show_answer(result: dict[str, Any], token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
+def show_answer(found: ShowAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
     """Return chunks with their places, and the ids with which to read on.
 
     Args:
-        result: Result of the method "show".
+        found: Answer of the method "show".
         token_budget: Maximum tokens of the rendered answer, by `token_upper_bound`. The first
             chunk is cut to fit; a later one that does not fit is named as the next chunk.
 
     Returns:
         A `schema.ShowAnswer`.
     """
-    result = escape_fields(result)
+    result = _escaped(found)
     chunks = result["chunks"]
     if not chunks:
         return _answer(note="It is no longer indexed; search again.", chunks=[])
@@ -179,16 +184,16 @@ def _conversation(conversation: Mapping[str, Any] | None) -> Answer:
     return {"conversation": position}
 
 
-def status_answer(report: dict[str, Any]) -> Answer:
+def status_answer(status: StatusAnswer) -> Answer:
     """Return the state of the index, and why it is degraded if it is.
 
     Args:
-        report: Result of the method "status".
+        status: Answer of the method "status".
 
     Returns:
         A `schema.StatusAnswer`.
     """
-    report = escape_fields(report)
+    report = _escaped(status)
     failures = report["failed"]
     words = OwnWords()
     reasons = list(map(words.without_names, report["degraded"][:_MAX_REASONS]))
@@ -209,11 +214,11 @@ def status_answer(report: dict[str, Any]) -> Answer:
     return _with_entries(_with_entries(answer, "failed", failed), "roots", roots[:_MAX_ROOTS])
 
 
-def roots_answer(roots: Sequence[dict[str, Any]]) -> Answer:
+def roots_answer(roots: Sequence[RootAnswer]) -> Answer:
     """Return the list of indexed folders.
 
     Args:
-        roots: Result of the method "roots".
+        roots: Answer of the method "roots".
 
     Returns:
         A `schema.RootsAnswer`.
@@ -222,33 +227,40 @@ def roots_answer(roots: Sequence[dict[str, Any]]) -> Answer:
         advice = "No folders are indexed yet. The user can add one: anchord add FOLDER"
         return _answer(note=advice, roots=[])
     keys = ("name", "path", "kind", "files", "chunks")
-    entries = [_select(root, keys) for root in escape_fields(roots)]
+    entries = [_select(root, keys) for root in map(_escaped, roots)]
     return _with_entries(_answer(), "roots", entries)
 
 
-def explain_answer(explanation: dict[str, Any]) -> Answer:
+def explain_answer(explanation: ExplainAnswer) -> Answer:
     """Return whether a file is indexed, and why. Empty values are left out.
 
     Args:
-        explanation: Result of the method "explain".
+        explanation: Answer of the method "explain".
 
     Returns:
         A `schema.ExplainAnswer`.
     """
-    filled = {name: value for name, value in explanation.items() if value not in (None, "")}
-    return _answer(**_select(escape_fields(filled), tuple(filled)))
+    fields = _escaped(explanation)
+    filled = [name for name, value in fields.items() if value not in (None, "")]
+    return _answer(**_select(fields, filled))
 
 
-def sync_answer(result: Mapping[str, Any]) -> Answer:
+def sync_answer(result: UpToDate) -> Answer:
     """Return that the index is up to date.
 
     Args:
-        result: Result of the method "sync".
+        result: Answer of the method "sync".
 
     Returns:
         A `schema.SyncAnswer`.
     """
-    return {"note": "Up to date.", "waited_s": round(result["waited_s"], 2)}
+    return {"note": "Up to date.", "waited_s": round(result.waited_s, 2)}
+
+
+def _escaped(message: Message) -> dict[str, Any]:
+    """Return an answer of the daemon as JSON values, each string of it escaped."""
+    fields: dict[str, Any] = escape_fields(message.as_json())
+    return fields
 
 
 def error_answer(message: str, hint: str) -> Answer:
@@ -312,7 +324,7 @@ def _entry_tokens(entry: Answer) -> int:
 
 
 def _place(chunk: Mapping[str, Any]) -> str:
-    return _source_and_time(chunk) if "session" in chunk else _file_and_lines(chunk)
+    return _source_and_time(chunk) if chunk["session"] else _file_and_lines(chunk)
 
 
 def _source_and_time(exchange: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ daemon, and it survives the daemon's restarts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -29,8 +29,13 @@ from anchord.config.paths import Paths
 from anchord.core.quoting import escape_text, quote_name
 from anchord.daemon import access
 from anchord.errors import AnchordError, UsageError
+from anchord.ipc import requests
+from anchord.ipc.messages.searching import ShowAnswer
+from anchord.ipc.requests import Call
 from anchord.mcp import answers, schema
 from anchord.mcp.render import render_answer
+
+A = TypeVar("A")
 
 _INSTRUCTIONS = """\
 anchord searches the user's own files and past conversations with assistants, and indexes them as
@@ -228,21 +233,19 @@ class _Tools:
         max_tokens: TokenBudget = answers.DEFAULT_TOKEN_BUDGET,
     ) -> Annotated[CallToolResult, schema.SearchAnswer]:
         """Search the user's files and conversations: paths, lines, ids, excerpts; best first."""
-        params = {
-            "query": query,
-            "k": k,
-            "mode": mode,
-            "root": root,
-            "path": path,
-            "kind": kind,
-            "section": section,
-            "since": since,
-            "until": until,
-            "expand": expand,
-        }
-        return self._tool_result(
-            "search", params, lambda found: answers.search_answer(found, max_tokens)
+        call = requests.search(
+            query,
+            k=k,
+            mode=mode,
+            root=root,
+            path=path,
+            kind=kind,
+            section=section,
+            since=since,
+            until=until,
+            expand=expand,
         )
+        return self._tool_result(call, lambda found: answers.search_answer(found, max_tokens))
 
     def show(
         self,
@@ -252,59 +255,56 @@ class _Tools:
         max_tokens: TokenBudget = answers.DEFAULT_TOKEN_BUDGET,
     ) -> Annotated[CallToolResult, schema.ShowAnswer]:
         """Read a chunk in full, with neighbours or all of its file; returns the ids to read on."""
-        params = {"id": id, "context": context, "whole": whole}
-        return self._tool_result(
-            "show", params, lambda found: answers.show_answer(found, max_tokens)
-        )
+        call = requests.show(id, context=context, whole=whole)
+        return self._tool_result(call, lambda found: answers.show_answer(found, max_tokens))
 
     def explain(self, path: AbsolutePath) -> Annotated[CallToolResult, schema.ExplainAnswer]:
         """Say whether a file is indexed, which rule decided, and its last problem."""
-        return self._tool_result("explain", {"path": path}, answers.explain_answer)
+        return self._tool_result(requests.explain(path), answers.explain_answer)
 
     def roots(self) -> Annotated[CallToolResult, schema.RootsAnswer]:
         """List the folders that are indexed."""
-        return self._tool_result("roots", {}, answers.roots_answer)
+        return self._tool_result(requests.roots(), answers.roots_answer)
 
     def status(self) -> Annotated[CallToolResult, schema.StatusAnswer]:
         """Say whether the index is healthy and up to date."""
-        return _as_result(answers.status_answer(self._call_daemon("status")))
+        return _as_result(answers.status_answer(self._ask_daemon(requests.status())))
 
     def sync(self, timeout: SyncTimeout = 30.0) -> Annotated[CallToolResult, schema.SyncAnswer]:
         """Wait until everything written before this call is searchable."""
-        return _as_result(answers.sync_answer(self._call_daemon("sync", timeout=timeout)))
+        return _as_result(answers.sync_answer(self._ask_daemon(requests.sync(timeout))))
 
     def file(self, root: str, path: str) -> str:
         """Return a file's indexed text."""
-        return self._resource({"root": root, "path": path})
+        return self._resource(requests.show(root=root, path=path))
 
     def chunk(self, id: str) -> str:  # noqa: A002 - the name is a fixed interface
         """Return the text of the file or exchange that a chunk is part of."""
-        return self._resource({"id": id, "whole": True})
+        return self._resource(requests.show(id, whole=True))
 
     def _tool_result(
-        self, method: str, params: Mapping[str, Any], to_answer: Callable[[Any], answers.Answer]
+        self, call: Call[A], to_answer: Callable[[A], answers.Answer]
     ) -> CallToolResult:
         """Ask the daemon, or read the index when none runs; the answer then says so."""
-        result, is_live = self._query(method, params)
-        answer = to_answer(result)
-        return _as_result(answer if is_live else _with_note(answer, _OUTDATED_NOTE))
+        result = self._ask(call)
+        answer = to_answer(result.value)
+        return _as_result(answer if result.is_live else _with_note(answer, _OUTDATED_NOTE))
 
-    def _resource(self, params: Mapping[str, Any]) -> str:
+    def _resource(self, call: Call[ShowAnswer]) -> str:
         """Return a text as one field: unsafe characters are escaped, and nothing is added."""
-        found, _ = self._query("show", params)
-        return escape_text("\n\n".join(chunk["text"] for chunk in found["chunks"]))
+        found = self._ask(call).value
+        return escape_text("\n\n".join(chunk.text for chunk in found.chunks))
 
-    def _query(self, method: str, params: Mapping[str, Any]) -> tuple[Any, bool]:
-        """Return a method's result, and whether a running daemon gave it."""
-        return access.query_daemon_or_index(self._paths, method, params, retry_during_restart=True)
+    def _ask(self, call: Call[A]) -> access.Answer[A]:
+        return access.ask_daemon_or_index(self._paths, call, retry_during_restart=True)
 
-    def _call_daemon(self, method: str, **params: Any) -> Any:  # noqa: ANN401 - any JSON values
+    def _ask_daemon(self, call: Call[A]) -> A:
         """Ask the daemon for what only it can answer."""
         client = access.try_connect(self._paths)
         if client is None:
             raise access.not_running_error(self._paths)
         with client:
-            return client.call(method, **params)
+            return client.ask(call)
 
 
 def make_server(paths: Paths) -> MCPServer:

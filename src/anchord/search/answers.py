@@ -1,4 +1,4 @@
-"""Answer requests about an index with JSON values, for the daemon and for commands without one."""
+"""Answer requests about an index, for the daemon and for commands without one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from anchord.config.roots import find_root
 from anchord.core.change_detection import decide_for_file
@@ -26,15 +25,32 @@ from anchord.core.types import (
     escape_non_utf8,
 )
 from anchord.errors import UsageError
-from anchord.index.metrics import WorkCounters
 from anchord.index.reconcile import NO_SIZE_LIMIT
 from anchord.index.session import IndexReader
-from anchord.ipc.protocol import SearchParams, ShowParams
+from anchord.ipc.messages.searching import (
+    ConversationAnswer,
+    DetachedHit,
+    ExplainAnswer,
+    SearchAnswer,
+    SearchParams,
+    ShowAnswer,
+    ShowParams,
+    StoredChunk,
+)
+from anchord.ipc.messages.searching import (
+    Passage as PassageMessage,
+)
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
+from anchord.search.passages import Passage
 from anchord.search.ranking import Backends, SearchResults, search
 from anchord.search.request import make_search_request
-from anchord.search.result_json import conversation_as_dict, passage_as_dict, row_as_dict
+from anchord.search.result_messages import (
+    absolute_file,
+    conversation_message,
+    passage_message,
+    row_message,
+)
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
@@ -59,7 +75,7 @@ def handle_search(
     catalog: SqliteCatalog,
     params: SearchParams,
     coverage: Coverage | None = None,
-) -> dict[str, Any]:
+) -> SearchAnswer:
     """Answer `search`: groups of passages by file, best first, with their current lines.
 
     Args:
@@ -77,42 +93,39 @@ def handle_search(
     results = search(request, backends, catalog, reader.reranker)
     if coverage is None:
         coverage = Coverage(is_complete=catalog.get_meta("clean") == "1")
-    answer: dict[str, Any] = {
-        "query": params.query,
-        "mode": params.mode,
-        "note": "; ".join(filter(None, [results.note, *coverage.sentences()])),
-        "complete": coverage.is_complete,
-        "coverage": coverage.as_dict(),
-        "groups": _groups_as_dicts(reader, results),
-    }
-    if params.detached:
-        answer["detached"] = _search_detached(reader, params)
-    return answer
+    return SearchAnswer(
+        query=params.query,
+        mode=params.mode,
+        note="; ".join(filter(None, [results.note, *coverage.sentences()])),
+        complete=coverage.is_complete,
+        coverage=coverage.as_message(),
+        groups=_group_messages(reader, results),
+        detached=_search_detached(reader, params) if params.detached else (),
+    )
 
 
-def _search_detached(reader: IndexReader, params: SearchParams) -> list[dict[str, Any]]:
+def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[DetachedHit, ...]:
     with open_archive_of(reader) as archive:
         if archive is None:
-            return []
+            return ()
         groups = {group.key: group for group in archive.detached_groups()}
-        return search_detached(archive.detached_exchanges(), groups, params.query, params.k)
+        hits = search_detached(archive.detached_exchanges(), groups, params.query, params.k)
+        return tuple(hits)
 
 
-def _groups_as_dicts(reader: IndexReader, results: SearchResults) -> list[list[dict[str, Any]]]:
+def _group_messages(
+    reader: IndexReader, results: SearchResults
+) -> tuple[tuple[PassageMessage, ...], ...]:
     root_path_by_name = {root.name: root.path for root in reader.roots}
     transcript_paths = _transcript_paths(reader, results)
     plans = reader.profile.recipe.plans
-    groups = []
-    for group in results.groups:
-        passages = []
-        for passage in group:
-            fields = passage_as_dict(
-                passage, results.parsed_query, root_path_by_name, transcript_paths
-            )
-            plan = plans.plan_for(passage.row.root, passage.row.kind)
-            passages.append({**fields, "strategy": plan.strategy})
-        groups.append(passages)
-    return groups
+
+    def message(passage: Passage) -> PassageMessage:
+        strategy = plans.plan_for(passage.row.root, passage.row.kind).strategy
+        file = absolute_file(passage.hit.location.origin, root_path_by_name, transcript_paths)
+        return passage_message(passage, results.parsed_query, strategy, file)
+
+    return tuple(tuple(map(message, group)) for group in results.groups)
 
 
 def _transcript_paths(reader: IndexReader, results: SearchResults) -> Mapping[RootedPath, str]:
@@ -144,7 +157,7 @@ def open_archive_of(reader: IndexReader) -> Iterator[Archive | None]:
         yield archive
 
 
-def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams) -> dict[str, Any]:
+def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams) -> ShowAnswer:
     """Answer `show`: a chunk with its neighbours, or with all chunks of its file.
 
     `previous` and `next` are the ids around what is shown, null at the ends of the file.
@@ -165,40 +178,38 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     shown_ids = around[start:end]
     rows = {row.id: row for row in reader.store.get_rows(shown_ids)}
     locations = catalog.locate_chunks(shown_ids)
-    answer: dict[str, Any] = {
-        "id": chunk_id,
-        "chunks": [
-            {**row_as_dict(rows[each], locations[each]), **_file_of(rows[each], reader.roots)}
-            for each in shown_ids
-            if each in rows and each in locations
-        ],
-        "previous": around[start - 1] if start > 0 else None,
-        "next": around[end] if end < len(around) else None,
-    }
-    conversation = _conversation_of(reader, catalog, rows.get(chunk_id))
-    if conversation:
-        answer["conversation"] = conversation
-    return answer
+    chunks = [
+        row_message(rows[each], locations[each], _file_of(rows[each], reader.roots))
+        for each in shown_ids
+        if each in rows and each in locations
+    ]
+    return ShowAnswer(
+        id=chunk_id,
+        chunks=tuple(chunks),
+        previous=around[start - 1] if start > 0 else None,
+        next=around[end] if end < len(around) else None,
+        conversation=_conversation_of(reader, catalog, rows.get(chunk_id)),
+    )
 
 
-def _file_of(row: Row, roots: Sequence[Root]) -> dict[str, str]:
-    """Return the absolute path of a row's file as a field; nothing for an exchange."""
+def _file_of(row: Row, roots: Sequence[Root]) -> str | None:
+    """Return the absolute path of a row's file; None for an exchange."""
     root_path = next((root.path for root in roots if root.name == row.root), None)
     if root_path is None or row.session:
-        return {}
-    return {"file": escape_non_utf8(os.path.join(root_path, row.path))}
+        return None
+    return escape_non_utf8(os.path.join(root_path, row.path))
 
 
 def _conversation_of(
     reader: IndexReader, catalog: SqliteCatalog, row: Row | None
-) -> dict[str, Any] | None:
+) -> ConversationAnswer | None:
     """Return the conversation of an exchange's row; None for other rows and unknown exchanges."""
     if row is None or not row.session:
         return None
     with open_archive_of(reader) as archive:
         origin = RootedPath(row.root, row.path)
         context = archive.conversation_context(origin) if archive else None
-    return conversation_as_dict(context, row.root, catalog) if context else None
+    return conversation_message(context, row.root, catalog) if context else None
 
 
 def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:
@@ -226,27 +237,27 @@ def _first_chunk_of(catalog: SqliteCatalog, origin: RootedPath) -> str:
     return record.chunks[0].chunk_id
 
 
-def handle_dump(reader: IndexReader, catalog: SqliteCatalog) -> Iterator[dict[str, Any]]:
+def handle_dump(reader: IndexReader, catalog: SqliteCatalog) -> Iterator[StoredChunk]:
     """Yield every row with its lines, sorted by root, path, lines and id; holds all rows in memory.
 
-    Lines are null while a file's update is being committed.
+    Lines are None while a file's update is being committed.
     """
     rows = list(reader.store.all_rows())
     locations = catalog.locate_chunks([row.id for row in rows])
-    dumped = [row_as_dict(row, locations.get(row.id)) for row in rows]
+    chunks = [row_message(row, locations.get(row.id)) for row in rows]
     yield from sorted(
-        dumped,
-        key=lambda row: (
-            row["root"],
-            row["path"],
-            row["start_line"] or 0,
-            row["end_line"] or 0,
-            row["id"],
+        chunks,
+        key=lambda chunk: (
+            chunk.root,
+            chunk.path,
+            chunk.start_line or 0,
+            chunk.end_line or 0,
+            chunk.id,
         ),
     )
 
 
-def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> dict[str, Any]:
+def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> ExplainAnswer:
     """Answer `explain`: whether a file is indexed, which rule decided, and what the next walk does.
 
     Args:
@@ -259,13 +270,13 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> di
     found = find_root(reader.roots, absolute)
     if found is None or not found[1] or os.path.isdir(absolute):
         rule, hint = _explain_no_file(found)
-        return {
-            "path": escape_non_utf8(absolute),
-            "indexed": False,
-            "rule": rule,
-            "decision": "skip",
-            "reason": hint,
-        }
+        return ExplainAnswer(
+            path=escape_non_utf8(absolute),
+            indexed=False,
+            rule=rule,
+            decision="skip",
+            reason=hint,
+        )
     root, inside = found
     origin = RootedPath(root.name, reader.files.redact_path(inside))
     is_transcript = root.kind == "conversations"
@@ -278,21 +289,20 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> di
     decision = decide_for_file(match, observed, record, recipe.digest(origin.root), max_bytes)
     problem = _current_problem(record, observed)
     kind = "exchange" if exchanges else kind_of(origin.path) or "text"
-    exchange_count = {"exchanges": len(exchanges)} if is_transcript else {}
-    return {
-        "path": escape_non_utf8(absolute),
-        "root": origin.root,
-        "indexed": _is_indexed(record),
-        "chunks": _count_chunks([record, *map(catalog.get_record, exchanges)]),
-        **exchange_count,
-        "rule": match.reason,
-        "strategy": recipe.plans.plan_for(origin.root, kind).strategy,
-        "decision": _DECISION_NAMES[type(decision)],
-        "reason": decision.reason,
-        "last_reason": catalog.last_reason(origin),
-        "problem": problem.reason if problem else None,
-        "size": observed.size if isinstance(observed, Fingerprint) else None,
-    }
+    return ExplainAnswer(
+        path=escape_non_utf8(absolute),
+        root=origin.root,
+        indexed=_is_indexed(record),
+        chunks=_count_chunks([record, *map(catalog.get_record, exchanges)]),
+        exchanges=len(exchanges) if is_transcript else None,
+        rule=match.reason,
+        strategy=recipe.plans.plan_for(origin.root, kind).strategy,
+        decision=_DECISION_NAMES[type(decision)],
+        reason=decision.reason,
+        last_reason=catalog.last_reason(origin),
+        problem=problem.reason if problem else None,
+        size=observed.size if isinstance(observed, Fingerprint) else None,
+    )
 
 
 def _current_problem(
@@ -329,67 +339,3 @@ def _explain_no_file(found: tuple[Root, str] | None) -> tuple[str, str]:
 def _exchanges_in(reader: IndexReader, transcript_file: RootedPath) -> tuple[RootedPath, ...]:
     with open_archive_of(reader) as archive:
         return archive.exchanges_in(transcript_file) if archive else ()
-
-
-def handle_failures(
-    catalog: SqliteCatalog, root_path_by_name: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Answer `failures`: the files that are not indexed completely, with the reason and since when.
-
-    Args:
-        catalog: Lists the failures.
-        root_path_by_name: Root name -> absolute path.
-    """
-    return [
-        failure_as_dict(
-            root_path_by_name.get(failure.origin.root, ""),
-            failure.origin.path,
-            failure.problem,
-            failure.since_ns,
-        )
-        for failure in catalog.list_failures()
-    ]
-
-
-def failure_as_dict(root_path: str, path: str, problem: Problem, since_ns: int) -> dict[str, Any]:
-    """Return a failure as JSON values.
-
-    Args:
-        root_path: The root's absolute path.
-        path: The file, relative to the root.
-        problem: What is wrong with it.
-        since_ns: Since when; nanoseconds of the wall clock.
-    """
-    since = datetime.fromtimestamp(since_ns // 1_000_000_000, UTC).isoformat()
-    absolute = escape_non_utf8(os.path.join(root_path, path))
-    return {
-        "path": absolute,
-        "reason": problem.reason,
-        "partial": problem.is_partial,
-        "since": since,
-    }
-
-
-def index_run_as_dict(
-    counters: WorkCounters,
-    counts_by_root: Mapping[str, tuple[int, int]],
-    row_count: int,
-    warnings: Sequence[str],
-    problems: Sequence[dict[str, Any]],
-) -> dict[str, Any]:
-    """Return what one `anchord index` did, and what the index holds now, as JSON values.
-
-    Args:
-        counters: What was done.
-        counts_by_root: Root name -> (files, chunks).
-        row_count: Rows of the table.
-        warnings: Sentences about roots that were not indexed completely.
-        problems: Failures, as JSON values.
-    """
-    return {
-        "files": sum(files for files, _ in counts_by_root.values()),
-        "chunks": row_count,
-        **counters.as_dict(),
-        "away": list(warnings),
-        "problems": list(problems),
-    }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from anchord.core.quoting import quote_command, quote_name
+from anchord.ipc.messages.searching import CoverageAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class Coverage:
             "checking": "the index is being checked",
         }.get(self.state, f"still indexing: {counts}")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the coverage as JSON values."""
-        return {
-            "state": self.state,
-            "done": max(0, self.found - self.waiting),
-            "found": self.found,
-            "held": dict(self.held),
-        }
+    def as_message(self) -> CoverageAnswer:
+        """Return the coverage as a part of an answer."""
+        return CoverageAnswer(
+            state=self.state,
+            done=max(0, self.found - self.waiting),
+            found=self.found,
+            held=dict(self.held),
+        )

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from anchord.core.types import escape_non_utf8
+from anchord.ipc.messages.searching import DetachedHit
+from anchord.ipc.messages.status import DetachedCounts
 from anchord.sources.conversations.archive.detached import DetachedExchange, DetachedGroup
 
 _SNIPPET_CHARS = 200
@@ -18,8 +20,8 @@ def search_detached(
     groups: Mapping[str, DetachedGroup],
     query: str,
     limit: int,
-) -> list[dict[str, Any]]:
-    """Return the exchanges that hold most words of a query, as JSON objects, the best first.
+) -> list[DetachedHit]:
+    """Return the exchanges that hold most words of a query, the best first.
 
     Reads every exchange: about a second for 20,000. Upper and lower case are the same.
 
@@ -38,49 +40,49 @@ def search_detached(
         found_words = sum(count > 0 for count in counts)
         # At least half of the words: else every text with "the" in it is a hit.
         if words and 2 * found_words >= len(words):
-            hit = _hit_as_dict(exchange, groups[exchange.group_key], fields, text, words)
+            hit = _make_hit(exchange, groups[exchange.group_key], fields, text, words)
             scored.append((-found_words, -sum(counts), order, hit))
     scored.sort(key=lambda entry: entry[:3])
     return [hit for *_, hit in scored[:limit]]
 
 
-def detached_as_dicts(groups: Iterable[DetachedGroup]) -> list[dict[str, Any]]:
-    """Return groups of detached exchanges as JSON objects, for `status` and `remove`."""
+def count_detached(groups: Iterable[DetachedGroup]) -> list[DetachedCounts]:
+    """Return the counts of groups of detached exchanges, for `status`; empty ones are left out."""
     return [
-        {
-            "reason": str(group.reason),
-            "root": group.root,
-            "folder": escape_non_utf8(group.folder),
-            "sessions": group.session_count,
-            "exchanges": group.exchange_count,
-            "source_missing": group.sourceless_count,
-        }
+        DetachedCounts(
+            reason=str(group.reason),
+            root=group.root,
+            folder=escape_non_utf8(group.folder),
+            sessions=group.session_count,
+            exchanges=group.exchange_count,
+            source_missing=group.sourceless_count,
+        )
         for group in groups
         if group.exchange_count
     ]
 
 
-def _hit_as_dict(
+def _make_hit(
     exchange: DetachedExchange,
     group: DetachedGroup,
     fields: Mapping[str, Any],
     text: str,
     words: Iterable[str],
-) -> dict[str, Any]:
+) -> DetachedHit:
     transcript = os.path.join(group.folder, exchange.transcript_path)
-    return {
-        "reason": str(group.reason),
-        "root": group.root,
-        "path": exchange.path,
-        "transcript": escape_non_utf8(transcript) if exchange.transcript_path else "",
-        "source": exchange.source,
-        "session": exchange.session,
-        "title": exchange.title,
-        "project": exchange.project,
-        "at": fields["at"],
-        "question": fields["question"],
-        "snippet": _snippet(text, words),
-    }
+    return DetachedHit(
+        reason=str(group.reason),
+        root=group.root,
+        path=exchange.path,
+        transcript=escape_non_utf8(transcript) if exchange.transcript_path else "",
+        source=exchange.source,
+        session=exchange.session,
+        title=exchange.title,
+        project=exchange.project,
+        at=fields["at"],
+        question=fields["question"],
+        snippet=_snippet(text, words),
+    )
 
 
 def _snippet(text: str, words: Iterable[str]) -> str:

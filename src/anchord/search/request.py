@@ -10,7 +10,7 @@ from anchord.config.schema import DOCUMENT_KINDS
 from anchord.core.quoting import quote_name, quote_names
 from anchord.core.types import Root, SearchFilters
 from anchord.errors import UsageError
-from anchord.ipc.protocol import SearchParams
+from anchord.ipc.messages.searching import SearchParams
 from anchord.search.dates import parse_time
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
 

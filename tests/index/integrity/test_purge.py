@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from anchord.core.types import FileUpdate, Root, RootedPath
+from anchord.daemon.answers import forget_answer
 from anchord.errors import UsageError
 from anchord.index.integrity import purge as module
-from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
+from anchord.index.integrity.purge import (
+    PurgePreview,
+    preview_purge,
+    purge_path,
+    unforget_path,
+)
+from anchord.ipc.messages.upkeep import ForgetAnswer
 from anchord.store.table import maintenance
 
 EXCHANGE = RootedPath("docs", "/codex/s/1")
@@ -118,15 +125,14 @@ def test_a_folder_leaves_every_place_in_an_order_in_which_nothing_comes_back(ind
     assert len(told["rows"]) == 4
     assert told["indexed"] == [EXCHANGE]
     assert told["reread"] == [OTHER_TALK]
-    assert result.as_dict() == {
-        "path": index.path("private"),
-        "files": 2,
-        "rows": 4,
-        "exchanges": 2,
-        "disk_files_removed": 7,
-        "damaged_folder": "",
-        "also_in": ["other.jsonl"],
-    }
+    assert forget_answer(result) == ForgetAnswer(
+        path=index.path("private"),
+        files=2,
+        rows=4,
+        exchanges=2,
+        disk_files_removed=7,
+        also_in=("other.jsonl",),
+    )
 
 
 def test_damaged_copies_are_named_and_a_remote_tables_files_cannot_be_counted(index: Index) -> None:
@@ -161,12 +167,9 @@ def test_a_file_that_no_walk_has_indexed_yet_is_kept_out_too(index: Index) -> No
 
 def test_a_preview_counts_and_changes_nothing(index: Index) -> None:
     index.found = SimpleNamespace(exchanges=[1, 2, 3], only_here=2)
-    assert preview_purge(index.writer, index.path("private")) == {
-        "path": index.path("private"),
-        "files": 2,
-        "exchanges": 3,
-        "only_here": 2,
-    }
+    assert preview_purge(index.writer, index.path("private")) == PurgePreview(
+        path=index.path("private"), file_count=2, exchange_count=3, only_here=2
+    )
     assert index.events == []
 
 
@@ -196,9 +199,9 @@ def test_links_of_the_folder_are_followed_and_the_file_itself_is_not(
 ) -> None:
     (tmp_path / "link").symlink_to(index.folder / "private")
     (index.folder / "private" / "inner").symlink_to(tmp_path)
-    assert preview_purge(index.writer, str(tmp_path / "link" / "a.md"))["files"] == 1
+    assert preview_purge(index.writer, str(tmp_path / "link" / "a.md")).file_count == 1
     told = preview_purge(index.writer, str(tmp_path / "link" / "inner"))
-    assert told["path"] == index.path("private/inner")
+    assert told.path == index.path("private/inner")
 
 
 def test_what_is_let_in_again_is_read_again(index: Index) -> None:

@@ -33,7 +33,7 @@ from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.indexer import Indexer
 from anchord.index.integrity import verify as module
-from anchord.index.integrity.repair import delete_damaged_rows, verify_index, verify_result_as_dict
+from anchord.index.integrity.repair import delete_damaged_rows, verify_index
 from anchord.index.integrity.row_sample import RowSample
 from anchord.index.integrity.verify import (
     Difference,
@@ -597,43 +597,6 @@ def test_an_empty_index_of_nothing_is_right() -> None:
     result = verify(made, catalogue, FakeStore(), (HashEmbedder(), None))
     assert result == VerifyResult(file_count=0, chunk_count=0, vectors_checked=0, differences=())
     assert (result.exchange_count, result.transcript_count) == (0, 0)
-
-
-def test_the_answer_is_json_and_lists_a_thousand_at_most() -> None:
-    origin = RootedPath("r", "odd\udcff.md")
-    difference = Difference(DifferenceKind.EXTRA, origin, "c")
-    answer = verify_result_as_dict(
-        VerifyResult(
-            file_count=1,
-            chunk_count=2,
-            vectors_checked=3,
-            differences=(difference,) * 1_500,
-            changing_files=(origin,),
-        )
-    )
-    assert (answer["ok"], answer["files"], answer["chunks"], answer["vectors_checked"]) == (
-        False,
-        1,
-        2,
-        3,
-    )
-    assert (len(answer["differences"]), answer["differences_total"]) == (1_000, 1_500)
-    assert answer["differences"][0] == {
-        "kind": "extra",
-        "root": "r",
-        "path": "odd\\xff.md",
-        "chunk_id": "c",
-    }
-    assert answer["changing"] == ["r:odd\\xff.md"]
-
-
-def test_an_answer_without_differences_is_ok() -> None:
-    assert (
-        verify_result_as_dict(
-            VerifyResult(file_count=0, chunk_count=0, vectors_checked=0, differences=())
-        )["ok"]
-        is True
-    )
 
 
 # The cosine

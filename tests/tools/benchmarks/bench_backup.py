@@ -65,12 +65,12 @@ def _back_up(daemon: Daemon, target: Path, name: str) -> Row:
     before = folder_bytes(target)
     began = time.monotonic()
     with daemon.client() as client:
-        made = client.call("backup", target=str(target))
+        made = client.backup(str(target))
     took_s = time.monotonic() - began
     return (
         name,
-        f"{made['files']:,}, {made['copied_files']:,}",
-        f"{megabytes(made['bytes'])}, {megabytes(made['copied_bytes'])}",
+        f"{made.files:,}, {made.copied_files:,}",
+        f"{megabytes(made.bytes)}, {megabytes(made.copied_bytes)}",
         megabytes(folder_bytes(target) - before),
         f"{took_s:.1f}",
     )

@@ -138,15 +138,10 @@ def _life(daemon: Daemon, size: int, picture: Path | None) -> str:
         watch = Watch(process)
         with watch.looking():
             watch.part("start, and the model made ready")
-            until(
-                lambda: (
-                    client.call("status")["embedder"]["state"] in {"ready", "busy"}
-                    or _embedded(client)
-                )
-            )
+            until(lambda: client.status().embedder.state in {"ready", "busy"} or _embedded(client))
             watch.part("first index")
-            client.call("sync")
-            chunks = client.call("status")["chunks"]
+            client.sync()
+            chunks = client.status().chunks
             watch.part("model still there", f"{chunks} chunks")
             until(lambda: not process.children())
             watch.part("rest, model gone")
@@ -245,17 +240,17 @@ def _saves(daemon: Daemon, chunks: int, saves: int) -> str:
     _write_articles(daemon, chunks // (_SECTIONS + 1))
     with daemon.running(), daemon.client() as client:
         until(lambda: _embedded(client))
-        began, before = time.monotonic(), client.call("status")["embedded_total"]
+        began, before = time.monotonic(), client.status().embedded_total
         times = []
         for number in range(saves):
             times.append(_save(daemon, str(number)))
-            if not (pending := client.call("status")["pending"]):
+            if not (pending := client.status().pending):
                 raise RuntimeError(f"the backlog ended before save {number}: give more --chunks")
             _say(f"save {number}: {times[-1]:.2f} s, {pending} files wait")
-        after = client.call("status")
-        rate = (after["embedded_total"] - before) / (time.monotonic() - began)
+        after = client.status()
+        rate = (after.embedded_total - before) / (time.monotonic() - began)
         rows = [
-            (f"saves while {after['pending']:,} files waited", str(saves)),
+            (f"saves while {after.pending:,} files waited", str(saves)),
             ("save to found, half within", f"{quantile(times, 0.5):.2f} s"),
             ("save to found, 95 % within", f"{quantile(times, 0.95):.2f} s"),
             ("the longest", f"{max(times):.2f} s"),
@@ -279,7 +274,7 @@ def _save(daemon: Daemon, word: str) -> float:
             f"# Saved {word}\n\nA note about the {wanted} of today.\n", "utf-8"
         )
         began = time.monotonic()
-        until(lambda: client.call("search", query=wanted, mode="text")["groups"])
+        until(lambda: client.search(wanted, mode="text").groups)
         return time.monotonic() - began
 
 
@@ -294,17 +289,17 @@ def _kills(daemon: Daemon, chunks: int) -> str:
             time.sleep(1.0)
             for child in process.children():
                 child.kill()
-            _say(f"kill {number + 1}: {client.call('status')['embedded_total']} texts so far")
-        client.call("sync")
-        report = client.call("status")
-        verified = client.call("verify", vectors=64)
-    texts = report["embedded_total"]
+            _say(f"kill {number + 1}: {client.status().embedded_total} texts so far")
+        client.sync()
+        report = client.status()
+        verified = client.verify(vectors=64)
+    texts = report.embedded_total
     rows = [
         ("kills of the embedding process", str(_KILLS)),
-        ("processes that were started", str(report["embedder"]["starts"])),
-        ("rows; texts embedded for them", f"{report['chunks']:,}; {texts:,}"),
-        ("texts that no process survives", str(report["embedder"]["refused"])),
-        ("differences from a clean rebuild", str(verified["differences_total"])),
+        ("processes that were started", str(report.embedder.starts)),
+        ("rows; texts embedded for them", f"{report.chunks:,}; {texts:,}"),
+        ("texts that no process survives", str(report.embedder.refused)),
+        ("differences from a clean rebuild", str(verified.differences_total)),
     ]
     return table(("ten kills in a backlog", "figure"), rows)
 

@@ -114,12 +114,12 @@ class Crowd:
             gone, began = frozenset(self._gone), time.perf_counter()
             try:
                 with self.daemon.client() as client:
-                    found = client.call("search", query=query)
+                    found = client.search(query)
             except AnchordError:
                 self.failed += 1
                 continue
             self._times.append(time.perf_counter() - began)
-            self.stale += sum(hit["path"] in gone for group in found["groups"] for hit in group)
+            self.stale += sum(hit.path in gone for group in found.groups for hit in group)
 
     def _write(self) -> None:
         choose = random.Random(0)  # noqa: S311 - the same edits each time

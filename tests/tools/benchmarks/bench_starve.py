@@ -74,7 +74,7 @@ def _save(daemon: Daemon, number: int) -> float:
     with daemon.client() as client:
         note = daemon.folder / f"note-{number % _NOTES}.md"
         note.write_text(f"# Note {number}\n\nA note about {word}.\n", "utf-8")
-        until(lambda: client.call("search", query=word, mode="text", k=1)["groups"], _POLL_S)
+        until(lambda: client.search(word, mode="text", k=1).groups, _POLL_S)
     took_s = time.monotonic() - began
     time.sleep(max(0.0, _EVERY_S - took_s))
     return took_s

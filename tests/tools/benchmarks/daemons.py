@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 from figures import run
 
@@ -55,7 +56,7 @@ class Daemon:
     def status(self) -> dict[str, Any]:
         """Ask over a fresh connection."""
         with self.client() as client:
-            answer: dict[str, Any] = client.call("status")
+            answer: dict[str, Any] = msgspec.to_builtins(client.status())
             return answer
 
     def sync(self) -> float:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,13 +20,15 @@ from anchord.cli.app import (
     print_line,
     warn,
 )
-from anchord.cli.output.progress import call_daemon_with_progress, progress_bar
+from anchord.cli.output.progress import ask_with_progress, progress_bar
 from anchord.config.paths import Paths
 from anchord.core.quoting import quote_name
 from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect
 from anchord.errors import TargetNotWritableError, UsageError
+from anchord.ipc import requests
 from anchord.ipc.client import Client
+from anchord.ipc.messages.upkeep import BackupAnswer
 
 _BYTES_PER_MB = 1_000_000
 
@@ -63,13 +65,13 @@ def backup(
     if json:
         print_json(result)
         return
-    size = f"{_files(result['files'])}, {_megabytes(result['bytes'])}"
-    copied = f"{_files(result['copied_files'])}, {_megabytes(result['copied_bytes'])}"
-    print_line(f"backed up to {result['snapshot']}: {size}, of which new: {copied}")
-    if result["remote_table"]:
-        _warn_remote_table(result["remote_table"])
-    if result["deleted"]:
-        print_line(f"deleted old backups: {', '.join(result['deleted'])}")
+    size = f"{_files(result.files)}, {_megabytes(result.bytes)}"
+    copied = f"{_files(result.copied_files)}, {_megabytes(result.copied_bytes)}"
+    print_line(f"backed up to {result.snapshot}: {size}, of which new: {copied}")
+    if result.remote_table:
+        _warn_remote_table(result.remote_table)
+    if result.deleted:
+        print_line(f"deleted old backups: {', '.join(result.deleted)}")
 
 
 @app.command()
@@ -163,9 +165,7 @@ def _print_check(names: list[str], interrupted_names: list[str], problems: list[
         warn("back up into a new folder: later backups share files with damaged ones")
 
 
-def _backup_by_daemon(
-    paths: Paths, client: Client, folder: str, keep: int | None
-) -> dict[str, Any]:
+def _backup_by_daemon(paths: Paths, client: Client, folder: str, keep: int | None) -> BackupAnswer:
     """Have the daemon make the backup; help where only this process may write to the folder.
 
     A sandboxed service sees other folders read-only, and a `/tmp` of its own. There may be another
@@ -173,41 +173,41 @@ def _backup_by_daemon(
     """
     from anchord.store.backup.manifest import folder_id
 
-    params = {"target": folder, "keep": keep}
     try:
-        result = call_daemon_with_progress(paths, client, "backup", params)
+        result = ask_with_progress(paths, client, requests.backup(folder, keep=keep))
     except (TargetNotWritableError, UsageError):
         if not os.access(os.path.dirname(folder), os.W_OK):
             raise
     else:
-        if result.pop("folder_id") == folder_id(Path(folder, Path(result["snapshot"]).name)):
+        # What is here by its name is what the daemon made.
+        if result.folder_id == folder_id(Path(folder, Path(result.snapshot).name)):
             return result
     return _backup_in_two_steps(paths, folder, keep)
 
 
-def _backup_in_two_steps(paths: Paths, folder: str, keep: int | None) -> dict[str, Any]:
-    from anchord.daemon.backups import snapshot_as_dict
+def _backup_in_two_steps(paths: Paths, folder: str, keep: int | None) -> BackupAnswer:
+    from anchord.daemon.answers import backup_answer
     from anchord.index.backup import BackupRequest, require_target
     from anchord.index.staged_backup import backup_staged_home
 
     config = load_user_config(paths)
     require_target(paths, config, folder)
     client = connect_or_raise(paths)
-    call_daemon_with_progress(paths, client, "backup", {"target": folder, "staged": True})
+    ask_with_progress(paths, client, requests.backup(folder, staged=True))
     with _byte_progress("MB copied") as on_progress:
         request = BackupRequest(folder, keep)
         result = backup_staged_home(paths, config, request, on_progress)
-    return snapshot_as_dict(result)
+    return backup_answer(result)
 
 
-def _backup_in_process(paths: Paths, folder: str, keep: int | None) -> dict[str, Any]:
-    from anchord.daemon.backups import snapshot_as_dict
+def _backup_in_process(paths: Paths, folder: str, keep: int | None) -> BackupAnswer:
+    from anchord.daemon.answers import backup_answer
     from anchord.index.backup import BackupRequest, backup_without_daemon
 
     request = BackupRequest(folder, keep)
     with _byte_progress("MB copied") as on_progress:
         result = backup_without_daemon(paths, load_user_config(paths), request, on_progress)
-    return snapshot_as_dict(result)
+    return backup_answer(result)
 
 
 @contextmanager

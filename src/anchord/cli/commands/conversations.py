@@ -101,7 +101,6 @@ def _add(paths: Paths, folder: ConversationFolder, taken_names: Collection[str])
         added = add_root_to_config(paths.config_file, (), root_config, paths.own_folders).name
     else:
         with client:
-            answer = client.call("roots.add", path=folder.path, kind="conversations", name=name)
-        added = str(answer["name"])
+            added = client.roots_add(folder.path, kind="conversations", name=name).name
     print_line(f"added {added}")
     return added

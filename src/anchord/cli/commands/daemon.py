@@ -14,13 +14,14 @@ from typing import Annotated, Any
 
 import typer
 
-from anchord.cli.app import app, call_daemon, ensure_paths, load_user_config, print_line
+from anchord.cli.app import app, ask_daemon, ensure_paths, load_user_config, print_line
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
 from anchord.core.quoting import escape_fields
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
 from anchord.errors import AlreadyRunningError, AnchordError
+from anchord.ipc import requests
 from anchord.store.writer_lock import lock_holder_pid
 
 _START_TIMEOUT_S = 90.0
@@ -93,13 +94,13 @@ def restart() -> None:
 @app.command()
 def pause() -> None:
     """Pause indexing until `resume`; searches still work, and changes are remembered."""
-    call_daemon(ensure_paths(), "pause")
+    ask_daemon(ensure_paths(), requests.pause())
 
 
 @app.command()
 def resume() -> None:
     """Resume indexing after `pause`."""
-    call_daemon(ensure_paths(), "resume")
+    ask_daemon(ensure_paths(), requests.resume())
 
 
 def configure_stderr_logging(level: int = logging.INFO) -> None:
@@ -185,7 +186,7 @@ def _stop(home: Paths) -> None:
         print_line("anchord is not running")
         return
     with client:
-        pid = client.call("shutdown")["pid"]
+        pid = client.shutdown().pid
     wait_for_daemon_exit(home, pid)
     print_line("anchord has stopped")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
@@ -13,7 +13,8 @@ import typer
 from anchord.cli.app import (
     JsonOption,
     app,
-    call_daemon,
+    ask_daemon,
+    ask_engine,
     ensure_paths,
     load_user_config,
     print_json,
@@ -22,7 +23,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.commands.daemon import configure_stderr_logging
 from anchord.cli.output.progress import (
-    call_daemon_with_progress,
+    ask_with_progress,
     format_rate,
     progress_bar,
     show_model_preparation,
@@ -30,13 +31,19 @@ from anchord.cli.output.progress import (
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_command, quote_name
-from anchord.daemon.access import query_index, require_index, try_connect
+from anchord.daemon.access import ask_index, query_index, require_index, try_connect
 from anchord.errors import UsageError
-from anchord.ipc.protocol import MAX_WAIT_S
+from anchord.ipc import requests
+from anchord.ipc.messages.upkeep import (
+    MAX_WAIT_S,
+    DifferenceAnswer,
+    IndexAnswer,
+    VerifyAnswer,
+)
 
 if TYPE_CHECKING:
     from anchord.index.run_once import RunSummary
-    from anchord.index.session import IndexReader, IndexWriter
+    from anchord.index.session import IndexWriter
 
 _MAX_NUMBER_DIGITS = 9
 
@@ -55,13 +62,13 @@ def index(
     load_user_config(own_paths)  # A broken configuration ends the command before it connects.
     client = try_connect(own_paths)
     if client is not None:
-        result = call_daemon_with_progress(own_paths, client, "index", {"paths": folders})
+        result = ask_with_progress(own_paths, client, requests.index(folders))
     else:
         result = index_in_process(own_paths, folders)
     print_index_summary(result, as_json=json)
 
 
-def print_index_summary(result: dict[str, Any], *, as_json: bool) -> None:
+def print_index_summary(result: IndexAnswer, *, as_json: bool) -> None:
     """Print the result of an indexing run.
 
     Args:
@@ -71,12 +78,12 @@ def print_index_summary(result: dict[str, Any], *, as_json: bool) -> None:
     if as_json:
         print_json(result)
         return
-    for missing in result.get("away", ()):
+    for missing in result.away:
         warn(f"skipped: {missing}")
-    for problem in result.get("problems", ()):
-        warn(f"{escape_path(problem['path'])}: {problem['reason']}")
-    size = f"{result['files']} files, {result['chunks']} chunks"
-    work = f"{result['embedded']} texts embedded now, {result['reused']} vectors reused"
+    for problem in result.problems:
+        warn(f"{escape_path(problem.path)}: {problem.reason}")
+    size = f"{result.files} files, {result.chunks} chunks"
+    work = f"{result.embedded} texts embedded now, {result.reused} vectors reused"
     print_line(f"up to date: {size}; {work}")
 
 
@@ -96,14 +103,14 @@ def sync(
     json: JsonOption = False,
 ) -> None:
     """Wait until every change made before this command is searchable."""
-    result = call_daemon(ensure_paths(), "sync", timeout=timeout)
+    result = ask_daemon(ensure_paths(), requests.sync(timeout))
     if json:
         print_json(result)
         return
-    print_line(f"up to date ({result['waited_s']:.2f} s)")
-    for root_name in result["away"]:
+    print_line(f"up to date ({result.waited_s:.2f} s)")
+    for root_name in result.away:
         warn_missing_folder(root_name)
-    for root_name, file_count in result["held"].items():
+    for root_name, file_count in result.held.items():
         warn(
             f"{file_count} files of {quote_name(root_name)} vanished at once; the index keeps them "
             f"until {quote_command('anchord confirm-delete', root_name)}"
@@ -128,15 +135,15 @@ def verify(
     paths = ensure_paths()
     client = try_connect(paths)
     if client is not None:
-        params = {"repair": repair, "vectors": sample}
-        result = call_daemon_with_progress(paths, client, "verify", params)
+        call = requests.verify(repair=repair, vectors=sample)
+        result = ask_with_progress(paths, client, call)
     else:
         result = _verify_in_process(paths, sample, repair=repair)
     if json:
         print_json(result)
     else:
         _print_verify_result(result, repair=repair)
-    raise typer.Exit(0 if result["ok"] else 1)
+    raise typer.Exit(0 if result.ok else 1)
 
 
 def _parse_vector_count(vectors: str) -> int | None:
@@ -148,70 +155,63 @@ def _parse_vector_count(vectors: str) -> int | None:
     return int(vectors)
 
 
-def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
-    for difference in result["differences"]:
+def _print_verify_result(result: VerifyAnswer, *, repair: bool) -> None:
+    for difference in result.differences:
         print_line(_difference_line(difference))
-    unread_rules = result.get("unread_rules", {})  # An older daemon counts them as held.
-    for root_name, file_count in result["held"].items():
+    for root_name, file_count in result.held.items():
         print_line(
             f"held      {file_count} files of {quote_name(root_name)} are gone, excluded or cannot "
             "be read, and are still in the index"
         )
-    for root_name, file_count in unread_rules.items():
+    for root_name, file_count in result.unread_rules.items():
         print_line(
             f"unread    {file_count} ignore files of {quote_name(root_name)} cannot be read: "
             "nothing in their folders is indexed"
         )
-    size = f"{result['files']} files, {_conversation_counts(result)}{result['chunks']} chunks"
-    checked = f"{result['vectors_checked']} vectors embedded again"
+    size = f"{result.files} files, {_conversation_counts(result)}{result.chunks} chunks"
+    checked = f"{result.vectors_checked} vectors embedded again"
     print_line(f"{_verdict(result)} ({size}, {checked})")
-    if result["differences"] and repair:
+    if result.differences and repair:
         warn("they differ after the repair too: `anchord rebuild` makes a new index")
-    elif result["differences"]:
+    elif result.differences:
         warn("`anchord index` brings it up to date, `anchord verify --repair` repairs it")
-    elif result["held"]:
+    elif result.held:
         warn("`anchord status` says why; `anchord confirm-delete ROOT` confirms deletions")
-    elif unread_rules:
+    elif result.unread_rules:
         warn("`anchord errors` names them")
 
 
-def _difference_line(difference: dict[str, Any]) -> str:
-    place = escape_gaps(f"{difference['root']}:{difference['path']}")
-    chunk_id = difference["chunk_id"]
+def _difference_line(difference: DifferenceAnswer) -> str:
+    place = escape_gaps(f"{difference.root}:{difference.path}")
+    chunk_id = difference.chunk_id
     # What differs in the archive has the path of an exchange in place of a row's id.
     shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]
-    return f"{difference['kind']:<9} {place}  {shown_id}"
+    return f"{difference.kind:<9} {place}  {shown_id}"
 
 
-def _verdict(result: dict[str, Any]) -> str:
-    if result["differences"]:
-        return f"{result['differences_total']} differences"
-    if result["held"] or result.get("unread_rules"):
+def _verdict(result: VerifyAnswer) -> str:
+    if result.differences:
+        return f"{result.differences_total} differences"
+    if result.held or result.unread_rules:
         return "all else equals a clean rebuild"
     return "the index equals a clean rebuild"
 
 
-def _conversation_counts(result: dict[str, Any]) -> str:
-    if not result["exchanges"]:
+def _conversation_counts(result: VerifyAnswer) -> str:
+    if not result.exchanges:
         return ""
-    read_count = result.get("transcripts", 0)  # An older daemon does not say.
-    return f"{read_count} transcripts, {result['exchanges']} exchanges, "
+    return f"{result.transcripts} transcripts, {result.exchanges} exchanges, "
 
 
 @app.command()
 def dump() -> None:
     """Print every row, one JSON object a line, without vectors; sorted."""
-
-    def read_rows(reader: IndexReader) -> list[dict[str, Any]]:
-        from anchord.search.answers import handle_dump
-
-        return list(handle_dump(reader, reader.catalog))
-
-    for row in query_index(ensure_paths(), read_rows):
+    # Not by the daemon: the rows would be one answer of all texts.
+    for row in ask_index(ensure_paths(), requests.dump()):
         sys.stdout.write(escape_json(msgspec.json.encode(row).decode()) + "\n")
 
 
-def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[str, Any]:
+def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> IndexAnswer:
     """Bring the index up to date in this process, with a progress bar. Blocks until done.
 
     Args:
@@ -247,22 +247,22 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> dict[s
                 )
             for repair in list_repairs(writer):
                 warn(repair)
-            return _run_as_dict(writer, run)
+            return _run_answer(writer, run)
         finally:
             writer.close()
 
 
-def _run_as_dict(writer: IndexWriter, run: RunSummary) -> dict[str, Any]:
+def _run_answer(writer: IndexWriter, run: RunSummary) -> IndexAnswer:
     """Return the result of a run as the daemon gives it, with the problems of all runs."""
-    from anchord.search.answers import failure_as_dict, handle_failures, index_run_as_dict
+    from anchord.daemon.answers import failure_message, failures_of, index_answer
 
     root_paths = {root.name: root.path for root in writer.roots}
-    problems = handle_failures(writer.catalog, root_paths)
+    problems = failures_of(writer.catalog, root_paths)
     problems += [
-        failure_as_dict(root_paths[origin.root], origin.path, problem, time.time_ns())
+        failure_message(root_paths[origin.root], origin.path, problem, time.time_ns())
         for origin, problem in run.problems
     ]
-    return index_run_as_dict(
+    return index_answer(
         run,
         writer.catalog.counts_by_root(),
         writer.store.count_rows(),
@@ -271,38 +271,19 @@ def _run_as_dict(writer: IndexWriter, run: RunSummary) -> dict[str, Any]:
     )
 
 
-def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dict[str, Any]:
-    """Verify the index; with `repair`, delete damaged rows, index their files, verify again."""
-    from anchord.index.integrity.repair import (
-        delete_damaged_rows,
-        verify_index,
-        verify_result_as_dict,
-    )
-    from anchord.index.integrity.table_repair import retry_after_repair
-    from anchord.index.session import open_writer
+def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> VerifyAnswer:
+    """Verify the index; with `repair`, redo what differs. Without it, nothing is written."""
+    from anchord.daemon.answers import verify_answer
+    from anchord.index.integrity.repair import verify_index
 
-    if not repair:
-        with progress_bar() as bar:
-            task = bar.add_task("transcripts read", total=None, rate="")
-
-            def show_progress(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
-
-            return verify_result_as_dict(
-                query_index(paths, lambda reader: verify_index(reader, sample, show_progress))
-            )
     require_index(paths)
-    writer = open_writer(paths, load_user_config(paths), [])
-    try:
-        writer.catalog.set_meta("clean", "0")
-        found = retry_after_repair(writer, lambda: verify_index(writer, sample))
-        for text in writer.repairs:
-            warn(text)
-        if found.differences:
-            damaged = delete_damaged_rows(writer, found.differences)
-            for _ in writer.indexer.index(damaged):
-                pass  # Indexing is lazy: each step commits a batch.
-            found = verify_index(writer, sample)
-        return verify_result_as_dict(found)
-    finally:
-        writer.close()
+    if repair:
+        return ask_engine(paths, requests.verify(repair=True, vectors=sample))
+    with progress_bar() as bar:
+        task = bar.add_task("transcripts read", total=None, rate="")
+
+        def show_progress(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        found = query_index(paths, lambda reader: verify_index(reader, sample, show_progress))
+    return verify_answer(found)

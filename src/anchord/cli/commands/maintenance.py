@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from anchord.cli.app import (
     JsonOption,
     app,
-    call_daemon,
+    ask_daemon,
+    ask_daemon_or_engine,
     ensure_paths,
-    load_user_config,
     print_json,
     print_line,
     warn,
 )
 from anchord.cli.commands.index import index_in_process, print_index_summary, warn_missing_folder
-from anchord.cli.output.progress import call_daemon_with_progress
-from anchord.config.paths import Paths
+from anchord.cli.output.progress import ask_with_progress
 from anchord.core.quoting import quote_name, quote_names
-from anchord.core.types import escape_non_utf8
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
+from anchord.ipc import requests
+from anchord.ipc.messages.upkeep import ForgetAnswer
 
 RootNameArgument = Annotated[str, typer.Argument(metavar="ROOT")]
 
@@ -34,12 +34,12 @@ def rescan(
     name: Annotated[str, typer.Argument(metavar="[ROOT]")] = "", json: JsonOption = False
 ) -> None:
     """Compare a folder (default: all) with the index now; return when all changes are indexed."""
-    result = call_daemon(ensure_paths(), "rescan", name=name)
+    result = ask_daemon(ensure_paths(), requests.rescan(name))
     if json:
         print_json(result)
         return
-    print_line(f"rescanned; up to date ({result['waited_s']:.2f} s)")
-    for root_name in result["away"]:
+    print_line(f"rescanned; up to date ({result.waited_s:.2f} s)")
+    for root_name in result.away:
         warn_missing_folder(root_name)
 
 
@@ -50,16 +50,11 @@ def confirm_delete(name: RootNameArgument, json: JsonOption = False) -> None:
     Until then the index keeps them.
     """
     paths = ensure_paths()
-    client = try_connect(paths)
-    if client is not None:
-        with client:
-            result = client.call("confirm-delete", name=name)
-    else:
-        result = _confirm_in_process(paths, name)
+    result = ask_daemon_or_engine(paths, requests.confirm_delete(name))
     if json:
         print_json(result)
-    elif result["let_go"]:
-        print_line(f"deleted {result['let_go']} files of {quote_name(name)} from the index")
+    elif result.let_go:
+        print_line(f"deleted {result.let_go} files of {quote_name(name)} from the index")
     else:
         print_line(f"no deletions are waiting for confirmation in {quote_name(name)}")
 
@@ -79,8 +74,8 @@ def reindex(
     paths = ensure_paths()
     client = try_connect(paths)
     if client is not None:
-        params = {"force_rechunk": force_rechunk}
-        result = call_daemon_with_progress(paths, client, "reindex", params)
+        call = requests.reindex(force_rechunk=force_rechunk)
+        result = ask_with_progress(paths, client, call)
     else:
         result = index_in_process(paths, [], "rechunk" if force_rechunk else "reread")
     print_index_summary(result, as_json=json)
@@ -92,7 +87,7 @@ def rebuild(json: JsonOption = False) -> None:
     paths = ensure_paths()
     client = try_connect(paths)
     if client is not None:
-        result = call_daemon_with_progress(paths, client, "rebuild", {})
+        result = ask_with_progress(paths, client, requests.rebuild())
     else:
         result = index_in_process(paths, [], "rebuild")
     print_index_summary(result, as_json=json)
@@ -113,37 +108,21 @@ def forget(
     absolute = os.path.abspath(os.path.expanduser(path))
     paths = ensure_paths()
     if not undo and not yes:
-        preview = _call_forget(paths, absolute, preview=True)
+        preview = ask_daemon_or_engine(paths, requests.forget(absolute, preview=True))
         if not _is_empty(preview):
             _confirm_forget(preview)
-    result = _call_forget(paths, absolute, undo=undo)
+    result = ask_daemon_or_engine(paths, requests.forget(absolute, undo=undo))
     if json:
         print_json(result)
     elif undo:
-        print_line(f"{quote_name(result['path'])} may be indexed again")
+        print_line(f"{quote_name(result.path)} may be indexed again")
     else:
         _print_forgotten(result)
     if not undo and _is_empty(result):
         raise typer.Exit(1)
 
 
-def _call_forget(
-    paths: Paths, path: str, *, undo: bool = False, preview: bool = False
-) -> dict[str, Any]:
-    client = try_connect(paths)
-    if client is None:
-        return _forget_in_process(paths, path, undo=undo, preview=preview)
-    params: dict[str, Any] = {"path": escape_non_utf8(path), "undo": undo}
-    if params["path"] != path:
-        params["path_bytes"] = os.fsencode(path)  # An older daemon refuses it.
-    if preview:
-        params["preview"] = True  # Left out otherwise: an older daemon does not know it.
-    with client:
-        result: dict[str, Any] = client.call("forget", **params)
-    return result
-
-
-def _confirm_forget(preview: dict[str, Any]) -> None:
+def _confirm_forget(preview: ForgetAnswer) -> None:
     """Say what would be deleted, and ask; without a terminal, refuse.
 
     Raises:
@@ -157,86 +136,43 @@ def _confirm_forget(preview: dict[str, Any]) -> None:
         raise typer.Abort
 
 
-def _is_empty(counts: dict[str, Any]) -> bool:
-    return not counts["files"] and not counts["exchanges"]
+def _is_empty(counts: ForgetAnswer) -> bool:
+    return not counts.files and not counts.exchanges
 
 
-def _listed(counts: dict[str, Any]) -> str:
+def _listed(counts: ForgetAnswer) -> str:
     """Return what `forget` deletes: files, exchanges, and how many exist nowhere else."""
-    listed = f"{counts['files']} files"
-    if counts["exchanges"]:
-        listed += f" and {counts['exchanges']} exchanges of conversations"
-    if counts.get("only_here"):
-        listed += f" ({counts['only_here']} of which exist nowhere else)"
+    listed = f"{counts.files} files"
+    if counts.exchanges:
+        listed += f" and {counts.exchanges} exchanges of conversations"
+    if counts.only_here:
+        listed += f" ({counts.only_here} of which exist nowhere else)"
     return listed
 
 
-def _print_forgotten(result: dict[str, Any]) -> None:
+def _print_forgotten(result: ForgetAnswer) -> None:
     if _is_empty(result):
         warn(
-            f"nothing of {quote_name(result['path'])} is in the index; its old versions and the "
+            f"nothing of {quote_name(result.path)} is in the index; its old versions and the "
             "vector cache were erased, in case they held it"
         )
         return
     print_line(
-        f"deleted from the index: {_listed(result)}, {result['rows']} chunks; "
+        f"deleted from the index: {_listed(result)}, {result.rows} chunks; "
         "it stays out of the index until `anchord forget --undo`"
     )
-    if result["also_in"]:
+    if result.also_in:
         warn(
             f"some of the exchanges are in other files too, and return from there: "
-            f"{quote_names(result['also_in'])}"
+            f"{quote_names(result.also_in)}"
         )
-    if result["damaged_folder"]:
+    if result.damaged_folder:
         warn(
-            f"damaged copies in {result['damaged_folder']} may still hold its text: "
+            f"damaged copies in {result.damaged_folder} may still hold its text: "
             "they were kept for you to look at, and only you delete them"
         )
-    elif result["disk_files_removed"] >= 0:
+    elif result.disk_files_removed >= 0:
         print_line(
-            f"deleted {result['disk_files_removed']} files of the index that held its text; "
+            f"deleted {result.disk_files_removed} files of the index that held its text; "
             "none are left on disk"
         )
-
-
-def _confirm_in_process(paths: Paths, name: str) -> dict[str, Any]:
-    """Delete the vanished files of a root from the index.
-
-    Raises:
-        UsageError: There is no root of that name.
-    """
-    from anchord.core.deletion_guard import DeletionPolicy
-    from anchord.index.session import open_writer
-
-    writer = open_writer(paths, load_user_config(paths), [], require_roots=True)
-    try:
-        if name not in writer.roots_by_name:
-            names = quote_names(sorted(writer.roots_by_name))
-            raise UsageError(f"no root {quote_name(name)}", f"there are: {names}")
-        writer.catalog.set_meta("clean", "0")
-        before = writer.indexer.reconcile(name)
-        found = writer.indexer.reconcile(name, deletion_policy=DeletionPolicy(all_confirmed=True))
-        vanished = found.gone_or_emptied
-        held_count = len(vanished) if before.is_refused else before.held_deletions
-        for _ in writer.indexer.index(vanished, confirmed_gone=vanished):
-            pass  # Indexing is lazy: each step deletes a batch.
-        return {"name": name, "let_go": held_count}
-    finally:
-        writer.close()
-
-
-def _forget_in_process(paths: Paths, path: str, *, undo: bool, preview: bool) -> dict[str, Any]:
-    from anchord.index.generation import delete_next_generation
-    from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
-    from anchord.index.session import open_writer
-
-    writer = open_writer(paths, load_user_config(paths), [])
-    try:
-        if preview:
-            return preview_purge(writer, path)
-        if undo:
-            return {"path": escape_non_utf8(path), "root": unforget_path(writer, path)}
-        delete_next_generation(writer)
-        return purge_path(writer, path).as_dict()
-    finally:
-        writer.close()

@@ -9,6 +9,7 @@ import typer
 from anchord.cli.app import (
     JsonOption,
     app,
+    ask_daemon_or_engine,
     ensure_paths,
     exit_with_help_if_no_command,
     load_user_config,
@@ -26,14 +27,15 @@ from anchord.config.roots import (
     gather_roots,
     remove_root_from_config,
     resolve_root_folder,
-    roots_to_json,
 )
 from anchord.config.schema import make_root_config
 from anchord.config.strategies import KEY_ALIASES
 from anchord.core.quoting import escape_gaps, quote_name, quote_names
-from anchord.core.types import Root, RootRemoval, escape_non_utf8
+from anchord.core.types import Root, escape_non_utf8
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
+from anchord.ipc import requests
+from anchord.ipc.messages.roots import AddedRoot, RemovedRoot, RootAnswer
 from anchord.store.catalog.catalog import SqliteCatalog
 
 
@@ -51,18 +53,18 @@ def add(
     client = try_connect(paths)
     if client is not None:
         with client:
-            added = client.call("roots.add", path=folder, kind=kind, name=name)
+            added = client.roots_add(folder, kind=kind, name=name)
         next_step = "it is being indexed now"
     else:
         root = add_root_to_config(
             paths.config_file, _given_roots(paths), root_config, paths.own_folders
         )
-        added = {"name": root.name, "path": root.path, "kind": root.kind}
+        added = AddedRoot(name=root.name, path=root.path, kind=root.kind)
         next_step = "`anchord start` keeps it indexed"
     if json:
         print_json(added)
     else:
-        print_line(f"added {quote_name(added['name'])} ({quote_name(added['path'])}); {next_step}")
+        print_line(f"added {quote_name(added.name)} ({quote_name(added.path)}); {next_step}")
 
 
 @app.command()
@@ -72,24 +74,17 @@ def remove(name: Annotated[str, typer.Argument(metavar="NAME")], json: JsonOptio
     The folder's own files are not touched, and its conversations are kept.
     """
     paths = ensure_paths()
-    client = try_connect(paths)
-    if client is not None:
-        with client:
-            result = client.call("roots.remove", name=name)
+    if paths.catalog_file.exists():
+        result = ask_daemon_or_engine(paths, requests.roots_remove(name))
     else:
-        removal = _remove_without_daemon(paths, name)
-        result = {
-            "name": name,
-            "removed_chunks": removal.row_count,
-            "detached_exchanges": removal.exchange_count,
-        }
+        result = _remove_from_config(paths, name)
     if json:
         print_json(result)
         return
-    print_line(f"removed {quote_name(name)}: {result['removed_chunks']} chunks")
-    if result["detached_exchanges"]:
+    print_line(f"removed {quote_name(name)}: {result.removed_chunks} chunks")
+    if result.detached_exchanges:
         print_line(
-            f"{result['detached_exchanges']} exchanges of its conversations are kept: they return "
+            f"{result.detached_exchanges} exchanges of its conversations are kept: they return "
             "with the folder, `anchord search --detached` finds them, `anchord forget` deletes them"
         )
 
@@ -101,7 +96,7 @@ def roots(json: JsonOption = False) -> None:
     client = try_connect(paths)
     if client is not None:
         with client:
-            listed = client.call("roots")
+            listed = client.roots()
     else:
         listed = _list_without_daemon(paths)
     if json:
@@ -109,11 +104,11 @@ def roots(json: JsonOption = False) -> None:
         return
     if not listed:
         warn("no folders yet: `anchord add FOLDER` adds one")
-    names = [escape_gaps(root["name"]) for root in listed]
+    names = [escape_gaps(root.name) for root in listed]
     width = max(map(len, names), default=0)
     for name, root in zip(names, listed, strict=True):
-        figures = f"{root['kind']}, {root['files']} files, {root['chunks']} chunks"
-        print_line(f"{name:<{width}}  {escape_gaps(root['path'])}  ({figures}, {root['from']})")
+        figures = f"{root.kind}, {root.files} files, {root.chunks} chunks"
+        print_line(f"{name:<{width}}  {escape_gaps(root.path)}  ({figures}, {root.origin})")
 
 
 config_app = typer.Typer(
@@ -217,20 +212,22 @@ def _given_roots(paths: Paths) -> list[Root]:
     return load_cli_state(paths.cli_state_file).given_roots
 
 
-def _list_without_daemon(paths: Paths) -> list[dict[str, object]]:
+def _list_without_daemon(paths: Paths) -> tuple[RootAnswer, ...]:
+    from anchord.daemon.answers import root_answers
+
     found_roots = _gather_all_roots(paths)
     if not paths.catalog_file.exists():
-        return roots_to_json(found_roots, {})
+        return root_answers(found_roots, {})
     with SqliteCatalog(paths.catalog_file, read_only=True) as catalog:
-        return roots_to_json(found_roots, catalog.counts_by_root())
+        return root_answers(found_roots, catalog.counts_by_root())
 
 
 def _gather_all_roots(paths: Paths) -> list[Root]:
     return gather_roots(load_user_config(paths), _given_roots(paths), (), paths.own_folders)
 
 
-def _remove_without_daemon(paths: Paths, name: str) -> RootRemoval:
-    """Remove a root from the configuration and the index.
+def _remove_from_config(paths: Paths, name: str) -> RemovedRoot:
+    """Remove a root of which nothing is indexed yet.
 
     Raises:
         UsageError: There is no root of that name.
@@ -238,14 +235,5 @@ def _remove_without_daemon(paths: Paths, name: str) -> RootRemoval:
     names = [root.name for root in _gather_all_roots(paths)]
     if name not in names:
         raise UsageError(f"no root {quote_name(name)}", f"there are: {quote_names(names)}")
-    from anchord.index.session import open_writer
-
-    if not paths.catalog_file.exists():
-        remove_root_from_config(paths.config_file, name)
-        return RootRemoval(0, 0)
-    writer = open_writer(paths, load_user_config(paths), [])
-    try:
-        remove_root_from_config(paths.config_file, name)
-        return writer.drop_root(name)
-    finally:
-        writer.close()
+    remove_root_from_config(paths.config_file, name)
+    return RemovedRoot(name=name, removed_chunks=0, detached_exchanges=0)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from anchord.cli.app import (
     JsonOption,
     app,
-    call_daemon,
+    ask_daemon,
     connect_or_raise,
     ensure_paths,
     load_user_config,
@@ -33,9 +33,16 @@ from anchord.config.paths import Paths
 from anchord.config.roots import find_root, gather_roots
 from anchord.core.quoting import escape_path, quote_name
 from anchord.core.types import escape_non_utf8
-from anchord.daemon.access import query_daemon_or_index, query_index
+from anchord.daemon.access import ask_daemon_or_index, ask_index
 from anchord.errors import AnchordError, NotRunningError, UsageError
-from anchord.ipc.protocol import MAX_CONTEXT_CHUNKS, MAX_EXPAND_CHARS, MAX_HITS
+from anchord.ipc import requests
+from anchord.ipc.messages.searching import (
+    MAX_CONTEXT_CHUNKS,
+    MAX_EXPAND_CHARS,
+    MAX_HITS,
+    SearchAnswer,
+)
+from anchord.ipc.requests import Call
 
 
 @app.command()
@@ -56,7 +63,7 @@ def status(
         return
     try:
         with connect_or_raise(ensure_paths()) as client:
-            report = client.call("status")
+            report = client.status()
     except NotRunningError as error:
         if json:
             print_json({"state": "not running", "degraded": [error.message]})
@@ -66,7 +73,7 @@ def status(
     else:
         for line in status_lines(report):
             print_line(line, markup=True)
-    raise typer.Exit(1 if report["state"] == "degraded" else 0)
+    raise typer.Exit(1 if report.state == "degraded" else 0)
 
 
 def _watch_status() -> None:
@@ -89,7 +96,7 @@ def _watch_status() -> None:
     ):
         while True:
             try:
-                live.update(build_dashboard(call_daemon(paths, "status")), refresh=True)
+                live.update(build_dashboard(ask_daemon(paths, requests.status())), refresh=True)
             except NotRunningError as error:
                 live.update(Text(f"{error.message}; retrying every second", "yellow"), refresh=True)
             time.sleep(1)
@@ -161,54 +168,50 @@ def search(  # noqa: PLR0917 - one parameter an option
 ) -> None:
     """Find chunks by meaning and by words, grouped by file, best first."""
     paths = ensure_paths()
-    text_params = {
-        "query": query,
-        "mode": mode,
-        "root": root,
-        "path": _resolve_path_filter(paths, path),
-        "kind": kind,
-        "section": section,
-        "room": room,
-        "session": session,
-        "since": since,
-        "until": until,
-    }
-    _require_utf8(*text_params.values())
-    params = {**text_params, "k": k, "show_chunks": show_chunks, "expand": expand}
-    if detached:
-        params["detached"] = True  # Left out otherwise: an older daemon does not know it.
-    results = _search_fresh(paths, params) if fresh else _search_now(paths, params)
+    path_filter = _resolve_path_filter(paths, path)
+    _require_utf8(query, mode, root, path_filter, kind, section, room, session, since, until)
+    call = requests.search(
+        query,
+        k=k,
+        mode=mode,
+        root=root,
+        path=path_filter,
+        kind=kind,
+        section=section,
+        room=room,
+        session=session,
+        since=since,
+        until=until,
+        show_chunks=show_chunks,
+        expand=expand,
+        fresh=fresh,
+        detached=detached,
+    )
+    # Only a daemon can bring the index up to date first.
+    results = ask_daemon(paths, call) if fresh else _search_now(paths, call)
     if json:
         print_json(results)
     else:
         _print_results(results, explain=explain)
-    if open_it and results["groups"]:
-        open_in_editor(results["groups"][0][0])
+    if open_it and results.groups:
+        open_in_editor(results.groups[0][0])
 
 
-def _search_fresh(paths: Paths, params: dict[str, Any]) -> dict[str, Any]:
-    """Search after everything written so far is indexed, which needs a daemon."""
-    results: dict[str, Any] = call_daemon(paths, "search", **params, fresh=True)
-    return results
-
-
-def _search_now(paths: Paths, params: dict[str, Any]) -> dict[str, Any]:
-    results: dict[str, Any]
-    results, is_live = query_daemon_or_index(paths, "search", params)
-    if not is_live:
+def _search_now(paths: Paths, call: Call[SearchAnswer]) -> SearchAnswer:
+    answer = ask_daemon_or_index(paths, call)
+    if not answer.is_live:
         warn("anchord is not running: results are as of the last `anchord index`")
-    return results
+    return answer.value
 
 
-def _print_results(results: dict[str, Any], *, explain: bool) -> None:
-    if results["note"]:
-        warn(results["note"])
-    kept = results.get("detached", [])
-    if not results["groups"] and not kept:
-        warn("nothing found" if results.get("complete", True) else "nothing found so far")
-    for line in render.search_lines(results["groups"], os.getcwd(), with_explanations=explain):
+def _print_results(results: SearchAnswer, *, explain: bool) -> None:
+    if results.note:
+        warn(results.note)
+    if not results.groups and not results.detached:
+        warn("nothing found" if results.complete else "nothing found so far")
+    for line in render.search_lines(results.groups, os.getcwd(), with_explanations=explain):
         print_line(line, markup=True)
-    for hit in kept:
+    for hit in results.detached:
         for line in detached_hit_lines(hit):
             print_line(line, markup=True)
 
@@ -233,18 +236,18 @@ def show(
 ) -> None:
     """Print a chunk, its neighbours, or all chunks of its file."""
     _require_utf8(chunk_id)
-    params = {"id": chunk_id, "whole": whole, "context": context}
-    answer, _ = query_daemon_or_index(ensure_paths(), "show", params)
+    call = requests.show(chunk_id, whole=whole, context=context)
+    answer = ask_daemon_or_index(ensure_paths(), call).value
     if json:
         print_json(answer)
         return
     console = stdout_console()
     width = console.width if console.is_terminal else None
-    for chunk in answer["chunks"]:
+    for chunk in answer.chunks:
         for line in render.chunk_lines(chunk, width):
             print_line(line, markup=True)
-    if whole and "conversation" in answer:
-        for line in render.conversation_lines(answer["conversation"]):
+    if whole and answer.conversation:
+        for line in render.conversation_lines(answer.conversation):
             print_line(line, markup=True)
 
 
@@ -253,10 +256,11 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: JsonOpti
     """Explain whether a file is indexed, which rule decided, and what happens to it next."""
     absolute = os.path.abspath(os.path.expanduser(path))
     paths = ensure_paths()
+    call = requests.explain(absolute)
     if _is_utf8(absolute):
-        answer, _ = query_daemon_or_index(paths, "explain", {"path": absolute})
+        answer = ask_daemon_or_index(paths, call).value
     else:
-        answer = _explain_in_process(paths, absolute)
+        answer = ask_index(paths, call)  # JSON cannot send the name to the daemon.
     if json:
         print_json(answer)
         return
@@ -264,26 +268,16 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: JsonOpti
         print_line(line, markup=True)
 
 
-def _explain_in_process(paths: Paths, path: str) -> dict[str, Any]:
-    """Explain a file whose name is not UTF-8: JSON cannot send it to the daemon."""
-    from anchord.search.answers import handle_explain
-
-    answer: dict[str, Any] = query_index(
-        paths, lambda reader: handle_explain(reader, reader.catalog, path)
-    )
-    return answer
-
-
 @app.command()
 def errors(json: JsonOption = False) -> None:
     """List the files that are not indexed, or only in part, and why."""
-    listed: list[dict[str, Any]] = call_daemon(ensure_paths(), "errors")
+    listed = ask_daemon(ensure_paths(), requests.errors())
     if json:
         print_json(listed)
         return
     for failure in listed:
-        path = escape_markup(escape_path(failure["path"]))
-        print_line(f"[yellow]{path}[/]: {escape_markup(failure['reason'])}", markup=True)
+        path = escape_markup(escape_path(failure.path))
+        print_line(f"[yellow]{path}[/]: {escape_markup(failure.reason)}", markup=True)
 
 
 def _resolve_path_filter(paths: Paths, path_filter: str) -> str:

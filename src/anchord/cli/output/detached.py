@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from anchord.cli.output.console import escape_markup
 from anchord.core.quoting import escape_gaps, sanitize_line
+from anchord.ipc.messages.searching import DetachedHit
+from anchord.ipc.messages.status import DetachedCounts
 
 _REASONS = {
     "root": "its root was removed or changed",
@@ -17,22 +18,22 @@ _REASONS = {
 _MAX_QUESTION_CHARS = 74
 
 
-def detached_group_lines(groups: list[dict[str, Any]]) -> Iterator[str]:
+def detached_group_lines(groups: Sequence[DetachedCounts]) -> Iterator[str]:
     """Yield a line for each group, as `status` reports them."""
     for group in groups:
-        counts = f"{group['sessions']} conversations, {group['exchanges']} exchanges"
-        root = _escape(group["root"])
-        yield f"  kept, not indexed: {counts} of {root} [dim]({_REASONS[group['reason']]})[/]"
+        counts = f"{group.sessions} conversations, {group.exchanges} exchanges"
+        root = _escape(group.root)
+        yield f"  kept, not indexed: {counts} of {root} [dim]({_REASONS[group.reason]})[/]"
 
 
-def detached_hit_lines(hit: dict[str, Any]) -> Iterator[str]:
+def detached_hit_lines(hit: DetachedHit) -> Iterator[str]:
     """Yield the lines of a hit of `search --detached`."""
-    name = _escape(hit["title"] or hit["project"] or hit["session"])
-    place = _escape(hit["transcript"] or hit["path"])
-    yield f"[green]{name}[/]  {place} [dim](not indexed: {_REASONS[hit['reason']]})[/]"
-    question = " ".join(hit["question"].split())[:_MAX_QUESTION_CHARS]
+    name = _escape(hit.title or hit.project or hit.session)
+    place = _escape(hit.transcript or hit.path)
+    yield f"[green]{name}[/]  {place} [dim](not indexed: {_REASONS[hit.reason]})[/]"
+    question = " ".join(hit.question.split())[:_MAX_QUESTION_CHARS]
     yield f"    [bold]{_escape(question)}[/]"
-    yield f"    {_escape(hit['snippet'])}"
+    yield f"    {_escape(hit.snippet)}"
 
 
 def _escape(text: str) -> str:

@@ -7,9 +7,9 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from anchord.errors import UsageError
+from anchord.ipc.messages.searching import Passage
 
 _GOTO_EDITORS = frozenset({"code", "code-insiders", "codium", "cursor", "windsurf"})
 _COLON_EDITORS = frozenset({"subl", "zed", "hx", "helix", "atom", "micro"})
@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """How vim, Emacs and others recognize an address."""
 
 
-def open_in_editor(hit: dict[str, Any]) -> None:
+def open_in_editor(hit: Passage) -> None:
     """Open a search result's file in $VISUAL, $EDITOR or vi, and wait until the editor ends.
 
     Args:
@@ -26,14 +26,14 @@ def open_in_editor(hit: dict[str, Any]) -> None:
     Raises:
         UsageError: The result is from a conversation, or the editor cannot be started.
     """
-    if not hit["file"] or "session" in hit:
+    if not hit.file or hit.session:
         raise UsageError(
             "this result is from a conversation and has no file of its own",
             "use `anchord show` to print it",
         )
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
-        subprocess.run(editor_arguments(command, hit["file"], hit["start_line"]), check=False)
+        subprocess.run(editor_arguments(command, hit.file, hit.start_line or 1), check=False)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot start the editor `{command}` ({error})", "set $VISUAL or $EDITOR"

@@ -5,29 +5,29 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from anchord.cli.output.console import stderr_console
 from anchord.config.paths import Paths
 from anchord.errors import AnchordError
 from anchord.ipc.client import Client
+from anchord.ipc.requests import Call
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+A = TypeVar("A")
+
 _MODEL_POLL_S = 0.5
 
 
-def call_daemon_with_progress(
-    paths: Paths, client: Client, method: str, params: dict[str, Any]
-) -> dict[str, Any]:
+def ask_with_progress(paths: Paths, client: Client, call: Call[A]) -> A:
     """Call the daemon, and show its progress meanwhile. Blocks until it answers.
 
     Args:
         paths: Where anchord keeps its files; the progress comes over a second connection.
         client: The connection of the call; it is closed afterwards.
-        method: What to call.
-        params: Its parameters.
+        call: What to ask.
 
     Returns:
         The daemon's answer.
@@ -35,49 +35,47 @@ def call_daemon_with_progress(
     Raises:
         AnchordError: The daemon answered with an error, or a connection broke.
     """
-    answers: list[dict[str, Any] | AnchordError] = []
+    answers: list[A] = []
+    errors: list[AnchordError] = []
 
     def wait_for_answer() -> None:
         try:
             with client:
-                answers.append(client.call(method, **params))
+                answers.append(client.ask(call))
         except AnchordError as error:
-            answers.append(error)
+            errors.append(error)
 
     waiter = threading.Thread(target=wait_for_answer, daemon=True)
     waiter.start()
     with progress_bar() as bar, Client(paths.socket_file) as progress_client:
         task = bar.add_task("indexing", total=None, rate="")
         for progress in progress_client.progress():
-            if backup := progress.get("backup"):
-                bar.update(
-                    task, completed=backup["done"], total=backup["total"], description="MB copied"
-                )
+            if backup := progress.backup:
+                bar.update(task, completed=backup.done, total=backup.total, description="MB copied")
                 continue
-            if verified := progress.get("verify"):
+            if verified := progress.verify:
                 bar.update(
                     task,
-                    completed=verified["done"],
-                    total=verified["total"],
+                    completed=verified.done,
+                    total=verified.total,
                     description="transcripts read",
                 )
                 continue
-            done = progress["done"]
-            total = done + progress["pending"]
+            done = progress.done
+            total = done + progress.pending
             bar.update(
                 task,
                 completed=done,
                 total=total,
-                description=progress["state"],
-                rate=format_rate(progress["rate"]),
+                description=progress.state,
+                rate=format_rate(progress.rate),
             )
             if not waiter.is_alive():
                 break
     waiter.join()
-    answer = answers[0]
-    if isinstance(answer, AnchordError):
-        raise answer
-    return answer
+    if errors:
+        raise errors[0]
+    return answers[0]
 
 
 @contextlib.contextmanager

@@ -11,11 +11,17 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 from anchord.cli.output.console import escape_markup
 from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
+from anchord.ipc.messages.searching import (
+    ConversationAnswer,
+    ExplainAnswer,
+    NeighborExchange,
+    Passage,
+    StoredChunk,
+)
 
 _WIDTH = 78
 _INDENT = "    "
@@ -50,7 +56,7 @@ def format_age(seconds: float) -> str:
 
 
 def search_lines(
-    groups: Sequence[Sequence[dict[str, Any]]], base_folder: str, *, with_explanations: bool = False
+    groups: Sequence[Sequence[Passage]], base_folder: str, *, with_explanations: bool = False
 ) -> Iterator[str]:
     """Yield search results: for each file its best hit with an excerpt, then up to three others.
 
@@ -66,7 +72,7 @@ def search_lines(
 
 
 def _group_lines(
-    group: Sequence[dict[str, Any]], base_folder: str, *, with_explanations: bool
+    group: Sequence[Passage], base_folder: str, *, with_explanations: bool
 ) -> Iterator[str]:
     """Yield the best hit of a file or exchange, up to three others, and how many are left out."""
     best, *others = group
@@ -79,15 +85,15 @@ def _group_lines(
             yield _explanation(hit)
     omitted = len(others) - _MAX_OTHER_HITS
     if omitted > 0:
-        unit = "exchange" if "session" in best else "file"
+        unit = "exchange" if best.session else "file"
         yield f"  [dim]and {omitted} more places in this {unit}[/]"
 
 
-def _best_hit(hit: dict[str, Any], base_folder: str) -> Iterator[str]:
+def _best_hit(hit: Passage, base_folder: str) -> Iterator[str]:
     """Yield a hit's place, section and score, and an excerpt. A long section gets its own line."""
     place = _place(hit, base_folder)
     score_and_id = _score_and_id(hit)
-    section = escape_gaps(str(hit["header_path"]))
+    section = escape_gaps(str(hit.header_path))
     used_width = len(place) + len(score_and_id) + _GAPS_WIDTH
     fits = used_width + len(section) <= _WIDTH
     link = _file_link(place, hit)
@@ -101,75 +107,75 @@ def _best_hit(hit: dict[str, Any], base_folder: str) -> Iterator[str]:
     yield from _highlighted_excerpt(hit)
 
 
-def _highlighted_excerpt(hit: dict[str, Any]) -> Iterator[str]:
-    text = hit["text"]
-    matched = hit["matched"]
+def _highlighted_excerpt(hit: Passage) -> Iterator[str]:
+    text = hit.text
+    matched = hit.matched
     for line in _excerpt(text, matched):
         highlighted = _highlight(line, matched)
         yield f"{_INDENT}{highlighted}"
 
 
-def _other_hit(hit: dict[str, Any]) -> str:
+def _other_hit(hit: Passage) -> str:
     """Return a line with a hit's line numbers, section and score."""
-    first_line = hit["start_line"]
-    last_line = hit["end_line"]
+    first_line = hit.start_line
+    last_line = hit.end_line
     span = f"{first_line}-{last_line}"
     section = _section(hit)
     score_and_id = _score_and_id(hit)
     return f"  [dim]also {span:<9} {section}  {score_and_id}[/]"
 
 
-def _score_and_id(hit: dict[str, Any]) -> str:
-    score = hit["score"]
-    short_id = hit["id"][:_ID_CHARS]
+def _score_and_id(hit: Passage) -> str:
+    score = hit.score
+    short_id = hit.id[:_ID_CHARS]
     return f"{score:.2f} {short_id}"
 
 
-def _explanation(hit: dict[str, Any]) -> str:
+def _explanation(hit: Passage) -> str:
     """Return a line that says how a hit was found."""
     parts = [_found_by_meaning(hit), _found_by_words(hit)]
-    if hit["exact"]:
+    if hit.exact:
         parts.append("contains the identifier exactly")
-    if hit["named"]:
+    if hit.named:
         parts.append("the query contains its heading")
-    matched = ", ".join(hit["matched"])
+    matched = ", ".join(hit.matched)
     if matched:
         parts.append(f"matched: {matched}")
     explanation = escape_markup("; ".join(parts))
     return f"{_INDENT}[dim]{explanation}[/]"
 
 
-def _found_by_meaning(hit: dict[str, Any]) -> str:
-    rank = hit["cosine_rank"]
+def _found_by_meaning(hit: Passage) -> str:
+    rank = hit.cosine_rank
     if not rank:
         return "not by meaning"
-    cosine = hit["cosine"]
+    cosine = hit.cosine
     return f"meaning: cosine {cosine:.3f}, no. {rank}"
 
 
-def _found_by_words(hit: dict[str, Any]) -> str:
-    rank = hit["bm25_rank"]
+def _found_by_words(hit: Passage) -> str:
+    rank = hit.bm25_rank
     if not rank:
         return "not by words"
-    score = hit["bm25"]
+    score = hit.bm25
     return f"words: BM25 {score:.2f}, no. {rank}"
 
 
-def _place(hit: dict[str, Any], base_folder: str) -> str:
-    if "session" in hit:
+def _place(hit: Passage, base_folder: str) -> str:
+    if hit.session:
         return _source_and_time(hit)
-    file = str(hit["file"])
+    file = str(hit.file)
     folder_prefix = base_folder.rstrip("/") + "/"
     if file.startswith(folder_prefix):
         file = os.path.relpath(file, base_folder)
-    line = hit["start_line"]
+    line = hit.start_line
     return f"{escape_path(file)}:{line}"
 
 
-def _source_and_time(exchange: dict[str, Any]) -> str:
+def _source_and_time(exchange: Passage | StoredChunk) -> str:
     """Return where an exchange is from, and its time in the local time zone."""
-    source = exchange["source"]
-    timestamp = exchange["at"]
+    source = exchange.source or ""
+    timestamp = exchange.at
     if not timestamp:
         return escape_gaps(str(source))
     utc_time = datetime.fromisoformat(timestamp)
@@ -177,18 +183,18 @@ def _source_and_time(exchange: dict[str, Any]) -> str:
     return f"{escape_gaps(source)} {local_time:%Y-%m-%d %H:%M}"
 
 
-def _file_link(place: str, hit: dict[str, Any]) -> str:
+def _file_link(place: str, hit: Passage) -> str:
     """Link a place to its line in its file (OSC 8, for terminals that have links)."""
     escaped_place = escape_markup(place)
-    if "session" in hit or not hit["file"]:
+    if hit.session or not hit.file:
         return escaped_place
-    quoted_path = quote(str(hit["file"]))
-    line = hit["start_line"]
+    quoted_path = quote(str(hit.file))
+    line = hit.start_line
     return f"[link=file://{quoted_path}#{line}]{escaped_place}[/link]"
 
 
-def _section(hit: dict[str, Any]) -> str:
-    section = escape_gaps(str(hit["header_path"]))
+def _section(hit: Passage | StoredChunk) -> str:
+    section = escape_gaps(str(hit.header_path))
     return escape_markup(_truncate(section))
 
 
@@ -297,7 +303,7 @@ def _wrap(line: str) -> list[str]:
 # Chunks and conversations
 
 
-def chunk_lines(chunk: dict[str, Any], width: int | None = None) -> Iterator[str]:
+def chunk_lines(chunk: StoredChunk, width: int | None = None) -> Iterator[str]:
     """Yield a chunk's place, section and id, then its text.
 
     The lines of the text are indented, so that none of them can pass for the head of a chunk.
@@ -309,9 +315,9 @@ def chunk_lines(chunk: dict[str, Any], width: int | None = None) -> Iterator[str
     """
     place = escape_markup(_chunk_place(chunk))
     section = _section(chunk)
-    chunk_id = chunk["id"]
+    chunk_id = chunk.id
     yield f"[bold cyan]{place}[/]  [green]{section}[/]  [dim]{chunk_id}[/]"
-    lines = chunk["text"].split("\n")
+    lines = chunk.text.split("\n")
     for line in lines:
         for piece in [line] if width is None else _chop(line, width - len(_INDENT)):
             yield f"{_INDENT}{escape_markup(piece)}" if piece else ""
@@ -325,40 +331,40 @@ def _chop(line: str, width: int) -> list[str]:
     return chop_cells(printable, max(width, 1)) or [""]
 
 
-def _chunk_place(chunk: dict[str, Any]) -> str:
-    if "session" in chunk:
+def _chunk_place(chunk: StoredChunk) -> str:
+    if chunk.session:
         return _source_and_time(chunk)
-    root = chunk["root"]
-    path = chunk["path"]
-    first_line = chunk["start_line"]
-    last_line = chunk["end_line"]
+    root = chunk.root
+    path = chunk.path
+    first_line = chunk.start_line
+    last_line = chunk.end_line
     return f"{escape_path(root)}:{escape_path(path)}:{first_line}-{last_line}"
 
 
-def conversation_lines(conversation: dict[str, Any]) -> Iterator[str]:
+def conversation_lines(conversation: ConversationAnswer) -> Iterator[str]:
     """Yield which conversation an exchange is from, and how to show the previous and next one."""
-    session = conversation["session"]
-    if conversation["source_missing"]:
+    session = conversation.session
+    if conversation.source_missing:
         session = f"{session}, whose file was deleted"
-    name = conversation["title"] or conversation["project"] or conversation["source"]
+    name = conversation.title or conversation.project or conversation.source
     escaped_name = escape_markup(escape_gaps(str(name)))
-    number = conversation["number"]
-    total = conversation["exchanges"]
+    number = conversation.number
+    total = conversation.exchanges
     yield ""
     place = f"[dim]exchange {number} of {total} in[/] [green]{escaped_name}[/]"
     yield f"{place} [dim]({escape_markup(escape_gaps(session))})[/]"
     for direction in ("previous", "next"):
-        neighbor = conversation[direction]
+        neighbor: NeighborExchange | None = getattr(conversation, direction)
         if neighbor:
             yield _neighbor_line(direction, neighbor)
 
 
-def _neighbor_line(direction: str, exchange: dict[str, Any]) -> str:
+def _neighbor_line(direction: str, exchange: NeighborExchange) -> str:
     """Return how to show the previous or next exchange, and its question."""
     label = f"{direction}:"
-    short_id = exchange["id"][:_COMMAND_ID_CHARS]
+    short_id = exchange.id[:_COMMAND_ID_CHARS]
     command = f"anchord show {short_id} --whole"
-    question = _truncate(exchange["question"])
+    question = _truncate(exchange.question)
     escaped_question = escape_markup(question)
     return f"  [dim]{label:<9} {command}[/]  {escaped_question}"
 
@@ -366,42 +372,41 @@ def _neighbor_line(direction: str, exchange: dict[str, Any]) -> str:
 # Explanations
 
 
-def explain_lines(explanation: dict[str, Any]) -> Iterator[str]:
+def explain_lines(explanation: ExplainAnswer) -> Iterator[str]:
     """Yield what the index has of a file, which rule includes it, and what anchord would do now.
 
     Args:
-        explanation: The answer of `explain`; without `root` the file lies in no indexed folder.
+        explanation: The answer of `explain`; without a root the file lies in no indexed folder.
     """
     state = "[bold yellow]not indexed[/]"
-    if explanation["indexed"]:
+    if explanation.indexed:
         state = "[bold green]indexed[/]"
-    path = escape_markup(escape_gaps(explanation["path"]))
-    rule = escape_markup(escape_gaps(explanation["rule"]))
-    reason = escape_markup(escape_gaps(explanation["reason"]))
+    path = escape_markup(escape_gaps(explanation.path))
+    rule = escape_markup(escape_gaps(explanation.rule))
+    reason = escape_markup(escape_gaps(explanation.reason))
     yield f"{state}  [bold cyan]{path}[/]"
-    problem = explanation.get("problem")
-    if problem:
-        yield f"  [yellow]{escape_markup(problem)}[/]"
-    if "root" not in explanation:
+    if explanation.problem:
+        yield f"  [yellow]{escape_markup(explanation.problem)}[/]"
+    if explanation.root is None:
         yield f"  {rule}: {reason}"
         return
-    root = escape_markup(quote_name(explanation["root"]))
+    root = escape_markup(quote_name(explanation.root))
     yield f"  root  {root}: {_indexed_size(explanation)}"
     yield f"  rule  {rule}"
-    decision = explanation["decision"]
+    decision = explanation.decision
     yield f"  now   {_DECISIONS[decision]}: {reason}"
-    last_reason = explanation["last_reason"]
+    last_reason = explanation.last_reason
     if last_reason:
         yield f"  last  indexed because: {escape_markup(last_reason)}"
 
 
-def _indexed_size(explanation: dict[str, Any]) -> str:
-    chunks = explanation["chunks"]
-    strategy = explanation["strategy"]
-    exchanges = explanation.get("exchanges")
+def _indexed_size(explanation: ExplainAnswer) -> str:
+    chunks = explanation.chunks
+    strategy = explanation.strategy
+    exchanges = explanation.exchanges
     of_exchanges = f" of {exchanges} exchanges" if exchanges else ""
     counts = f"{chunks} chunks{of_exchanges} by the strategy {strategy}"
-    size = explanation["size"]
+    size = explanation.size
     if size is None:
         return counts
     return f"{counts}, {size:,} bytes"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from anchord.cli.output.console import escape_markup
 from anchord.cli.output.detached import detached_group_lines
 from anchord.cli.output.render import format_age
 from anchord.core.quoting import escape_gaps, escape_path
+from anchord.ipc.messages.status import (
+    EmbedderStatus,
+    GenerationStatus,
+    RootStatus,
+    StatusAnswer,
+    StoreStatus,
+)
 
 _COLORS = {"degraded": "red", "idle": "green"}
 _AGES = {
@@ -18,158 +24,158 @@ _AGES = {
 }
 
 
-def status_lines(report: dict[str, Any]) -> Iterator[str]:
+def status_lines(report: StatusAnswer) -> Iterator[str]:
     """Yield the lines of a status report.
 
     Args:
         report: The daemon's answer to `status`.
     """
     yield _state(report)
-    for reason in report["degraded"]:
+    for reason in report.degraded:
         yield f"  [red]{escape_markup(reason)}[/]"
-    generation = report["generation"]
+    generation = report.generation
     if generation:
         yield _new_index_progress(generation)
-    for repair in report["repairs"]:
+    for repair in report.repairs:
         yield f"  [yellow]repaired: {escape_markup(repair)}[/]"
-    yield from _root_lines(report["roots"])
-    yield from detached_group_lines(report["detached"])
+    yield from _root_lines(report.roots)
+    yield from detached_group_lines(report.detached)
     yield _work(report)
     yield from _activity(report)
-    yield _store(report["store"])
-    yield from _model(report["embedder"])
-    if report["on_battery"]:
+    yield _store(report.store)
+    yield from _model(report.embedder)
+    if report.on_battery:
         yield "  [yellow]on battery: anchord indexes single saves; the backlog waits[/]"
     yield _process_cost(report)
-    for failure in report["failed"]:
-        path = escape_markup(escape_path(failure["path"]))
-        reason = escape_markup(failure["reason"])
+    for failure in report.failed:
+        path = escape_markup(escape_path(failure.path))
+        reason = escape_markup(failure.reason)
         yield f"  [yellow]{path}[/]: {reason}"
 
 
-def _state(report: dict[str, Any]) -> str:
-    state = report["state"]
+def _state(report: StatusAnswer) -> str:
+    state = report.state
     color = _COLORS.get(state, "yellow")
-    version = report["version"]
-    process = report["pid"]
-    uptime = format_age(report["uptime_s"])
+    version = report.version
+    process = report.pid
+    uptime = format_age(report.uptime_s)
     return f"[bold {color}]{state}[/]  anchord {version}, process {process}, up {uptime}"
 
 
-def _new_index_progress(generation: dict[str, Any]) -> str:
-    why = escape_markup(generation["why"])
-    done = generation["done"]
-    due = generation["due"]
+def _new_index_progress(generation: GenerationStatus) -> str:
+    why = escape_markup(generation.why)
+    done = generation.done
+    due = generation.due
     return f"  [yellow]building a new index ({why}): {done} files done, {due} to go[/]"
 
 
-def _root_lines(roots: list[dict[str, Any]]) -> Iterator[str]:
-    names = [escape_gaps(root["name"]) for root in roots]
+def _root_lines(roots: Sequence[RootStatus]) -> Iterator[str]:
+    names = [escape_gaps(root.name) for root in roots]
     width = max(map(len, names), default=0)
     for shown_name, root in zip(names, roots, strict=True):
         name = escape_markup(shown_name)
-        state = root["state"]
+        state = root.state
         counts = _root_counts(root)
-        path = escape_markup(escape_gaps(root["path"]))
+        path = escape_markup(escape_gaps(root.path))
         yield f"  {name:<{width}}  {state}  {counts}  [dim]{path}[/]"
 
 
-def _root_counts(root: dict[str, Any]) -> str:
-    files = root["files"]
-    chunks = root["chunks"]
-    skipped = root["skipped"]
+def _root_counts(root: RootStatus) -> str:
+    files = root.files
+    chunks = root.chunks
+    skipped = root.skipped
     watched = _watch_method(root)
     counts = f"{files} files, {chunks} chunks, {skipped} skipped, {watched}"
-    conversations = root.get("conversations")
+    conversations = root.conversations
     if not conversations:
         return counts
-    sessions = conversations["sessions"]
-    exchanges = conversations["exchanges"]
+    sessions = conversations.sessions
+    exchanges = conversations.exchanges
     return f"{sessions} conversations, {exchanges} exchanges in {counts}"
 
 
-def _watch_method(root: dict[str, Any]) -> str:
-    if not root["watching"]:
+def _watch_method(root: RootStatus) -> str:
+    if not root.watching:
         return "polled"
-    watches = root["watches"]
-    polled_folders = root["polled_dirs"]
+    watches = root.watches
+    polled_folders = root.polled_dirs
     if not polled_folders:
         return f"{watches} watches"
     return f"{watches} watches, {polled_folders} folders polled"
 
 
-def _work(report: dict[str, Any]) -> str:
-    pending = report["pending"]
+def _work(report: StatusAnswer) -> str:
+    pending = report.pending
     remaining = _remaining_time(report)
-    failed = len(report["failed"])
-    embedded = report["embedded_total"]
-    reused = report["reused_total"]
-    commits = report["commits_total"]
+    failed = len(report.failed)
+    embedded = report.embedded_total
+    reused = report.reused_total
+    commits = report.commits_total
     queue = f"pending {pending}{remaining}, failed {failed}"
     return f"  {queue}, embedded {embedded}, reused {reused}, commits {commits}"
 
 
-def _remaining_time(report: dict[str, Any]) -> str:
-    seconds_left = report["left_s"]
+def _remaining_time(report: StatusAnswer) -> str:
+    seconds_left = report.left_s
     if not seconds_left:
         return ""
-    rate = report["embedder"]["rate"]
+    rate = report.embedder.rate
     time_left = format_age(seconds_left)
     return f" (about {time_left} left, {rate:.0f} texts/s)"
 
 
-def _activity(report: dict[str, Any]) -> Iterator[str]:
+def _activity(report: StatusAnswer) -> Iterator[str]:
     ages = list(_ages(report))
     if ages:
         listed = ", ".join(ages)
         yield f"  {listed}"
-    latency = report["latency_ms"]
-    p50 = latency["p50"]
+    latency = report.latency_ms
+    p50 = latency.p50
     if p50 is not None:
-        p95 = latency["p95"]
+        p95 = latency.p95
         yield f"  save to searchable: p50 {p50:.0f} ms, p95 {p95:.0f} ms"
-    overflows = report["overflows"]
+    overflows = report.overflows
     if overflows:
         consequence = "the system dropped file events; anchord walked all folders again"
         yield f"  overflows {overflows}: {consequence}"
 
 
-def _ages(report: dict[str, Any]) -> Iterator[str]:
+def _ages(report: StatusAnswer) -> Iterator[str]:
     for name, key in _AGES.items():
-        seconds = report[key]
+        seconds: float | None = getattr(report, key)
         if seconds is not None:
             yield f"{name} {format_age(seconds)} ago"
 
 
-def _store(store: dict[str, Any]) -> str:
-    rows = store["rows"]
-    fragments = store["fragments"]
-    megabytes = store["bytes"] / 1e6
+def _store(store: StoreStatus) -> str:
+    rows = store.rows
+    fragments = store.fragments
+    megabytes = store.bytes / 1e6
     return f"  store: {rows} rows, {fragments} fragments, {megabytes:.1f} MB"
 
 
-def _model(embedder: dict[str, Any]) -> Iterator[str]:
-    model = escape_markup(embedder["model"])
+def _model(embedder: EmbedderStatus) -> Iterator[str]:
+    model = escape_markup(embedder.model)
     runtime = _runtime(embedder)
-    state = embedder["state"]
+    state = embedder.state
     yield f"  model: {model} ({runtime}), {state}"
-    why = embedder["why"]
+    why = embedder.why
     if why:
         yield f"  [yellow]the model could be faster here: {escape_markup(why)}[/]"
 
 
-def _process_cost(report: dict[str, Any]) -> str:
-    megabytes = report["rss_bytes"] / 1e6
-    cpu_seconds = report["cpu_s"]
+def _process_cost(report: StatusAnswer) -> str:
+    megabytes = report.rss_bytes / 1e6
+    cpu_seconds = report.cpu_s
     return f"  memory {megabytes:.0f} MB, CPU {cpu_seconds:.1f} s"
 
 
-def _runtime(embedder: dict[str, Any]) -> str:
+def _runtime(embedder: EmbedderStatus) -> str:
     """Return where the model runs; what is unknown before the first text is left out."""
     parts = (
-        embedder["provider"],
-        embedder.get("runtime"),
-        embedder.get("device"),
-        embedder.get("precision"),
+        embedder.provider,
+        embedder.runtime,
+        embedder.device,
+        embedder.precision,
     )
     return ", ".join(escape_markup(str(part)) for part in parts if part)

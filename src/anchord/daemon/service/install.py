@@ -276,7 +276,7 @@ def _shut_down_daemon(paths: Paths) -> None:
     if client is None:
         return
     with client:
-        pid = client.call("shutdown")["pid"]
+        pid = client.shutdown().pid
     wait_for_daemon_exit(paths, pid)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from anchord.core.types import Action, FileOutcome
 from anchord.index.metrics import Throughput, WorkCounters
+from anchord.ipc.messages.status import DoneOfTotal, Percentiles
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
 _RECENT_OUTCOMES = 20
@@ -24,7 +28,7 @@ class WriterStats:
     throughput: Throughput = field(default_factory=Throughput)
     last_commit_at: float | None = None
     last_verified_at: float | None = None
-    verify_progress: dict[str, int] | None = None
+    verify_progress: DoneOfTotal | None = None
     """While `verify` reads transcript files: how many are done, and of how many."""
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_LATENCIES))
     """Milliseconds from a save's first event until it was searchable, of the last 1,000 saves."""
@@ -41,3 +45,15 @@ class WriterStats:
         self.throughput.record_file(now)
         if outcome.action not in (Action.UNCHANGED, Action.SKIPPED):
             self.recent_outcomes.append((now, outcome))
+
+
+def p50_and_p95(values: Sequence[float]) -> Percentiles:
+    """Return the median and the 95th percentile, rounded to 0.1; both None without values.
+
+    The percentile is that of the nearest rank: of two values the larger, so never below the median.
+    """
+    if not values:
+        return Percentiles(p50=None, p95=None)
+    ordered = sorted(values)
+    rank = math.ceil(0.95 * len(ordered)) - 1
+    return Percentiles(p50=round(statistics.median(ordered), 1), p95=round(ordered[rank], 1))

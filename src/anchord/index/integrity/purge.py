@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from anchord.config.privacy import redacts_conversations
 from anchord.config.roots import covers, find_root
 from anchord.core.quoting import quote_command, quote_name, quote_names
-from anchord.core.types import RootedPath, escape_non_utf8
+from anchord.core.types import RootedPath
 from anchord.errors import UsageError
 from anchord.index.file_planner import plan_row_removal
 from anchord.index.session import IndexWriter
@@ -43,32 +42,32 @@ class PurgeResult:
     files_to_reread: list[RootedPath]
     """Other transcript files that contain some of the exchanges; they are marked in the catalog."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the JSON object that `forget` answers with."""
-        return {
-            "path": escape_non_utf8(self.path),
-            "files": self.file_count,
-            "rows": self.row_count,
-            "exchanges": self.exchange_count,
-            "disk_files_removed": self.disk_files_removed,
-            "damaged_folder": escape_non_utf8(self.damaged_folder),
-            "also_in": [escape_non_utf8(origin.path) for origin in self.files_to_reread],
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePreview:
+    """What `purge_path` would delete."""
+
+    path: str
+    """Absolute."""
+    file_count: int
+    exchange_count: int
+    only_here: int
+    """How many of the exchanges are in no transcript file that exists."""
 
 
-def preview_purge(writer: IndexWriter, path: str) -> dict[str, Any]:
-    """Count what `purge_path` would delete, as the JSON object of `forget` with `preview`.
+def preview_purge(writer: IndexWriter, path: str) -> PurgePreview:
+    """Count what `purge_path` would delete.
 
     Raises:
         UsageError: The path is in no root and no conversation comes from it, or it is a root.
     """
     found = _find(writer, path)
-    return {
-        "path": escape_non_utf8(found.path),
-        "files": len(found.files),
-        "exchanges": found.exchange_count,
-        "only_here": found.only_here,
-    }
+    return PurgePreview(
+        path=found.path,
+        file_count=len(found.files),
+        exchange_count=found.exchange_count,
+        only_here=found.only_here,
+    )
 
 
 def purge_path(writer: IndexWriter, path: str) -> PurgeResult:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from anchord.core.ports import no_heartbeat
-from anchord.core.types import RootedPath, escape_non_utf8
+from anchord.core.types import RootedPath
 from anchord.index.integrity.verify import (
     Difference,
     DifferenceKind,
@@ -19,7 +18,6 @@ from anchord.index.integrity.verify import (
 from anchord.index.integrity.verify_archive import TranscriptProgress, compare_archive
 from anchord.index.session import IndexReader, IndexWriter
 
-_MAX_LISTED_DIFFERENCES = 1_000
 _EXTRA_KINDS = frozenset({DifferenceKind.EXTRA, DifferenceKind.DUPLICATE})
 _ARCHIVE_KINDS = frozenset({DifferenceKind.NOT_ARCHIVED, DifferenceKind.ARCHIVED})
 _CORRUPT_KINDS = frozenset({DifferenceKind.VECTOR, DifferenceKind.SPOILED})
@@ -104,28 +102,3 @@ def list_repairs(writer: IndexWriter) -> list[str]:
         "more: they were restored from the index"
     )
     return [*writer.repairs, restored]
-
-
-def verify_result_as_dict(result: VerifyResult) -> dict[str, Any]:
-    """Return a verification as JSON values; lists at most the first 1,000 differences."""
-    return {
-        "ok": not (result.differences or result.kept_files or result.unread_rules),
-        "files": result.file_count,
-        "exchanges": result.exchange_count,
-        "transcripts": result.transcript_count,
-        "chunks": result.chunk_count,
-        "vectors_checked": result.vectors_checked,
-        "differences": [
-            {
-                "kind": str(each.kind),
-                "root": each.origin.root,
-                "path": escape_non_utf8(each.origin.path),
-                "chunk_id": each.chunk_id,
-            }
-            for each in result.differences[:_MAX_LISTED_DIFFERENCES]
-        ],
-        "differences_total": len(result.differences),
-        "held": dict(result.kept_files),
-        "unread_rules": dict(result.unread_rules),
-        "changing": [str(path) for path in result.changing_files],
-    }

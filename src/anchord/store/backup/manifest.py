@@ -141,13 +141,13 @@ def next_snapshot_name(now: datetime, existing: list[Path]) -> str:
     return f"{base}Z-{int(number.lstrip('-') or 1) + 1:03}"
 
 
-def folder_id(folder: Path) -> list[int] | None:
+def folder_id(folder: Path) -> tuple[int, int] | None:
     """Return the device and inode of a folder, None if there is none."""
     try:
         status = folder.stat()
     except OSError:
         return None
-    return [status.st_dev, status.st_ino]
+    return status.st_dev, status.st_ino
 
 
 def _is_partial(folder: Path) -> bool:

@@ -21,7 +21,8 @@ from tools.fuzz.laws import hold
 
 from anchord.errors import StoreError
 from anchord.ipc import server as under_test
-from anchord.ipc.protocol import Params, Request, parse_params
+from anchord.ipc.messages.base import Params
+from anchord.ipc.protocol import Request, parse_params
 from anchord.ipc.server import RpcMethod, Server
 
 LONGEST = 512

@@ -1,0 +1,225 @@
+"""`search`, `show`, `explain`, `dump`: what is read from the index."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from anchord.ipc.messages.base import Message, Params
+
+MAX_HITS = 1_000
+MAX_CONTEXT_CHUNKS = 10_000
+MAX_EXPAND_CHARS = 100_000
+MAX_QUERY_CHARS = 100_000
+MAX_FILTER_CHARS = 10_000
+
+
+class SearchParams(Params, frozen=True, kw_only=True):
+    """Parameters of "search"."""
+
+    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARS)]
+    k: Annotated[int, Meta(ge=1, le=MAX_HITS)] = 10
+    """Maximum number of hits."""
+    mode: str = "hybrid"
+    """"hybrid", "vector" or "text"."""
+    root: str = ""
+    path: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
+    """A folder, or a pattern in .gitignore syntax."""
+    kind: str = ""
+    section: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
+    """Headings joined with " > "."""
+    room: str = ""
+    session: str = ""
+    since: str = ""
+    """A date or an age, such as 2026-01-31, 7d or 3h."""
+    until: str = ""
+    """Like `since`."""
+    show_chunks: bool = False
+    expand: Annotated[int, Meta(ge=0, le=MAX_EXPAND_CHARS)] = 0
+    """Characters of context to add from the same section."""
+    fresh: bool = False
+    """True waits until everything written before the call is searchable."""
+    detached: bool = False
+    """True also searches conversations that are kept and not indexed, by words."""
+
+
+class ShowParams(Params, frozen=True, kw_only=True):
+    """Parameters of "show": a chunk by its id, or all chunks of a file by `root` and `path`."""
+
+    id: str = ""
+    root: str = ""
+    path: str = ""
+    whole: bool = False
+    """True shows all of the chunk's file or exchange."""
+    context: Annotated[int, Meta(ge=0, le=MAX_CONTEXT_CHUNKS)] = 0
+    """Number of chunks to add before the chunk, and after it."""
+
+
+class ExplainParams(Params, frozen=True, kw_only=True):
+    """Parameters of "explain"."""
+
+    path: str
+    """Absolute path."""
+
+
+class StoredChunk(Message, frozen=True, kw_only=True):
+    """A row of the table, with its lines. Only exchanges have the fields from `source` on."""
+
+    id: str
+    root: str
+    path: str
+    """Relative to the root; `/source/session/exchange` for an exchange."""
+    kind: str
+    header_path: str
+    """Headings joined with " > "."""
+    start_line: int | None
+    """First line, from 1; None while an update of its file is being committed."""
+    end_line: int | None
+    content_hash: str
+    vector_key: str | None
+    """Hash of the model and of the embedded text; None in `search`, which does not read it."""
+    text: str
+    file: str | None = None
+    """Absolute path of the file that holds the text, in `search` and `show`; None where all such
+    files are deleted."""
+    source: str | None = None
+    """The program that wrote the transcript, such as "claude-code"."""
+    session: str | None = None
+    exchange_id: str | None = None
+    at: str | None = None
+    """When the question was asked, ISO 8601 in UTC."""
+    until: str | None = None
+    """When the answer ended, likewise."""
+    project: str | None = None
+    """The folder in which the conversation was held."""
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    part_index: int | None = None
+    total_parts: int | None = None
+
+
+class Passage(StoredChunk, frozen=True, kw_only=True):
+    """A passage that a search found: neighbouring chunks, or one.
+
+    Text, lines and `ids` are those of the whole passage; all else is of its best chunk.
+    """
+
+    score: float
+    cosine: float | None
+    cosine_rank: int | None
+    """Place among what was found by meaning, from 1; None if it was not."""
+    bm25: float | None
+    bm25_rank: int | None
+    """Place among what was found by words, from 1; None if it was not."""
+    exact: bool
+    """Whether it contains the query as an identifier."""
+    named: bool
+    """Whether the query contains its heading."""
+    matched: tuple[str, ...]
+    """Words of the query that it contains."""
+    room: str | None
+    ids: tuple[str, ...]
+    chunk_index: int
+    locator: str
+    """A short name for people: path#heading#number."""
+    strategy: str
+
+
+class DetachedHit(Message, frozen=True, kw_only=True):
+    """An exchange that was found in the archive and is not indexed."""
+
+    reason: str
+    root: str
+    path: str
+    transcript: str
+    source: str
+    session: str
+    title: str
+    project: str
+    at: str
+    question: str
+    snippet: str
+
+
+class CoverageAnswer(Message, frozen=True, kw_only=True):
+    """How much of the files the index covers."""
+
+    state: str
+    """The daemon's state; "" without a daemon."""
+    done: int
+    """Files that are up to date."""
+    found: int
+    """Files that the last walks found."""
+    held: dict[str, int]
+    """Root -> files that were deleted or excluded all at once, and are still found."""
+
+
+class SearchAnswer(Message, frozen=True, kw_only=True):
+    """Answer of "search"."""
+
+    query: str
+    mode: str
+    note: str
+    """What a person must know to judge the results; "" if nothing."""
+    complete: bool
+    """Whether everything that is known to have changed is in the index."""
+    coverage: CoverageAnswer
+    groups: tuple[tuple[Passage, ...], ...]
+    """The passages of each file or exchange, best first; no group is empty."""
+    detached: tuple[DetachedHit, ...] = ()
+
+
+class NeighborExchange(Message, frozen=True, kw_only=True):
+    """The exchange before or after another one."""
+
+    id: str
+    """Its first chunk."""
+    question: str
+
+
+class ConversationAnswer(Message, frozen=True, kw_only=True):
+    """The conversation that an exchange is part of."""
+
+    source: str
+    session: str
+    title: str | None
+    project: str | None
+    number: int
+    """The exchange's number in the conversation, from 1."""
+    exchanges: int
+    source_missing: bool
+    previous: NeighborExchange | None
+    next: NeighborExchange | None
+
+
+class ShowAnswer(Message, frozen=True, kw_only=True):
+    """Answer of "show"."""
+
+    id: str
+    chunks: tuple[StoredChunk, ...]
+    previous: str | None
+    """Id of the chunk before those shown; None at the beginning of the file."""
+    next: str | None
+    conversation: ConversationAnswer | None = None
+
+
+class ExplainAnswer(Message, frozen=True, kw_only=True):
+    """Answer of "explain". Outside all roots only the first five fields have values."""
+
+    path: str
+    indexed: bool
+    rule: str
+    decision: str
+    """What the next walk does: "read", "skip" or "forget"."""
+    reason: str
+    root: str | None = None
+    chunks: int = 0
+    exchanges: int | None = None
+    """None for what is no transcript."""
+    strategy: str | None = None
+    last_reason: str | None = None
+    problem: str | None = None
+    size: int | None = None
+    """Bytes; None while the file cannot be looked at."""

@@ -1,0 +1,293 @@
+"""A function for each method of the socket: it takes the parameters and returns the call.
+
+Clients send these calls, and a program that opened the index itself has them answered in its own
+process. `methods` says what each call is answered with.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from anchord.core.types import escape_non_utf8
+from anchord.ipc import methods
+from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.roots import (
+    AddedRoot,
+    AddRootParams,
+    ReloadAnswer,
+    RemovedRoot,
+    RootAnswer,
+    RootNameParams,
+)
+from anchord.ipc.messages.searching import (
+    ExplainAnswer,
+    ExplainParams,
+    SearchAnswer,
+    SearchParams,
+    ShowAnswer,
+    ShowParams,
+    StoredChunk,
+)
+from anchord.ipc.messages.status import Failure, StatusAnswer
+from anchord.ipc.messages.upkeep import (
+    BackupAnswer,
+    BackupParams,
+    ConfirmedDeletion,
+    ForgetAnswer,
+    ForgetParams,
+    IndexAnswer,
+    IndexParams,
+    ReindexParams,
+    SyncAnswer,
+    SyncParams,
+    VerifyAnswer,
+    VerifyParams,
+)
+
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[A]):
+    """A method with its parameters; its answer is an `A`."""
+
+    method: methods.Method[Any, A]
+    params: Params
+
+
+def hello() -> Call[HelloAnswer]:
+    """Ask for the versions of the protocol and of the program, and for the process."""
+    return Call(methods.HELLO, Params())
+
+
+def ping() -> Call[str]:
+    """Ask for "pong"."""
+    return Call(methods.PING, Params())
+
+
+def status() -> Call[StatusAnswer]:
+    """Ask what the daemon does and whether it is healthy."""
+    return Call(methods.STATUS, Params())
+
+
+def errors() -> Call[tuple[Failure, ...]]:
+    """Ask for the files that are not indexed, or only in part."""
+    return Call(methods.ERRORS, Params())
+
+
+def search(  # noqa: PLR0913 - one parameter a filter
+    query: str,
+    *,
+    k: int = 10,
+    mode: str = "hybrid",
+    root: str = "",
+    path: str = "",
+    kind: str = "",
+    section: str = "",
+    room: str = "",
+    session: str = "",
+    since: str = "",
+    until: str = "",
+    show_chunks: bool = False,
+    expand: int = 0,
+    fresh: bool = False,
+    detached: bool = False,
+) -> Call[SearchAnswer]:
+    """Search by meaning and by words.
+
+    Args:
+        query: Words or a question.
+        k: Maximum number of files; with `show_chunks`, of chunks.
+        mode: "hybrid", "vector" or "text".
+        root: Only this root, by its name.
+        path: Only this folder, or paths that match a pattern in .gitignore syntax.
+        kind: Only this kind, such as "markdown", "code" or "exchange".
+        section: Only below these headings, joined with " > ".
+        room: Only this room or topic.
+        session: Only this conversation.
+        since: Only conversations since a date or an age, such as 2026-01-31, 7d or 3h.
+        until: Only conversations until then.
+        show_chunks: List chunks, not grouped by file.
+        expand: Characters of context to add from the same section.
+        fresh: Wait first until everything written before the call is searchable.
+        detached: Also search conversations that are kept and not indexed, by words.
+    """
+    params = SearchParams(
+        query=query,
+        k=k,
+        mode=mode,
+        root=root,
+        path=path,
+        kind=kind,
+        section=section,
+        room=room,
+        session=session,
+        since=since,
+        until=until,
+        show_chunks=show_chunks,
+        expand=expand,
+        fresh=fresh,
+        detached=detached,
+    )
+    return Call(methods.SEARCH, params)
+
+
+def show(
+    id: str = "",  # noqa: A002 - the name is a fixed interface
+    *,
+    root: str = "",
+    path: str = "",
+    whole: bool = False,
+    context: int = 0,
+) -> Call[ShowAnswer]:
+    """Ask for a chunk by its id, or for all chunks of a file by `root` and `path`.
+
+    Args:
+        id: The id, or its first characters.
+        root: Name of the file's root.
+        path: The file, relative to the root.
+        whole: All of the chunk's file or exchange.
+        context: Number of chunks to add before the chunk, and after it.
+    """
+    params = ShowParams(id=id, root=root, path=path, whole=whole, context=context)
+    return Call(methods.SHOW, params)
+
+
+def explain(path: str) -> Call[ExplainAnswer]:
+    """Ask whether a file is indexed, which rule decided, and what happens to it next.
+
+    Args:
+        path: Absolute path.
+    """
+    return Call(methods.EXPLAIN, ExplainParams(path=path))
+
+
+def dump() -> Call[tuple[StoredChunk, ...]]:
+    """Ask for every row, sorted, without vectors."""
+    return Call(methods.DUMP, Params())
+
+
+def roots() -> Call[tuple[RootAnswer, ...]]:
+    """Ask for the indexed folders."""
+    return Call(methods.ROOTS, Params())
+
+
+def roots_add(path: str, *, kind: str = "project", name: str = "") -> Call[AddedRoot]:
+    """Add a folder to the configuration, and index it.
+
+    Args:
+        path: Absolute path.
+        kind: "project" or "conversations".
+        name: "" for the folder's name.
+    """
+    return Call(methods.ROOTS_ADD, AddRootParams(path=path, kind=kind, name=name))
+
+
+def roots_remove(name: str) -> Call[RemovedRoot]:
+    """Delete a root from the configuration and from the index. Its conversations are kept."""
+    return Call(methods.ROOTS_REMOVE, RootNameParams(name=name))
+
+
+def reload() -> Call[ReloadAnswer]:
+    """Read the configuration's roots again."""
+    return Call(methods.RELOAD, Params())
+
+
+def index(paths: Sequence[str] = ()) -> Call[IndexAnswer]:
+    """Bring the index up to date.
+
+    Args:
+        paths: Folders to index besides the roots.
+    """
+    return Call(methods.INDEX, IndexParams(paths=tuple(paths)))
+
+
+def sync(timeout: float | None = None) -> Call[SyncAnswer]:
+    """Wait until everything written before the call is searchable.
+
+    Args:
+        timeout: Seconds to wait at most; None waits without limit.
+    """
+    return Call(methods.SYNC, SyncParams(timeout=timeout))
+
+
+def verify(*, repair: bool = False, vectors: int | None = 16) -> Call[VerifyAnswer]:
+    """Compare the index with a clean rebuild.
+
+    Args:
+        repair: Repair what differs.
+        vectors: How many rows to embed again for comparison; None for all.
+    """
+    return Call(methods.VERIFY, VerifyParams(repair=repair, vectors=vectors))
+
+
+def rescan(name: str = "") -> Call[SyncAnswer]:
+    """Compare a root with the index, and wait until all changes are indexed.
+
+    Args:
+        name: Name of the root; "" for all.
+    """
+    return Call(methods.RESCAN, RootNameParams(name=name))
+
+
+def confirm_delete(name: str) -> Call[ConfirmedDeletion]:
+    """Confirm that the files of a root that vanished all at once leave the index."""
+    return Call(methods.CONFIRM_DELETE, RootNameParams(name=name))
+
+
+def reindex(*, force_rechunk: bool = False) -> Call[IndexAnswer]:
+    """Read every file again.
+
+    Args:
+        force_rechunk: Chunk every file again, into a new index that then replaces this one.
+    """
+    return Call(methods.REINDEX, ReindexParams(force_rechunk=force_rechunk))
+
+
+def rebuild() -> Call[IndexAnswer]:
+    """Build a new index from the files, and embed every text again."""
+    return Call(methods.REBUILD, Params())
+
+
+def forget(path: str, *, undo: bool = False, preview: bool = False) -> Call[ForgetAnswer]:
+    """Delete a file or folder from the index for good.
+
+    Args:
+        path: Absolute path; bytes that are not UTF-8 are surrogates.
+        undo: Let a forgotten path be indexed again.
+        preview: Only count what would be deleted.
+    """
+    shown = escape_non_utf8(path)
+    path_bytes = os.fsencode(path) if shown != path else b""
+    params = ForgetParams(path=shown, path_bytes=path_bytes, undo=undo, preview=preview)
+    return Call(methods.FORGET, params)
+
+
+def backup(target: str, *, keep: int | None = None, staged: bool = False) -> Call[BackupAnswer]:
+    """Make a backup.
+
+    Args:
+        target: Absolute path of the backup folder.
+        keep: How many snapshots to keep; None keeps all.
+        staged: Ignore `target`: make a snapshot in anchord's own folder for the client to copy.
+    """
+    return Call(methods.BACKUP, BackupParams(target=target, keep=keep, staged=staged))
+
+
+def pause() -> Call[PauseAnswer]:
+    """Stop indexing until `resume`; changes are still noticed."""
+    return Call(methods.PAUSE, Params())
+
+
+def resume() -> Call[PauseAnswer]:
+    """Go on indexing after `pause`."""
+    return Call(methods.RESUME, Params())
+
+
+def shutdown() -> Call[ShutdownAnswer]:
+    """End the daemon."""
+    return Call(methods.SHUTDOWN, Params())

@@ -1,0 +1,127 @@
+"""An index that a program opens in its own process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import anchord
+from anchord.config.paths import find_paths
+from anchord.errors import AlreadyRunningError, StoreError, UsageError
+from anchord.store.writer_lock import WriterLock
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Give a home with a root of two files that is not indexed yet."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "soup.md").write_text("# Soup\n\nBoil the onions slowly.\n")
+    (notes / "bread.md").write_text("# Bread\n\nKnead the dough.\n")
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    settings = f'[embedding]\nprovider = "hash"\n[[root]]\npath = "{notes}"\nname = "notes"\n'
+    (home / "config.toml").write_text(settings)
+    return home
+
+
+def found(index: anchord.Engine, words: str) -> list[str]:
+    return [group[0].path for group in index.search(words, mode="text").groups]
+
+
+def test_it_indexes_searches_and_verifies(home: Path) -> None:
+    with anchord.open(home) as index:
+        done = index.index()
+        assert (done.files, done.chunks, done.embedded) == (2, 2, 2)
+        assert found(index, "onions") == ["soup.md"]
+        assert index.verify(vectors=None).ok
+        assert [root.name for root in index.roots()] == ["notes"]
+        (chunk,) = index.show(path="soup.md", root="notes").chunks
+        assert chunk.text == "# Soup\n\nBoil the onions slowly."
+
+
+def test_it_forgets_and_lets_in_again(home: Path) -> None:
+    soup = str(home.parent / "notes" / "soup.md")
+    with anchord.open(home) as index:
+        index.index()
+        assert index.forget(soup, preview=True).files == 1
+        assert index.forget(soup).rows == 1
+        assert found(index, "onions") == []
+        index.forget(soup, undo=True)
+        assert found(index, "onions") == ["soup.md"]
+
+
+def test_a_search_reads_beside_a_writer_and_writing_is_refused(home: Path) -> None:
+    with anchord.open(home) as index:
+        index.index()
+    lock = WriterLock(find_paths({"ANCHORD_HOME": str(home)}).lock_file)
+    try:
+        with anchord.open(home) as index:
+            assert found(index, "onions") == ["soup.md"]
+            assert index.errors() == ()
+            assert len(index.dump()) == 2
+            with pytest.raises(AlreadyRunningError):
+                index.index()
+            assert found(index, "dough") == ["bread.md"]
+    finally:
+        lock.release()
+
+
+def test_a_reader_sees_what_another_writer_writes_and_rebuilds(home: Path) -> None:
+    with anchord.open(home) as index:
+        index.index()
+    with anchord.open(home) as reader:
+        assert found(reader, "zebra") == []
+        (home.parent / "notes" / "zoo.md").write_text("# Zoo\n\nA zebra.\n")
+        with anchord.open(home) as writer:
+            writer.sync()
+        assert found(reader, "zebra") == ["zoo.md"]
+        with anchord.open(home) as writer:
+            writer.rebuild()
+        assert found(reader, "zebra") == ["zoo.md"]
+
+
+def test_a_fresh_search_indexes_first(home: Path) -> None:
+    with anchord.open(home) as index:
+        assert index.search("onions", mode="text", fresh=True).groups[0][0].path == "soup.md"
+
+
+def test_the_lock_is_released_and_closing_again_is_no_error(home: Path) -> None:
+    index = anchord.open(home)
+    index.index()
+    index.close()
+    index.close()
+    WriterLock(find_paths({"ANCHORD_HOME": str(home)}).lock_file).release()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda index: index.search("words", k=0),
+        lambda index: index.search("words", expand=-1),
+        lambda index: index.show("1f", context=-1),
+        lambda index: index.sync(timeout=-1),
+        lambda index: index.search(3),
+        lambda index: index.pause(),
+        lambda index: index.shutdown(),
+    ],
+)
+def test_what_is_out_of_range_or_needs_a_daemon_is_refused_before_anything_opens(
+    home: Path, call: Callable[[anchord.Engine], object]
+) -> None:
+    with anchord.open(home) as index, pytest.raises(UsageError):
+        call(index)
+    assert not (home / "data").exists()
+
+
+def test_without_an_index_a_search_says_so(home: Path) -> None:
+    with anchord.open(home) as index, pytest.raises(StoreError, match="there is no index yet"):
+        index.search("onions")
+
+
+def test_nothing_is_printed(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with anchord.open(home) as index:
+        index.index()
+    assert capfd.readouterr().out == ""
