@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -29,12 +29,17 @@ from anchord.index.generation import (
     find_unavailable_roots,
     require_local_table,
 )
+from anchord.index.indexer import Indexer
+from anchord.index.integrity.repair import verify_index
 from anchord.index.profile import PinnedRecipe
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter, open_writer
 from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table import maintenance as table_maintenance
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.schema import SCHEMA_VERSION
+from anchord.store.table.table import LanceStore
 
 CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
 NOTHING_CHANGES = BuildRequest("a test")
@@ -381,3 +386,40 @@ def test_vectors_come_from_the_table_that_serves_and_from_the_cache() -> None:
     shared.delete(["x"])
     assert changes == [(vectors, 5), (["x"],)]
     assert generation._NoVectors().get(["a"]) == {}
+
+
+@pytest.mark.parametrize("lost", ["data", "_indices"])
+def test_a_build_whose_table_is_damaged_begins_again(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    monkeypatch.setattr(generation, "_STEP_FILES", 3)
+    build = GenerationBuild(writer, REBUILD)
+    step(build)
+    assert table_maintenance.maintain(build.store) == []
+    for file in (next_table(writer) / lost).rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+    (Path(writer.roots_by_name["docs"].path) / "0.md").write_text("Other words.\n")
+    build._queue[RootedPath("docs", "0.md")] = None
+    while not build.is_finished:
+        step(build)
+    build.promote()
+    assert paths_in(writer) == ALL
+    assert verify_index(writer, None).differences == ()
+
+
+def test_damage_that_comes_back_is_raised(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = GenerationBuild(writer, REBUILD)
+
+    def fail(*_: object) -> NoReturn:
+        raise TableReadError("reading rows failed", "")
+
+    monkeypatch.setattr(LanceStore, "ids_of_file", fail)
+    monkeypatch.setattr(LanceStore, "look_up_vectors", fail)
+    monkeypatch.setattr(LanceStore, "vectors_by_key", fail)
+    monkeypatch.setattr(Indexer, "index", fail)
+    with pytest.raises(TableReadError):
+        step(build)
+    build.delete()

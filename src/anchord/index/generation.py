@@ -1,12 +1,11 @@
 """Build a new generation of the index beside the one that serves, and promote it when complete.
 
 A build starts as a clone of the current table, which copies no data. The ordinary indexer then
-brings
-it up to what the configuration says: files with another recipe are read, chunked and compared as if
-    they had been edited. A text is embedded only if neither generation nor the vector cache has its
-    vector. So an interrupted build continues where it stopped, and a change to one root leaves the
-    others alone. Where cloning is impossible (another vector size, another schema), the build
-    starts empty.
+brings it up to what the configuration says: files with another recipe are read, chunked and
+compared as if they had been edited. A text is embedded only if neither generation nor the vector
+cache has its vector. So an interrupted build continues where it stopped, and a change to one root
+leaves the others alone. Where cloning is impossible (another vector size, another schema), the
+build starts empty.
 
 Meanwhile the current generation serves searches, and is kept up to date with the profile that its
 rows were made with (`profile.PinnedRecipe`).
@@ -25,12 +24,14 @@ from anchord.core.ports import VectorCache
 from anchord.core.types import Action, FileOutcome, RootedPath, Vector
 from anchord.errors import StoreDamagedError, UsageError
 from anchord.index.archive_roots import list_excluded_files
+from anchord.index.indexer import Indexer
 from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local, store_uri
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.schema import SCHEMA_VERSION
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
 
@@ -86,12 +87,21 @@ class GenerationBuild:
         if not self.was_resumed:
             writer.indexer.restore_lost_exchanges([root.name for root in writer.roots])
             self._start()
+        self._has_begun_again = False
+        self._indexer = self._make_indexer()
+
+    def _make_indexer(self) -> Indexer:
+        """Return the indexer that writes the new catalog and table."""
+        writer = self._writer
         # Invariant: an empty catalog knows no file that was indexed before the rules excluded it.
         files = writer.files.folder_files
         list_excluded_files(writer.archive, self.catalog, writer.roots, files)
-        vector_cache = _NoVectors() if request.is_from_scratch else _SharedVectors(writer)
-        self._indexer = writer.make_indexer(
-            profile, catalog=self.catalog, store=self.store, vector_cache=vector_cache
+        vector_cache = _NoVectors() if self.request.is_from_scratch else _SharedVectors(writer)
+        return writer.make_indexer(
+            writer.configured_profile,
+            catalog=self.catalog,
+            store=self.store,
+            vector_cache=vector_cache,
         )
 
     def index_next_files(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
@@ -103,7 +113,29 @@ class GenerationBuild:
         Returns:
             The outcomes, without files that are changing: the first walk after the promotion finds
                 them.
+
+        Raises:
+            TableReadError: A table cannot be read, though the build began again because of that.
         """
+        try:
+            return self._index_next_files(should_stop)
+        except TableReadError as error:
+            if self._has_begun_again:
+                raise
+            log.warning("generation.damaged", why=self.reason, reason=error.message)
+            self._begin_again()
+            return self._index_next_files(should_stop)
+
+    def _begin_again(self) -> None:
+        """Delete what was built, whose table cannot be read, and start over. Once only."""
+        self._has_begun_again = True
+        self.catalog.close()
+        self._queue.clear()
+        self._walk_count = self.files_done = 0
+        self._start()
+        self._indexer = self._make_indexer()
+
+    def _index_next_files(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
         if not self._queue:
             self._walk_roots()
         outcomes = []
