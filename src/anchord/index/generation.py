@@ -31,8 +31,8 @@ from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local, store_uri
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
-from anchord.store.table.schema import SCHEMA_VERSION
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
+from anchord.store.table.versions import FIRST_CURRENT_COLUMNS_VERSION
 
 log = structlog.get_logger()
 
@@ -81,7 +81,8 @@ class GenerationBuild:
         self._confirmed_gone: set[RootedPath] = set()
         self._walk_count = 0
         profile = writer.configured_profile
-        self._identity = "\n".join([request.reason, profile.recipe.digest(), str(SCHEMA_VERSION)])
+        columns_version = str(FIRST_CURRENT_COLUMNS_VERSION)
+        self._identity = f"{request.reason}\n{profile.recipe.digest()}\n{columns_version}"
         self.was_resumed = self._open_unfinished() and self._is_same_build()
         if not self.was_resumed:
             writer.indexer.restore_lost_exchanges([root.name for root in writer.roots])
@@ -205,7 +206,7 @@ class GenerationBuild:
         can_clone = (
             not self.request.is_from_scratch
             and writer.profile.dimension == writer.configured_profile.dimension
-            and writer.store.schema_version == SCHEMA_VERSION
+            and writer.store.schema_version >= FIRST_CURRENT_COLUMNS_VERSION
         )
         if can_clone and table_maintenance.clone_to_next_table(self._table_folder):
             writer.catalog.copy_to(writer.paths.next_catalog_file)
@@ -263,7 +264,7 @@ def find_required_build(writer: IndexWriter) -> BuildRequest | None:
     """
     if not is_local(store_uri(writer.paths, writer.config)):
         return None
-    if writer.store.schema_version != SCHEMA_VERSION:
+    if writer.store.schema_version < FIRST_CURRENT_COLUMNS_VERSION:
         return BuildRequest("a new form of the table")
     if writer.profile is writer.configured_profile:
         return None

@@ -33,7 +33,7 @@ from anchord.core.types import (
 )
 from anchord.errors import StoreError
 from anchord.store.disk_usage import folder_bytes
-from anchord.store.table import queries
+from anchord.store.table import due_rows, queries
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.filters import sql_in_conditions, sql_literal
@@ -42,7 +42,6 @@ from anchord.store.table.row_addresses import RowAddressCache
 from anchord.store.table.schema import (
     CONVERSATION_COLUMNS,
     DISPLAY_COLUMNS,
-    FIRST_CHECKSUM_VERSION,
     ROW_COLUMNS,
     ArrowBatch,
     ArrowTable,
@@ -54,6 +53,7 @@ from anchord.store.table.schema import (
     rows_to_arrow,
 )
 from anchord.store.table.unindexed_rows import UnindexedRows
+from anchord.store.table.versions import FIRST_CHECKSUM_VERSION, SCHEMA_VERSION
 
 TABLE_NAME = "chunks"
 TABLE_FOLDER = f"{TABLE_NAME}.lance"
@@ -106,8 +106,17 @@ class LanceStore:
 
     # Writing
 
+    @property
+    def can_lack_vectors(self) -> bool:
+        """Whether rows may be written without vectors: not in a table of an old schema."""
+        return self.schema_version >= SCHEMA_VERSION
+
     def upsert(
-        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+        self,
+        rows: Sequence[Row],
+        vectors: Mapping[str, Vector],
+        absent_ids: Collection[str] = (),
+        due_keys: Collection[str] = (),
     ) -> None:
         """Insert rows, or replace the rows of the same ids; both searches see them on return.
 
@@ -116,6 +125,7 @@ class LanceStore:
             vectors: Vector key -> vector, for at least the keys of these rows.
             absent_ids: Ids that the table does not have; their rows are appended without a look-up.
                 A wrong id here creates a duplicate row.
+            due_keys: Vector keys whose rows are written without a vector; see `set_vectors`.
 
         Raises:
             StoreError: Writing failed; the rows may have been written or not.
@@ -123,20 +133,51 @@ class LanceStore:
         unique = list({row.id: row for row in rows}.values())
         if not unique:
             return
-        batch = rows_to_arrow(unique, vectors, self._table.schema)
+        batch = rows_to_arrow(unique, vectors, self._table.schema, due_keys)
         maybe_present = [row.id for row in unique if row.id not in absent_ids]
         if not self._any_id_exists(maybe_present):
             self._append(batch)
-            self._unindexed_rows.record_written(unique, vectors)
+            self._unindexed_rows.record_written(unique, vectors, due_keys)
             return
         written = self._merge(batch)
-        self._unindexed_rows.record_written(unique, vectors)
+        self._unindexed_rows.record_written(unique, vectors, due_keys)
         if written != len(unique):
             # Some id had duplicate rows, and the merge replaced each of them: delete all, append
             # one.
             self.delete_rows([row.id for row in unique])
             self._append(batch)
-            self._unindexed_rows.record_written(unique, vectors)
+            self._unindexed_rows.record_written(unique, vectors, due_keys)
+
+    def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
+        """Give rows that lack a vector their own; only their vector columns are written.
+
+        Args:
+            keyed_vectors_by_id: Row id -> (vector key, vector). Rows that are gone, have a vector,
+                have another key or do not match their checksum stay as they are.
+
+        Raises:
+            StoreError: Writing failed; the vectors may have been written or not.
+        """
+        batch = due_rows.arrow_of_new_vectors(self._table, keyed_vectors_by_id)
+        if batch is None:
+            return
+        merge = self._table.handle.merge_insert("id").when_matched_update_all()
+        with self._writing():
+            run_sync(merge.execute(batch))
+        # Lance takes the fragments of these rows out of the indices of the columns it writes.
+        self._unindexed_rows = UnindexedRows()
+
+    def due_ids(self) -> Sequence[str]:
+        """Return the ids of all rows that lack their vector."""
+        return self._select_ids(due_rows.IS_DUE)
+
+    def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
+        """Return the ids of each file's rows that lack their vector."""
+        return self._select_ids_of_files(origins, f" AND {due_rows.IS_DUE}")
+
+    def count_due(self) -> int:
+        """Count the rows that lack their vector."""
+        return int(self._table.run_query(lambda table: table.count_rows(due_rows.IS_DUE)))
 
     def _append(self, batch: ArrowTable) -> None:
         with self._writing():
@@ -150,7 +191,9 @@ class LanceStore:
             .when_not_matched_insert_all()
         )
         with self._writing():
-            result = run_sync(merge.execute(batch))
+            # LanceDB refuses a null vector unless it may make one of a bad vector.
+            bad_vectors = "null" if batch["vector"].null_count else "error"
+            result = run_sync(merge.execute(batch, on_bad_vectors=bad_vectors))
         return int(result.num_inserted_rows + result.num_updated_rows)
 
     @contextmanager
@@ -208,12 +251,17 @@ class LanceStore:
 
     def ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
         """Return the ids of each file's rows; one query for a thousand files."""
+        return self._select_ids_of_files(origins)
+
+    def _select_ids_of_files(
+        self, origins: Sequence[RootedPath], and_condition: str = ""
+    ) -> dict[RootedPath, list[str]]:
         # Two paths can have one stored form (a byte that is not UTF-8, and the four characters that
         # escape it). The document's id tells them apart.
         paths = dict.fromkeys(escape_non_utf8(origin.path) for origin in origins)
         ids_by_document: dict[str, list[str]] = {make_doc_id(origin): [] for origin in origins}
         for condition in sql_in_conditions("path", list(paths)):
-            columns = self._table.select(condition, ["id", "doc_id"])
+            columns = self._table.select(condition + and_condition, ["id", "doc_id"])
             names = (columns["id"].to_pylist(), columns["doc_id"].to_pylist())
             for row_id, document in zip(*names, strict=True):
                 if document in ids_by_document:
@@ -237,11 +285,11 @@ class LanceStore:
 
     def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return vector key -> vector of some rows; unknown ids are left out."""
-        return {key: vector for _, key, _, vector in self._vectors({"id": ids})}
+        return {key: vector for _, key, _, vector in self._vectors({"id": ids}) if vector}
 
     def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return row id -> vector; unknown ids are left out."""
-        return {row_id: vector for row_id, _, _, vector in self._vectors({"id": ids})}
+        return {row_id: vector for row_id, _, _, vector in self._vectors({"id": ids}) if vector}
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Return what the table has of some rows and of some vectors, in one query.
