@@ -92,7 +92,12 @@ class GenerationBuild:
         list_excluded_files(writer.archive, self.catalog, writer.roots, files)
         vector_cache = _NoVectors() if request.is_from_scratch else _SharedVectors(writer)
         self._indexer = writer.make_indexer(
-            profile, catalog=self.catalog, store=self.store, vector_cache=vector_cache
+            profile,
+            catalog=self.catalog,
+            store=self.store,
+            vector_cache=vector_cache,
+            # It replaces the present generation once it is complete: half an answer helps nobody.
+            words_first=False,
         )
 
     def index_next_files(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
