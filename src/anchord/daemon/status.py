@@ -184,7 +184,7 @@ class StatusReporter:
             return "paused"
         if not all(state.is_scanned for state in self._root_states()):
             return "scanning"
-        if loop.pending_count or loop.indexing_root:
+        if loop.pending_count or loop.work.root_name or loop.work_queue.vectors:
             return "indexing"
         return "checking" if loop.index_check.is_due else "idle"
 
@@ -275,7 +275,7 @@ class StatusReporter:
             return "held"
         if not state.is_scanned:
             return "scanning"
-        if self._loop.indexing_root == state.root.name:
+        if self._loop.work.root_name == state.root.name:
             return "indexing"
         return "idle"
 

@@ -96,9 +96,8 @@ class GenerationBuild:
             catalog=self.catalog,
             store=self.store,
             vector_cache=vector_cache,
-            # It replaces the present generation once it is complete: half an answer helps nobody.
-            words_first=False,
         )
+        self._indexer.complete_before_writing()
 
     def index_next_files(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
         """Index up to 200 of the files that are due; walk the roots first if none is.

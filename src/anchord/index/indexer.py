@@ -28,7 +28,7 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
-from anchord.index.commit import Committer, CommitResult
+from anchord.index.commit import CommitResult, Committer
 from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import ReconcileResult, reconcile
@@ -104,6 +104,10 @@ class Indexer:
     @commit_count.setter
     def commit_count(self, commits: int) -> None:
         self._committer.commit_count = commits
+
+    def complete_before_writing(self) -> None:
+        """Write no chunk without its vector from here on: nobody searches this index yet."""
+        self._committer.words_first = False
 
     # Which paths to index
 

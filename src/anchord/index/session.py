@@ -123,7 +123,6 @@ class IndexWriter(IndexReader):
         catalog: SqliteCatalog,
         store: LanceStore,
         vector_cache: VectorCache,
-        words_first: bool = True,
     ) -> Indexer:
         """Return an indexer that reads this writer's files and writes the given catalog and store.
 
@@ -132,7 +131,6 @@ class IndexWriter(IndexReader):
             catalog: Where files are recorded.
             store: Where rows are written.
             vector_cache: Where vectors are looked up before a text is embedded.
-            words_first: Whether chunks may be written before their vectors are made.
         """
         dependencies = IndexerDependencies(
             files=self.files,
@@ -144,9 +142,7 @@ class IndexWriter(IndexReader):
             conversations=self.conversations,
             heartbeat=self.heartbeat.beat,
         )
-        return Indexer(
-            dependencies, profile.token_counter, profile.recipe, words_first=words_first
-        )
+        return Indexer(dependencies, profile.token_counter, profile.recipe, words_first=True)
 
     def close(self) -> None:
         """Close every handle, and release the writer lock last."""

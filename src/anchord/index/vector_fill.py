@@ -146,9 +146,7 @@ class VectorFill:
         if not keys:
             return
         known = dict(self._dependencies.store.vectors_by_key(keys))
-        known.update(
-            self._dependencies.vector_cache.get([key for key in keys if key not in known])
-        )
+        known.update(self._dependencies.vector_cache.get([key for key in keys if key not in known]))
         known.update(self._committer.unembeddable_vectors(keys))
         if known:
             self._write(known, embedded_keys=set())

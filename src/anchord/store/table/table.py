@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -37,8 +37,9 @@ from anchord.store.table import due_rows, queries
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.filters import sql_in_conditions, sql_literal
-from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
+from anchord.store.table.lance_errors import LANCE_ERRORS
 from anchord.store.table.row_addresses import RowAddressCache
+from anchord.store.table.row_writer import RowWriter
 from anchord.store.table.schema import (
     CONVERSATION_COLUMNS,
     DISPLAY_COLUMNS,
@@ -50,7 +51,6 @@ from anchord.store.table.schema import (
     corrupt_row_ids,
     iter_vectors,
     row_from_columns,
-    rows_to_arrow,
 )
 from anchord.store.table.unindexed_rows import UnindexedRows
 from anchord.store.table.versions import FIRST_CHECKSUM_VERSION, SCHEMA_VERSION
@@ -102,7 +102,7 @@ class LanceStore:
         self._columns = [name for name in ROW_COLUMNS if name in columns]
         self._checksummed = checksummed_columns(self._table.schema)
         self._addresses = RowAddressCache()
-        self._unindexed_rows = UnindexedRows()
+        self._row_writer = RowWriter(self._table)
 
     # Writing
 
@@ -130,23 +130,7 @@ class LanceStore:
         Raises:
             StoreError: Writing failed; the rows may have been written or not.
         """
-        unique = list({row.id: row for row in rows}.values())
-        if not unique:
-            return
-        batch = rows_to_arrow(unique, vectors, self._table.schema, due_keys)
-        maybe_present = [row.id for row in unique if row.id not in absent_ids]
-        if not self._any_id_exists(maybe_present):
-            self._append(batch)
-            self._unindexed_rows.record_written(unique, vectors, due_keys)
-            return
-        written = self._merge(batch)
-        self._unindexed_rows.record_written(unique, vectors, due_keys)
-        if written != len(unique):
-            # Some id had duplicate rows, and the merge replaced each of them: delete all, append
-            # one.
-            self.delete_rows([row.id for row in unique])
-            self._append(batch)
-            self._unindexed_rows.record_written(unique, vectors, due_keys)
+        self._row_writer.upsert(rows, vectors, absent_ids, due_keys)
 
     def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
         """Give rows that lack a vector their own; only their vector columns are written.
@@ -158,14 +142,13 @@ class LanceStore:
         Raises:
             StoreError: Writing failed; the vectors may have been written or not.
         """
-        batch = due_rows.arrow_of_new_vectors(self._table, keyed_vectors_by_id)
-        if batch is None:
-            return
-        merge = self._table.handle.merge_insert("id").when_matched_update_all()
-        with self._writing():
-            run_sync(merge.execute(batch))
-        # Lance takes the fragments of these rows out of the indices of the columns it writes.
-        self._unindexed_rows = UnindexedRows()
+        self._row_writer.set_vectors(keyed_vectors_by_id)
+
+    def delete_rows(self, ids: Sequence[str]) -> None:
+        """Delete rows by id, duplicates included; unknown ids are ignored."""
+        self._row_writer.delete_rows(ids)
+
+    # Rows without a vector
 
     def due_ids(self) -> Sequence[str]:
         """Return the ids of all rows that lack their vector."""
@@ -178,70 +161,6 @@ class LanceStore:
     def count_due(self) -> int:
         """Count the rows that lack their vector."""
         return int(self._table.run_query(lambda table: table.count_rows(due_rows.IS_DUE)))
-
-    def _append(self, batch: ArrowTable) -> None:
-        with self._writing():
-            run_sync(self._table.handle.add(batch))
-
-    def _merge(self, batch: ArrowTable) -> int:
-        """Insert or replace rows by id; return how many rows were written."""
-        merge = (
-            self._table.handle.merge_insert("id")
-            .when_matched_update_all()
-            .when_not_matched_insert_all()
-        )
-        with self._writing():
-            # LanceDB refuses a null vector unless it may make one of a bad vector.
-            bad_vectors = "null" if batch["vector"].null_count else "error"
-            result = run_sync(merge.execute(batch, on_bad_vectors=bad_vectors))
-        return int(result.num_inserted_rows + result.num_updated_rows)
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Translate the errors of a write. After a failed one the unindexed rows are unknown."""
-        unindexed_rows = self._unindexed_rows
-        self._unindexed_rows = UnindexedRows()
-        try:
-            yield
-        except LANCE_ERRORS as error:
-            raise_if_unavailable(self._table.place, error)
-            raise StoreError(
-                f"writing rows failed: {first_line(error)}", "check the free space of the disk"
-            ) from error
-        self._unindexed_rows = unindexed_rows
-
-    def _any_id_exists(self, ids: Sequence[str]) -> bool:
-        return self._table.run_query(
-            lambda table: queries.any_id_exists(table, ids), check_for_newer=False
-        )
-
-    def delete_rows(self, ids: Sequence[str]) -> None:
-        """Delete rows by id, duplicates included; unknown ids are ignored."""
-        if not self._delete_by_address(ids):
-            for condition in sql_in_conditions("id", ids):
-                self._delete_where(condition)
-        self._unindexed_rows.record_deleted(set(ids))
-
-    def _delete_by_address(self, ids: Sequence[str]) -> bool:
-        """Delete rows at the addresses of the last look-up, which spares a search for their ids.
-
-        Returns:
-            Whether every row was deleted. At a stale address nothing is, as the id must match too.
-        """
-        conditions = sql_in_conditions("id", ids)
-        if len(conditions) != 1:
-            return False
-        addresses = self._unindexed_rows.addresses_of(ids)
-        if not addresses:
-            return False
-        literals = ", ".join(map(str, addresses))
-        deleted = self._delete_where(f"_rowid IN ({literals}) AND {conditions[0]}")
-        return deleted == len(set(ids))
-
-    def _delete_where(self, condition: str) -> int:
-        with self._writing():
-            result = run_sync(self._table.handle.delete(condition))
-        return int(result.num_deleted_rows)
 
     # Reading
 
@@ -296,7 +215,7 @@ class LanceStore:
 
         The writer also remembers where the rows are, for the `delete_rows` of the same commit.
         """
-        unindexed = self._unindexed_rows
+        unindexed = self._row_writer.unindexed_rows
         found = unindexed.record_addresses(
             self._vectors(
                 {"id": ids, "vector_key": vector_keys}, indexed_only=unindexed.rows is not None
@@ -459,7 +378,7 @@ class LanceStore:
         """
         count = self._table.run_query(queries.count_unindexed_rows)
         if self._is_writer and not count:
-            self._unindexed_rows.mark_all_indexed()
+            self._row_writer.unindexed_rows.mark_all_indexed()
         return count
 
     def count_rows(self) -> int:
@@ -474,7 +393,7 @@ class LanceStore:
                 explains.
         """
         self._table.reopen(clear_cache=clear_cache)
-        self._unindexed_rows = UnindexedRows()
+        self._row_writer.unindexed_rows = UnindexedRows()
         with suppress(StoreError):  # If an index cannot be read, unindexed rows stay unknown.
             self.count_unindexed_rows()
 
