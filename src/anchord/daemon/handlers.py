@@ -98,7 +98,7 @@ class RpcHandlers:
             "roots.remove": (protocol.RootNameParams, self._remove_root),
             "reload": (Params, lambda _: self.reload_roots()),
             "index": (protocol.IndexParams, self._index),
-            "sync": (protocol.SyncParams, lambda params: self._sync(params.timeout)),
+            "sync": (protocol.SyncParams, self._sync),
             "verify": (protocol.VerifyParams, self._verify),
             "rescan": (protocol.RootNameParams, self._rescan),
             "confirm-delete": (protocol.RootNameParams, self._confirm_delete),
@@ -192,7 +192,7 @@ class RpcHandlers:
 
     def _search(self, params: protocol.SearchParams) -> object:
         if params.fresh:
-            self._sync(None)
+            self._sync()
         # Looked at before the search: what is indexed meanwhile makes its answer no more complete.
         return self._query(
             lambda reader, catalog: handle_search(reader, catalog, params, self.status.coverage())
@@ -228,14 +228,14 @@ class RpcHandlers:
         require_indexing(self._loop)
         before = self._loop.stats.totals.copy()
         self._roots.add_uncovered(params.paths)
-        self._sync(None)
+        self._sync()
         return self._summarize_since(before)
 
-    def _sync(self, timeout_s: float | None) -> dict[str, Any]:
+    def _sync(self, params: protocol.SyncParams = protocol.SYNC_ALL) -> dict[str, Any]:
         """Wait until everything that was written before the call is searchable."""
         require_indexing(self._loop)
         began = time.monotonic()
-        in_time = self._loop.wait_for_sync(timeout_s)
+        in_time = self._loop.wait_for_sync(params.timeout, words_only=params.words)
         waited_s = time.monotonic() - began
         if not in_time:
             require_indexing(self._loop)
@@ -263,7 +263,7 @@ class RpcHandlers:
             names = [self._roots.require_root(params.name)]
         for name in names:
             self._walk_root(name)
-        return self._sync(None)
+        return self._sync()
 
     def _confirm_delete(self, params: protocol.RootNameParams) -> object:
         """Delete the rows of files whose deletion was held for a confirmation."""
@@ -274,7 +274,7 @@ class RpcHandlers:
         result = self._walk_root(name, deletions_confirmed=True)
         if was_refused:
             held_deletions = len(result.gone_or_emptied)
-        self._sync(None)
+        self._sync()
         return {"name": name, "let_go": held_deletions}
 
     def _walk_root(self, name: str, *, deletions_confirmed: bool = False) -> ReconcileResult:
@@ -290,7 +290,7 @@ class RpcHandlers:
             return self._build(RECHUNK)
         before = self._loop.stats.totals.copy()
         self._loop.submit(self._writer.catalog.mark_all_for_reread).result()
-        self._sync(None)
+        self._sync()
         return self._summarize_since(before)
 
     def _build(self, build_request: BuildRequest) -> object:
@@ -324,7 +324,7 @@ class RpcHandlers:
         if params.undo:
             answer = self._loop.submit(lambda: self._unforget(path)).result()
             if not self._loop.paused:
-                self._sync(None)
+                self._sync()
             return answer
         with self._backups.excluded_for_forget():
             return self._loop.submit(lambda: self._purge(path)).result()

@@ -16,6 +16,7 @@ from anchord.core.quoting import quote_command, quote_name
 from anchord.core.types import FileOutcome, escape_non_utf8
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
+from anchord.daemon.missing_vectors import report_missing_vectors
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.index.integrity.repair import list_repairs
@@ -85,6 +86,7 @@ class StatusReporter:
             "chunks": store["rows"],
             "pending": loop.pending_count,
             "left_s": stats.throughput.estimate_remaining_s(loop.pending_count),
+            **self._vectors_report(),
             "failed": self.failures(catalog),
             "detached": self._archive_counts.detached(),
             "embedded_total": stats.totals.embedded,
@@ -120,6 +122,7 @@ class StatusReporter:
             "rate": round(self._writer.profile.embedder.texts_per_second, 1),
             "backup": self.backups.progress if self.backups else None,
             "verify": loop.stats.verify_progress,
+            **self._vectors_report(),
         }
 
     def failures(self, catalog: SqliteCatalog) -> list[dict[str, Any]]:
@@ -196,6 +199,7 @@ class StatusReporter:
         waiting = len(loop.work_queue)
         is_blocked = bool(loop.blocked_reason or loop.folder_problem)
         is_unread = loop.index_check.is_due or not all(state.is_scanned for state in states)
+        vectors = self._vectors_report()
         return Coverage(
             is_complete=not (waiting or is_blocked or is_unread or loop.paused),
             state=state,
@@ -203,6 +207,8 @@ class StatusReporter:
             waiting=loop.work_queue.file_count,
             found=found,
             held={each.root.name: each.held_deletions for each in states if each.held_deletions},
+            chunks=self.store.count_rows() if vectors["without_vector"] else 0,
+            **vectors,
         )
 
     def _daemon_problems(self) -> Iterator[str]:
@@ -290,6 +296,10 @@ class StatusReporter:
             "why": embedder.fallback_reason,
             **embedder.status_fields(),
         }
+
+    def _vectors_report(self) -> dict[str, Any]:
+        rate = self._writer.profile.embedder.texts_per_second
+        return report_missing_vectors(self._loop.work_queue.vectors, self.store, rate)
 
     def _store_report(self) -> dict[str, Any]:
         store = self.store.stats()

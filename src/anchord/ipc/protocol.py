@@ -144,6 +144,12 @@ class SyncParams(Params, frozen=True, kw_only=True):
 
     timeout: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
     """Seconds to wait at most; None waits without limit."""
+    words: bool = False
+    """Do not wait for vectors: a search by words finds everything, one by meaning may not."""
+
+
+SYNC_ALL = SyncParams()
+"""Wait for everything, without limit."""
 
 
 class VerifyParams(Params, frozen=True, kw_only=True):

@@ -93,14 +93,18 @@ def sync(
             "--timeout", metavar="S", min=0, max=MAX_WAIT_S, help="Give up after S seconds."
         ),
     ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Wait for search by words only, not by meaning.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Wait until every change made before this command is searchable."""
-    result = call_daemon(ensure_paths(), "sync", timeout=timeout)
+    result = call_daemon(ensure_paths(), "sync", timeout=timeout, words=words)
     if json:
         print_json(result)
         return
-    print_line(f"up to date ({result['waited_s']:.2f} s)")
+    subject = "search by words is up to date" if words else "up to date"
+    print_line(f"{subject} ({result['waited_s']:.2f} s)")
     for root_name in result["away"]:
         warn_missing_folder(root_name)
     for root_name, file_count in result["held"].items():
@@ -171,19 +175,30 @@ def _print_verify_result(result: dict[str, Any], *, repair: bool) -> None:
             f"unread    {file_count} ignore files of {quote_name(root_name)} cannot be read: "
             "nothing in their folders is indexed"
         )
+    without_vector = result.get("without_vector", 0)
+    if without_vector:
+        verdict = verdict if result["differences"] else "all else equals a clean rebuild"
+        print_line(f"no vector {without_vector} chunks: only words find them so far")
     exchanges = ""
     if result["exchanges"]:
         read_count = result.get("transcripts", 0)  # An older daemon does not say.
         exchanges = f"{read_count} transcripts, {result['exchanges']} exchanges, "
     size = f"{result['files']} files, {exchanges}{result['chunks']} chunks"
     print_line(f"{verdict} ({size}, {result['vectors_checked']} vectors embedded again)")
+    _advise(result, repair=repair)
+
+
+def _advise(result: dict[str, Any], *, repair: bool) -> None:
+    """Print what to do about a verification that is not ok."""
     if result["differences"] and repair:
         warn("they differ after the repair too: `anchord rebuild` makes a new index")
     elif result["differences"]:
         warn("`anchord index` brings it up to date, `anchord verify --repair` repairs it")
+    elif result.get("without_vector", 0):
+        warn("`anchord sync` waits for the daemon to make them, `anchord index` makes them")
     elif result["held"]:
         warn("`anchord status` says why; `anchord confirm-delete ROOT` confirms deletions")
-    elif unread_rules:
+    elif result.get("unread_rules", {}):
         warn("`anchord errors` names them")
 
 
@@ -268,6 +283,7 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
         verify_result_as_dict,
     )
     from anchord.index.integrity.table_repair import retry_after_repair
+    from anchord.index.run_once import make_all_vectors
     from anchord.index.session import open_writer
 
     if not repair:
@@ -291,6 +307,8 @@ def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> dic
             damaged = delete_damaged_rows(writer, found.differences)
             for _ in writer.indexer.index(damaged):
                 pass  # Indexing is lazy: each step commits a batch.
+        if found.differences or found.without_vector:
+            make_all_vectors(writer)
             found = verify_index(writer, sample)
         return verify_result_as_dict(found)
     finally:

@@ -150,6 +150,9 @@ def _queue(report: dict[str, Any]) -> Table:
 def _queue_title(report: dict[str, Any]) -> str:
     pending = report["pending"]
     seconds_left = report["left_s"]
+    without_vector = report.get("without_vector", 0)  # An older daemon does not say.
+    if without_vector and not pending:
+        return f"{without_vector:,} chunks are found by words, and by meaning soon"
     if not seconds_left:
         return f"{pending} files wait"
     time_left = format_age(seconds_left)

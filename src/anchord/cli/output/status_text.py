@@ -35,6 +35,7 @@ def status_lines(report: dict[str, Any]) -> Iterator[str]:
     yield from _root_lines(report["roots"])
     yield from detached_group_lines(report["detached"])
     yield _work(report)
+    yield from _missing_vectors(report)
     yield from _activity(report)
     yield _store(report["store"])
     yield from _model(report["embedder"])
@@ -107,6 +108,17 @@ def _work(report: dict[str, Any]) -> str:
     commits = report["commits_total"]
     queue = f"pending {pending}{remaining}, failed {failed}"
     return f"  {queue}, embedded {embedded}, reused {reused}, commits {commits}"
+
+
+def _missing_vectors(report: dict[str, Any]) -> Iterator[str]:
+    count = report.get("without_vector", 0)  # An older daemon does not say.
+    if not count:
+        return
+    chunks = report["chunks"]
+    seconds_left = report["vectors_left_s"]
+    time_left = f", about {format_age(seconds_left)} left" if seconds_left else ""
+    made = chunks - count
+    yield f"  words: all {chunks:,} chunks; meaning: {made:,} of {chunks:,}{time_left}"
 
 
 def _remaining_time(report: dict[str, Any]) -> str:

@@ -25,6 +25,11 @@ class VectorQueue:
         """Count the files that wait; those that cannot be read do not."""
         return len(self._waiting)
 
+    @property
+    def may_lack_some(self) -> bool:
+        """Whether a chunk of the table may lack its vector."""
+        return not self.is_known or bool(self._waiting or self._unreadable)
+
     def add(self, file: RootedPath, urgency: Urgency, time_s: float) -> None:
         """Add a file that was just indexed.
 

@@ -65,6 +65,7 @@ def verify_index(
         result,
         file_count=sum(files for files, _ in reader.catalog.counts_by_root().values()),
         chunk_count=reader.store.count_rows(),
+        without_vector=reader.store.count_due(),
         exchange_count=sum(counts["exchanges"] for counts in exchange_counts),
         transcript_count=len(archived.transcripts),
         differences=(*archived.differences, *result.differences),
@@ -109,12 +110,15 @@ def list_repairs(writer: IndexWriter) -> list[str]:
 def verify_result_as_dict(result: VerifyResult) -> dict[str, Any]:
     """Return a verification as JSON values; lists at most the first 1,000 differences."""
     return {
-        "ok": not (result.differences or result.kept_files or result.unread_rules),
+        "ok": not (
+            result.differences or result.kept_files or result.unread_rules or result.without_vector
+        ),
         "files": result.file_count,
         "exchanges": result.exchange_count,
         "transcripts": result.transcript_count,
         "chunks": result.chunk_count,
         "vectors_checked": result.vectors_checked,
+        "without_vector": result.without_vector,
         "differences": [
             {
                 "kind": str(each.kind),
