@@ -182,7 +182,8 @@ class StatusReporter:
     def _healthy_state(self) -> str:
         """Return the state of a daemon without problems: the first of these that applies."""
         loop = self._loop
-        has_backlog = bool(loop.work_queue.files.count(Urgency.LATER) or loop.next_generation)
+        queue = loop.work_queue
+        has_backlog = queue.files.count(Urgency.LATER) or loop.next_generation or queue.vectors
         if loop.paused or (loop.backlog_waits_for_mains and has_backlog):
             return "paused"
         if not all(state.is_scanned for state in self._root_states()):

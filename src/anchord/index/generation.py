@@ -29,6 +29,7 @@ from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local, store_uri
+from anchord.index.vector_fill import FILES_PER_FILL
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
@@ -80,6 +81,7 @@ class GenerationBuild:
         self._queue: dict[RootedPath, None] = {}
         self._confirmed_gone: set[RootedPath] = set()
         self._walk_count = 0
+        self._may_lack_vectors = True
         profile = writer.configured_profile
         columns_version = str(FIRST_CURRENT_COLUMNS_VERSION)
         self._identity = f"{request.reason}\n{profile.recipe.digest()}\n{columns_version}"
@@ -118,6 +120,22 @@ class GenerationBuild:
             self.files_done += 1
             if outcome.action is not Action.RETRY:
                 outcomes.append(outcome)
+        if not self._queue and self._may_lack_vectors and not should_stop():
+            outcomes += self._fill_vectors(should_stop)
+        return outcomes
+
+    def _fill_vectors(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
+        """Make vectors that the present generation lacked when its table was cloned."""
+        files = self._indexer.vector_fill.find_due()
+        handled: set[RootedPath] = set()
+        outcomes = []
+        for outcome in self._indexer.vector_fill.fill(files[:FILES_PER_FILL], should_stop):
+            handled.add(outcome.origin)
+            if outcome.action is Action.RETRY:
+                self._queue[outcome.origin] = None
+            else:
+                outcomes.append(outcome)
+        self._may_lack_vectors = len(handled) < len(files)
         return outcomes
 
     @property
@@ -127,9 +145,10 @@ class GenerationBuild:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the build can be promoted: two walks done, no file due, no root unavailable."""
+        """Whether the build can be promoted: two walks done, nothing due, no root unavailable."""
         has_walked = self._walk_count >= _WALKS_BEFORE_PROMOTION
-        return has_walked and not self._queue and not self.unavailable_roots
+        has_work = bool(self._queue) or self._may_lack_vectors
+        return has_walked and not has_work and not self.unavailable_roots
 
     def promote(self) -> None:
         """Replace the current generation with this one; the writer continues with it.
