@@ -19,7 +19,7 @@ from anchord.chunking.plan import ChunkingPlans, build_plans
 from anchord.config.schema import DOCUMENT_KINDS
 from anchord.config.strategies import OptionValue, with_strategy_defaults
 from anchord.core.diff import row_hash
-from anchord.core.ids import make_doc_id
+from anchord.core.ids import DUE_MARK, make_doc_id
 from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignore_enter_dir
 from anchord.core.types import (
     NO_FINGERPRINT,
@@ -362,19 +362,57 @@ class FakeStore:
         self.upserted = 0
         self.deleted = 0
 
+    @property
+    def can_lack_vectors(self) -> bool:
+        """Return True."""
+        return True
+
     def upsert(
-        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+        self,
+        rows: Sequence[Row],
+        vectors: Mapping[str, Vector],
+        absent_ids: Collection[str] = (),
+        due_keys: Collection[str] = (),
     ) -> None:
         """Write rows by id; the last of a repeated id stays."""
         assert not self.table.keys() & {row.id for row in rows} & set(absent_ids), (
             "what is said to be absent is there: LanceDB would hold it twice"
         )
         unique = {row.id: row for row in rows}
-        found = {row_id: (_stored(row), vectors[row.vector_key]) for row_id, row in unique.items()}
+        found = {
+            row_id: (
+                _stored(row),
+                b"" if row.vector_key in due_keys else vectors[row.vector_key],
+            )
+            for row_id, row in unique.items()
+        }
         if found:
             self.upserts.append(tuple(found))
             self.upserted += len(found)
         self.table.update(found)
+
+    def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
+        """Set the vectors of rows that lack them."""
+        for row_id, (key, vector) in keyed_vectors_by_id.items():
+            row, known = self.table.get(row_id, (None, b""))
+            if row and not known and row.vector_key == key and row_id not in self.rotten:
+                self.table[row_id] = (row, vector)
+
+    def due_ids(self) -> Sequence[str]:
+        """Return the ids of the rows without a vector."""
+        return [row_id for row_id, (_, vector) in self.table.items() if not vector]
+
+    def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
+        """Return the ids of the rows of files that have no vector."""
+        due = set(self.due_ids())
+        return {
+            origin: [row_id for row_id in self.ids_of_file(origin) if row_id in due]
+            for origin in origins
+        }
+
+    def count_due(self) -> int:
+        """Count the rows without a vector."""
+        return len(self.due_ids())
 
     def delete_rows(self, ids: Sequence[str]) -> None:
         """Delete rows by id."""
@@ -396,7 +434,7 @@ class FakeStore:
         return {
             row.vector_key: vector
             for row, vector in self.table.values()
-            if row.vector_key in set(vector_keys)
+            if vector and row.vector_key in set(vector_keys)
         }
 
     def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
@@ -404,13 +442,16 @@ class FakeStore:
         return {
             self.table[row_id][0].vector_key: self.table[row_id][1]
             for row_id in ids
-            if row_id in self.table
+            if row_id in self.table and self.table[row_id][1]
         }
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Upsert rows and delete others."""
         rows = {
-            each: (self.table[each][0].vector_key, self.table[each][1])
+            each: (
+                ("" if self.table[each][1] else DUE_MARK) + self.table[each][0].vector_key,
+                self.table[each][1],
+            )
             for each in ids
             if each in self.table
         }
@@ -418,7 +459,11 @@ class FakeStore:
 
     def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vector of each row."""
-        return {row_id: self.table[row_id][1] for row_id in ids if row_id in self.table}
+        return {
+            row_id: self.table[row_id][1]
+            for row_id in ids
+            if row_id in self.table and self.table[row_id][1]
+        }
 
     def search_by_vector(
         self, vector: Vector, limit: int, filters: SearchFilters
@@ -427,7 +472,7 @@ class FakeStore:
         scored = [
             ScoredRow(row.id, cosine(vector, other))
             for row, other in self.table.values()
-            if _fits(row, filters)
+            if other and _fits(row, filters)
         ]
         return sorted(scored, key=lambda found: -found.score)[:limit]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import lance as pylance
 import lancedb
 import pytest
 from fakes import FakeStore
@@ -23,6 +24,7 @@ from anchord.store.table.event_loop import run_sync
 from anchord.store.table.maintenance import maintain
 from anchord.store.table.schema import rows_to_arrow
 from anchord.store.table.table import LanceStore
+from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
 
 ANY = SearchFilters()
 ODD_NAMES = (
@@ -180,6 +182,82 @@ def test_more_ids_than_fit_a_statement_are_handled(store: ChunkStore) -> None:
     assert len(store.vectors_by_key([each.vector_key for each in many])) == 2_500
     store.delete_rows([each.id for each in many[1:]])
     assert list(store.all_ids()) == ["00000"]
+
+
+# Rows without a vector
+
+
+def fill_due(store: ChunkStore, *rows: Row) -> None:
+    """Write rows without vectors."""
+    store.upsert(rows, {}, due_keys={row.vector_key for row in rows})
+
+
+def test_a_row_without_a_vector_is_found_by_words_alone(store: ChunkStore) -> None:
+    fill_due(store, row("1", text="one words"))
+    fill(store, row("2", text="two words"), vectors=[WEST])
+    assert list(store.get_rows(["1"])) == [row("1", text="one words")]
+    assert sorted(found(store.search_by_words("words", 5, ANY))) == ["1", "2"]
+    for filters in (ANY, SearchFilters(root="notes")):
+        assert found(store.search_by_vector(EAST, 5, filters)) == ["2"]
+    assert list(store.find_corrupt_ids(["1", "2"])) == []
+    assert dict(store.all_row_hashes())["1"] == row_hash(row("1", text="one words"))
+
+
+def test_rows_without_vectors_are_counted_and_listed(store: ChunkStore) -> None:
+    fill_due(store, row("1", text="one"), row("2", path="b.md", text="two"))
+    fill(store, row("3", text="three"))
+    a, b, none = (RootedPath("notes", path) for path in ("a.md", "b.md", "c.md"))
+    assert (store.count_due(), sorted(store.due_ids())) == (2, ["1", "2"])
+    by_file = store.due_ids_of_files([a, b, none])
+    assert {file: list(ids) for file, ids in by_file.items()} == {a: ["1"], b: ["2"], none: []}
+
+
+def test_a_missing_vector_is_not_looked_up(store: ChunkStore) -> None:
+    fill_due(store, row("1", text="one"))
+    assert store.vectors_by_key(["key of one"]) == {}
+    assert store.vectors_by_key_of_rows(["1"]) == {}
+    assert store.vectors_by_id(["1"]) == {}
+    assert store.look_up_vectors(["1"], ["key of one"]) == ({"1": ("~key of one", b"")}, {})
+
+
+def test_vectors_are_added_to_the_rows_that_lack_them(store: ChunkStore) -> None:
+    fill_due(store, row("1", text="one"), row("2", text="two"))
+    fill(store, row("3", text="three"))
+    store.set_vectors(
+        {
+            "1": ("key of one", NORTH),
+            "2": ("key of another text", NORTH),
+            "3": ("key of three", NORTH),
+            "gone": ("key of nothing", NORTH),
+        }
+    )
+    assert store.vectors_by_id(["1", "2", "3"]) == {"1": NORTH, "3": EAST}
+    assert store.vectors_by_key(["key of one"]) == {"key of one": NORTH}
+    assert list(store.due_ids()) == ["2"]
+    assert sorted(store.all_ids()) == ["1", "2", "3"]
+    assert list(store.find_corrupt_ids(["1", "2", "3"])) == []
+    assert found(store.search_by_words("one", 5, ANY)) == ["1"]
+    assert found(store.search_by_vector(NORTH, 1, ANY)) == ["1"]
+    assert list(store.ids_of_file(RootedPath("notes", "a.md"))) in (
+        ["1", "2", "3"],
+        ["2", "3", "1"],
+    )
+    assert store.look_up_vectors(["1"], []) == ({"1": ("key of one", NORTH)}, {})
+
+
+def test_adding_no_vector_is_no_error(store: ChunkStore) -> None:
+    fill(store, row("1"))
+    store.set_vectors({})
+    store.set_vectors({"gone": ("key", EAST)})
+    assert list(store.all_ids()) == ["1"]
+
+
+def test_a_row_with_a_vector_can_lose_it_to_a_new_text(store: ChunkStore) -> None:
+    fill(store, row("1", text="old"), row("2", text="other"))
+    fill_due(store, row("1", text="new"))
+    assert store.vectors_by_id(["1", "2"]) == {"2": EAST}
+    store.delete_rows(["1"])
+    assert (store.count_due(), list(store.all_ids())) == (0, ["2"])
 
 
 # Looking up
@@ -349,6 +427,20 @@ def test_statistics_count_the_rows(store: ChunkStore) -> None:
     stats = store.stats()
     assert stats.rows == 2
     assert min(stats.fragments, stats.versions, stats.bytes) > 0
+
+
+def test_a_table_of_the_version_before_gets_the_new_number_from_compaction(
+    tmp_path: Path,
+) -> None:
+    fill(lance(tmp_path), row("1"))
+    dataset = pylance.dataset(str(tmp_path / "lance" / "chunks.lance"))
+    dataset.update_schema_metadata({VERSION_METADATA_KEY: "3"})
+    store = lance(tmp_path)
+    assert (store.schema_version, store.can_lack_vectors) == (3, False)
+    maintain(store)
+    assert (store.schema_version, store.can_lack_vectors) == (SCHEMA_VERSION, True)
+    assert list(store.get_rows(["1"])) == [row("1")]
+    assert lance(tmp_path, read_only=True).schema_version == SCHEMA_VERSION
 
 
 # Searching by meaning

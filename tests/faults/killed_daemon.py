@@ -27,6 +27,7 @@ PLACES = {
     "vanished": "anchord.store.vector_cache:SqliteVectorCache.put",
     "delete": "anchord.store.table.table:LanceStore.delete_rows",
     "apply": "anchord.store.catalog.catalog:SqliteCatalog.confirm_updates",
+    "fill": "anchord.store.table.table:LanceStore.set_vectors",
     "maintain": "anchord.store.table.maintenance:maintain",
 }
 """Step -> `module:name` of its function."""
@@ -71,6 +72,10 @@ def main() -> None:
     upkeep: Any = importlib.import_module("anchord.daemon.writer.maintenance")
     assert hasattr(upkeep, "COMPACT_AFTER_COMMITS")
     upkeep.COMPACT_AFTER_COMMITS = _COMMITS
+    if place == "fill":
+        # Every text is written before its vector; the next daemon finds and fills them.
+        commit: Any = importlib.import_module("anchord.index.commit")
+        commit.DIRECT_TEXTS, commit.DIRECT_S = -1, 0.0
     sys.argv = ["anchord", "run", *sys.argv[1:]]
     importlib.import_module("anchord.cli").main()
 

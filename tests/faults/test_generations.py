@@ -27,6 +27,7 @@ from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import connection as lance_table
 from anchord.store.table import schema as lance_schema
 from anchord.store.table.table import LanceStore
+from anchord.store.table.versions import SCHEMA_VERSION
 
 PARAGRAPHS = "\n\n".join(
     f"Paragraph {n} has some words of its own, {n * 7} of them, and an end." for n in range(12)
@@ -204,7 +205,7 @@ def test_an_older_form_of_the_table_serves_until_the_new_one_is_ready(
     until(lambda: found(service, "okapi") == {"d1.md"})
     steps.left = 1_000
     built(service)
-    assert service.writer.store.schema_version == lance_schema.SCHEMA_VERSION
+    assert service.writer.store.schema_version == SCHEMA_VERSION
     assert service.embedded() == 1
     assert service.is_right()
 

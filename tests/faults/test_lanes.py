@@ -138,7 +138,7 @@ def test_pause_does_not_wait_for_the_files_that_are_queued(
         until(lambda: service.pipeline.work_queue.file_count == 100)
     monkeypatch.setattr(FolderFiles, "read", reading)
     service.pipeline.set_paused(paused=False)
-    until(lambda: service.pipeline.paused and not service.pipeline.indexing_root)
+    until(lambda: service.pipeline.paused and not service.pipeline.work.root_name)
     assert len(read) == 3
     monkeypatch.undo()
     service.pipeline.set_paused(paused=False)

@@ -23,7 +23,7 @@ from anchord.core.types import (
 )
 from anchord.errors import EmbedderError
 from anchord.index import commit as module
-from anchord.index.commit import Committer, with_unembeddable_lines
+from anchord.index.commit import CommitResult, Committer, with_unembeddable_lines
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
 FILE = RootedPath("r", "a.md")
@@ -96,9 +96,7 @@ class Commits:
         )
         return Committer(dependencies)
 
-    def __call__(
-        self, *updates: FileUpdate, stops: bool = False
-    ) -> tuple[Sequence[FileUpdate], set[str]] | None:
+    def __call__(self, *updates: FileUpdate, stops: bool = False) -> CommitResult | None:
         """Commit updates; forget the calls before."""
         self.calls.clear()
         self.beats.clear()

@@ -22,6 +22,8 @@ from anchord.core.types import RootedPath
 
 ID_LENGTH = 32
 """Characters of every id and key that this module returns as text."""
+DUE_MARK = "~"
+"""Stored before the vector key of a row without a vector. It sorts after every key."""
 
 
 def hash_content(data: bytes) -> str:
@@ -102,6 +104,11 @@ def make_vector_key(model_id: str, embed_text: str) -> str:
         embed_text: The text that is embedded.
     """
     return hash_fields(model_id, embed_text)
+
+
+def without_due_mark(vector_key: str) -> str:
+    """Return a stored vector key without the mark of a row that lacks its vector."""
+    return vector_key.removeprefix(DUE_MARK)
 
 
 def hash_vector_seed(text: str) -> int:

@@ -214,7 +214,9 @@ class VectorLookup(NamedTuple):
     """The answer of `ChunkStore.look_up_vectors`."""
 
     keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]
-    """Row id -> (vector key, vector), for the ids that exist."""
+    """Row id -> (vector key, vector), for the ids that exist.
+
+    (marked key, b"") for a row without a vector; see `core.ids.DUE_MARK`."""
     vectors_by_key: Mapping[str, Vector]
     """Vector key -> vector, for the keys that any row has."""
 
@@ -225,20 +227,50 @@ class ChunkStore(Protocol):
     There may be one writer at a time: two would write the same row twice.
     """
 
+    @property
+    def can_lack_vectors(self) -> bool:
+        """Whether `upsert` may write rows without vectors: not in a table of an old schema."""
+
     def upsert(
-        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+        self,
+        rows: Sequence[Row],
+        vectors: Mapping[str, Vector],
+        absent_ids: Collection[str] = (),
+        due_keys: Collection[str] = (),
     ) -> None:
         """Insert rows, replacing those with the same id. Both searches see them on return.
+
+        A row without a vector is found by words, and never by `search_by_vector`. Its text counts
+        in every other way.
 
         Args:
             rows: Rows to write. Of rows with equal ids the last one is written.
             vectors: The vector of every row's `vector_key`. Other keys are ignored.
             absent_ids: Ids that the caller knows are not in the table. Skipping their lookup is
                 faster; naming one that is there writes it twice.
+            due_keys: Vector keys whose rows are written without a vector, for `set_vectors` to
+                add. Only if `can_lack_vectors`.
 
         Raises:
             KeyError: A row's vector is missing. Nothing was written.
         """
+
+    def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
+        """Give rows that lack a vector their own.
+
+        Args:
+            keyed_vectors_by_id: Row id -> (vector key, vector). Ignored where the row is gone, has
+                a vector, or has another key by now.
+        """
+
+    def due_ids(self) -> Sequence[str]:
+        """Return the ids of all rows that lack their vector."""
+
+    def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
+        """Return the ids of each file's rows that lack their vector."""
+
+    def count_due(self) -> int:
+        """Count the rows that lack their vector."""
 
     def delete_rows(self, ids: Sequence[str]) -> None:
         """Delete rows by id, and with them the vectors that no other row has."""
@@ -253,13 +285,16 @@ class ChunkStore(Protocol):
         """Return vectors by key, for the keys that any row has."""
 
     def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of these rows by vector key; rows with one key give one entry."""
+        """Return the vectors of these rows by vector key; rows with one key give one entry.
+
+        Rows without a vector are left out.
+        """
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Look up rows by id and vectors by key, in one query."""
 
     def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of these rows by row id."""
+        """Return the vectors of these rows by row id, without those that have none."""
 
     def search_by_vector(
         self, vector: Vector, limit: int, filters: SearchFilters

@@ -441,10 +441,12 @@ class Action(StrEnum):
 
     Attributes:
         SHIFTED: Only line numbers changed.
+        EMBEDDED: Chunks that words found already got their vectors.
         RETRY: Nothing was done yet; the file is tried again.
     """
 
     INDEXED = "indexed"
+    EMBEDDED = "embedded"
     SHIFTED = "shifted"
     MOVED = "moved"
     UNCHANGED = "unchanged"
@@ -462,6 +464,7 @@ class FileOutcome:
         chunks: Chunks that the file has now.
         embedded: Texts sent to the model.
         reused: Vectors taken from the table or the vector cache.
+        due: Rows that lack their vector: words find them, and it is made later.
     """
 
     origin: RootedPath
@@ -474,6 +477,7 @@ class FileOutcome:
     deleted: int = 0
     embedded: int = 0
     reused: int = 0
+    due: int = 0
 
 
 # What walks and transcript files yield

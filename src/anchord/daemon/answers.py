@@ -122,12 +122,15 @@ def removed_root(name: str, removal: RootRemoval) -> RemovedRoot:
 def verify_answer(result: VerifyResult) -> VerifyAnswer:
     """Return a verification as a message; it lists at most the first 1,000 differences."""
     return VerifyAnswer(
-        ok=not (result.differences or result.kept_files or result.unread_rules),
+        ok=not (
+            result.differences or result.kept_files or result.unread_rules or result.without_vector
+        ),
         files=result.file_count,
         exchanges=result.exchange_count,
         transcripts=result.transcript_count,
         chunks=result.chunk_count,
         vectors_checked=result.vectors_checked,
+        without_vector=result.without_vector,
         differences=tuple(
             DifferenceAnswer(
                 kind=str(each.kind),

@@ -62,6 +62,7 @@ from anchord.ipc.messages.searching import (
 )
 from anchord.ipc.messages.status import Failure, StatusAnswer
 from anchord.ipc.messages.upkeep import (
+    SYNC_ALL,
     ConfirmedDeletion,
     ForgetAnswer,
     ForgetParams,
@@ -69,6 +70,7 @@ from anchord.ipc.messages.upkeep import (
     IndexParams,
     ReindexParams,
     SyncAnswer,
+    SyncParams,
     VerifyAnswer,
     VerifyParams,
 )
@@ -131,7 +133,7 @@ class RpcHandlers:
             Handler(methods.ROOTS_REMOVE, self._remove_root),
             Handler(methods.RELOAD, lambda _: self.reload_roots()),
             Handler(methods.INDEX, self._index),
-            Handler(methods.SYNC, lambda params: self._sync(params.timeout)),
+            Handler(methods.SYNC, self._sync),
             Handler(methods.VERIFY, self._verify),
             Handler(methods.RESCAN, self._rescan),
             Handler(methods.CONFIRM_DELETE, self._confirm_delete),
@@ -222,7 +224,7 @@ class RpcHandlers:
 
     def _search(self, params: SearchParams) -> SearchAnswer:
         if params.fresh:
-            self._sync(None)
+            self._sync()
         # Looked at before the search: what is indexed meanwhile makes its answer no more complete.
         return self._query(
             lambda reader, catalog: handle_search(reader, catalog, params, self.status.coverage())
@@ -258,14 +260,14 @@ class RpcHandlers:
         require_indexing(self._loop)
         before = self._loop.stats.totals.copy()
         self._roots.add_uncovered(params.paths)
-        self._sync(None)
+        self._sync()
         return self._summarize_since(before)
 
-    def _sync(self, timeout_s: float | None) -> SyncAnswer:
+    def _sync(self, params: SyncParams = SYNC_ALL) -> SyncAnswer:
         """Wait until everything that was written before the call is searchable."""
         require_indexing(self._loop)
         began = time.monotonic()
-        in_time = self._loop.wait_for_sync(timeout_s)
+        in_time = self._loop.wait_for_sync(params.timeout, words_only=params.words)
         waited_s = time.monotonic() - began
         if not in_time:
             require_indexing(self._loop)
@@ -290,7 +292,7 @@ class RpcHandlers:
         roots = list(self._loop.work_queue.root_watcher.states)
         for name in [self._roots.require_root(params.name)] if params.name else roots:
             self._walk_root(name)
-        return self._sync(None)
+        return self._sync()
 
     def _confirm_delete(self, params: RootNameParams) -> ConfirmedDeletion:
         """Delete the rows of files whose deletion was held for a confirmation."""
@@ -303,7 +305,7 @@ class RpcHandlers:
         result = self._walk_root(name, deletions_confirmed=True)
         if was_refused:
             held_deletions = len(result.gone_or_emptied)
-        self._sync(None)
+        self._sync()
         return ConfirmedDeletion(name=name, let_go=held_deletions)
 
     def _walk_root(self, name: str, *, deletions_confirmed: bool = False) -> ReconcileResult:
@@ -319,7 +321,7 @@ class RpcHandlers:
             return self._build(RECHUNK)
         before = self._loop.stats.totals.copy()
         self._loop.submit(self._writer.catalog.mark_all_for_reread).result()
-        self._sync(None)
+        self._sync()
         return self._summarize_since(before)
 
     def _build(self, build_request: BuildRequest) -> IndexAnswer:
@@ -354,7 +356,7 @@ class RpcHandlers:
         if params.undo:
             answer = self._loop.submit(lambda: self._unforget(path)).result()
             if not self._loop.paused:
-                self._sync(None)
+                self._sync()
             return answer
         with self._backups.excluded_for_forget():
             return self._loop.submit(lambda: self._purge(path)).result()

@@ -15,6 +15,7 @@ from anchord.core.types import FileOutcome, escape_non_utf8
 from anchord.daemon.answers import failure_message, failures_of, index_answer
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
+from anchord.daemon.missing_vectors import MissingVectors, find_missing_vectors
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.daemon.writer.stats import p50_and_p95
@@ -80,6 +81,7 @@ class StatusReporter:
         state, reasons = self.state_and_reasons()
         counts_by_root = catalog.counts_by_root()
         store = self._store_report()
+        missing = self._missing_vectors()
         cpu = self._process.cpu_times()
         return StatusAnswer(
             state=state,
@@ -96,6 +98,8 @@ class StatusReporter:
             chunks=store.rows,
             pending=loop.pending_count,
             left_s=stats.throughput.estimate_remaining_s(loop.pending_count),
+            without_vector=missing.chunk_count,
+            vectors_left_s=missing.left_s,
             failed=self.failures(catalog),
             detached=self._archive_counts.detached(),
             embedded_total=stats.totals.embedded,
@@ -121,7 +125,7 @@ class StatusReporter:
 
     def progress(self) -> Progress:
         """Return the few figures that `subscribe` streams several times a second."""
-        loop = self._loop
+        loop, missing = self._loop, self._missing_vectors()
         return Progress(
             state=self.state_and_reasons()[0],
             pending=loop.pending_count,
@@ -131,6 +135,8 @@ class StatusReporter:
             rate=round(self._writer.profile.embedder.texts_per_second, 1),
             backup=self.backups.progress if self.backups else None,
             verify=loop.stats.verify_progress,
+            without_vector=missing.chunk_count,
+            vectors_left_s=missing.left_s,
         )
 
     def failures(self, catalog: SqliteCatalog) -> tuple[Failure, ...]:
@@ -190,12 +196,13 @@ class StatusReporter:
     def _healthy_state(self) -> str:
         """Return the state of a daemon without problems: the first of these that applies."""
         loop = self._loop
-        has_backlog = bool(loop.work_queue.files.count(Urgency.LATER) or loop.next_generation)
+        queue = loop.work_queue
+        has_backlog = queue.files.count(Urgency.LATER) or loop.next_generation or queue.vectors
         if loop.paused or (loop.backlog_waits_for_mains and has_backlog):
             return "paused"
         if not all(state.is_scanned for state in self._root_states()):
             return "scanning"
-        if loop.pending_count or loop.indexing_root:
+        if loop.pending_count or loop.work.root_name or loop.work_queue.vectors:
             return "indexing"
         return "checking" if loop.index_check.is_due else "idle"
 
@@ -207,6 +214,7 @@ class StatusReporter:
         waiting = len(loop.work_queue)
         is_blocked = bool(loop.blocked_reason or loop.folder_problem)
         is_unread = loop.index_check.is_due or not all(state.is_scanned for state in states)
+        missing = self._missing_vectors()
         return Coverage(
             is_complete=not (waiting or is_blocked or is_unread or loop.paused),
             state=state,
@@ -214,6 +222,9 @@ class StatusReporter:
             waiting=loop.work_queue.file_count,
             found=found,
             held={each.root.name: each.held_deletions for each in states if each.held_deletions},
+            chunks=self.store.count_rows() if missing.chunk_count else 0,
+            without_vector=missing.chunk_count,
+            vectors_left_s=missing.left_s,
         )
 
     def _daemon_problems(self) -> Iterator[str]:
@@ -285,7 +296,7 @@ class StatusReporter:
             return "held"
         if not state.is_scanned:
             return "scanning"
-        if self._loop.indexing_root == state.root.name:
+        if self._loop.work.root_name == state.root.name:
             return "indexing"
         return "idle"
 
@@ -301,6 +312,10 @@ class StatusReporter:
             why=embedder.fallback_reason,
             **fields,
         )
+
+    def _missing_vectors(self) -> MissingVectors:
+        rate = self._writer.profile.embedder.texts_per_second
+        return find_missing_vectors(self._loop.work_queue.vectors, self.store, rate)
 
     def _store_report(self) -> StoreStatus:
         store = self.store.stats()

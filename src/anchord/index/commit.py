@@ -7,9 +7,11 @@ text is embedded twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
+from anchord.core.ids import without_due_mark
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import FileRecord, FileUpdate, Problem, Row, Vector
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
@@ -18,6 +20,11 @@ MAX_EMBED_S_PER_COMMIT = 3.0
 """Upper bound on embedding work between two commits, and so on what a crash can lose."""
 TEXTS_PER_COMMIT_RANGE = (64, 2_048)
 """The fewest and the most texts to embed for one commit, whatever the model's throughput."""
+DIRECT_TEXTS = 16
+DIRECT_S = 0.5
+"""With words first, a commit embeds its texts itself if there are so few, or it takes so long."""
+WORDS_PER_COMMIT = 512
+"""With words first, the fewest new texts for one commit: writing them takes about 0.1 s."""
 ROWS_PER_WRITE = 4_096
 _UNEMBEDDABLE_META_KEY = "refused"
 """The catalog entry of the vector keys that the model cannot make, one a line."""
@@ -38,11 +45,24 @@ class _TableChanges:
     removed_ids: list[str]
 
 
+class CommitResult(NamedTuple):
+    """What a commit did."""
+
+    updates: Sequence[FileUpdate]
+    """The updates, with the lines that the model cannot embed noted as their problem."""
+    embedded_keys: set[str]
+    """The keys of the vectors that were made for them."""
+    due_keys: frozenset[str]
+    """The keys whose rows were written without a vector."""
+
+
 @dataclass
 class Committer:
-    """Writes to the store. Nothing else of the index does."""
+    """Writes to the store. Besides it only `VectorFill` does, which adds missing vectors."""
 
     dependencies: IndexerDependencies
+    words_first: bool = False
+    """Whether rows are written without the vectors that take long to make."""
     commit_count: int = 0
     """How many commits changed the table."""
     _keys_embedded_ahead: set[str] = field(default_factory=set)
@@ -53,15 +73,32 @@ class Committer:
 
     @property
     def texts_per_commit(self) -> int:
-        """How many texts to embed between two commits: about three seconds of work."""
+        """How many new texts to collect for a commit: about three seconds of embedding.
+
+        With words first at least 512, because most of them are embedded later.
+        """
         fewest, most = TEXTS_PER_COMMIT_RANGE
         affordable = round(self.dependencies.embedder.texts_per_second * MAX_EMBED_S_PER_COMMIT)
+        if self._writes_words_first:
+            fewest = WORDS_PER_COMMIT
         return min(max(fewest, affordable), most)
+
+    @property
+    def _writes_words_first(self) -> bool:
+        return self.words_first and self.dependencies.store.can_lack_vectors
+
+    def _embeds_now(self, text_count: int) -> bool:
+        """Whether a commit waits for the vectors of so many texts."""
+        seconds_of_texts = self.dependencies.embedder.texts_per_second * DIRECT_S
+        is_quick = text_count <= DIRECT_TEXTS or text_count <= seconds_of_texts
+        return is_quick or not self._writes_words_first
 
     def commit(
         self, updates: Sequence[FileUpdate], should_stop: Callable[[], bool]
-    ) -> tuple[Sequence[FileUpdate], set[str]] | None:
+    ) -> CommitResult | None:
         """Embed what is new, and write a batch of updates.
+
+        With words first, texts that take long to embed are written without their vectors.
 
         Vectors of deleted and overwritten rows go to the vector cache, unless the file is excluded.
 
@@ -70,9 +107,7 @@ class Committer:
             should_stop: Called between two batches of the model.
 
         Returns:
-            The updates, with the lines that the model cannot embed noted as their problem, and the
-            keys of the vectors that were made for them. None: `should_stop` returned True while
-            texts were embedded, and nothing was written.
+            None: `should_stop` returned True while texts were embedded, and nothing was written.
 
         Raises:
             EmbedderError: The model is not available. Nothing was written.
@@ -88,16 +123,20 @@ class Committer:
             new_ids=[row.id for row in changes.new_rows],
         )
         missing_keys = [key for key in changes.text_by_key if key not in vectors]
-        made = self._embed({key: changes.text_by_key[key] for key in missing_keys}, should_stop)
-        if made is None:
-            return None
-        vectors.update(made)
+        due_keys: frozenset[str] = frozenset()
+        if self._embeds_now(len(missing_keys)):
+            made = self._embed({key: changes.text_by_key[key] for key in missing_keys}, should_stop)
+            if made is None:
+                return None
+            vectors.update(made)
+        else:
+            due_keys, missing_keys = frozenset(missing_keys), []
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
             dependencies.catalog.save_intents(changes.updates)
         for start in range(0, len(changes.new_rows), ROWS_PER_WRITE):
             rows = changes.new_rows[start : start + ROWS_PER_WRITE]
-            dependencies.store.upsert(rows, vectors, absent_ids)
+            dependencies.store.upsert(rows, vectors, absent_ids, due_keys)
         if self._excluded_keys:
             # Before the rows go: after a crash they say again which vectors must not stay.
             dependencies.vector_cache.delete(sorted(self._excluded_keys))
@@ -109,17 +148,21 @@ class Committer:
         if changes.updates:
             self.commit_count += 1
         # Vectors that an interrupted commit made are found in the vector cache now, and count here.
-        ahead = self._keys_embedded_ahead.intersection(changes.text_by_key)
+        ahead = self._keys_embedded_ahead.intersection(changes.text_by_key) - due_keys
         embedded_keys = ahead.union(missing_keys)
         self._keys_embedded_ahead -= embedded_keys
-        return confirmed, embedded_keys
+        return CommitResult(confirmed, embedded_keys, due_keys)
 
     def _keys_of_excluded(self, updates: Sequence[FileUpdate]) -> frozenset[str]:
         """Return the vector keys of the rows of files that the rules exclude now."""
         ids = [
             row_id for update in updates if update.forgets_vectors for row_id in update.diff.removed
         ]
-        return frozenset(self.dependencies.store.vectors_by_key_of_rows(ids) if ids else ())
+        if not ids:
+            return frozenset()
+        found = self.dependencies.store.look_up_vectors(ids, ()).keyed_vectors_by_id
+        # The vectors that rows lack may be in the vector cache.
+        return frozenset(without_due_mark(key) for key, _ in found.values())
 
     def delete_rows(self, row_ids: Sequence[str]) -> None:
         """Delete rows by id; their vectors go to the vector cache."""
@@ -146,14 +189,14 @@ class Committer:
         looked_up_ids = list(dict.fromkeys([*leaving_ids, *new_ids]))
         stored, found = self.dependencies.store.look_up_vectors(looked_up_ids, vector_keys)
         leaving = dict(stored[row_id] for row_id in leaving_ids if row_id in stored)
+        leaving = {key: vector for key, vector in leaving.items() if vector}
         if leaving:
             self._cache_vectors(leaving)
         vectors = dict(found)
         missing = [key for key in vector_keys if key not in vectors]
         if missing:
             vectors.update(self.dependencies.vector_cache.get(missing))
-            zeros = bytes(_BYTES_PER_NUMBER * self.dependencies.embedder.dimension)
-            vectors.update(dict.fromkeys(self.unembeddable_keys.intersection(missing), zeros))
+            vectors.update(self.unembeddable_vectors(missing))
         return vectors, set(new_ids) - stored.keys()
 
     def _embed(
@@ -183,7 +226,7 @@ class Committer:
                     return None
             is_complete = True
         finally:
-            self._record_unembeddable(made)
+            self.record_unembeddable(made)
             if not is_complete:
                 if uncached:
                     self._cache_vectors(uncached)
@@ -207,7 +250,12 @@ class Committer:
             self._unembeddable_keys = set(stored.split())
         return self._unembeddable_keys
 
-    def _record_unembeddable(self, made: Mapping[str, Vector]) -> None:
+    def unembeddable_vectors(self, vector_keys: Collection[str]) -> dict[str, Vector]:
+        """Return vectors of zeros for those of the keys whose texts crash the model."""
+        zeros = bytes(_BYTES_PER_NUMBER * self.dependencies.embedder.dimension)
+        return dict.fromkeys(self.unembeddable_keys.intersection(vector_keys), zeros)
+
+    def record_unembeddable(self, made: Mapping[str, Vector]) -> None:
         """Record in the catalog which texts got a vector of zeros."""
         zero_keys = {key for key, vector in made.items() if not any(vector)}
         if zero_keys - self.unembeddable_keys:
@@ -239,6 +287,8 @@ def with_unembeddable_lines(record: FileRecord, unembeddable_keys: set[str]) -> 
         f"lines {', '.join(lines)} crash the embedding process: only word search finds them; "
         "`anchord rebuild` tries again"
     )
+    if record.problem and reason in record.problem.reason:
+        return record
     if record.problem:
         reason = f"{record.problem.reason}; {reason}"
     return record._replace(problem=Problem(reason, is_partial=True))

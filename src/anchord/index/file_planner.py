@@ -7,7 +7,7 @@ Planning reads files and the catalog. It writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -181,6 +181,27 @@ class FilePlanner:
         )
         row_ids = [chunk.chunk_id for chunk in self._stored_chunks(path, needed.record)]
         return plan_row_removal(path, row_ids, needed.reason, new_record)
+
+    def texts_of_rows(self, path: RootedPath) -> Mapping[str, tuple[str, str]] | Absent | None:
+        """Read and chunk a file as it was indexed.
+
+        Returns:
+            Row id -> (vector key, text to embed). Absent: the file cannot be read now. None: it
+            has changed, or another recipe applies, so that it must be indexed again.
+        """
+        record = self._catalog.get_record(path)
+        is_current = record and record.recipe_digest == self._recipe.digest(path.root)
+        if record is None or not record.is_confirmed or not is_current:
+            return None
+        content = self._files.read(path)
+        if isinstance(content, (Absent, Problem)):
+            return Absent()
+        if isinstance(content, ChangedDuringRead):
+            return None
+        if hash_content(content.data) != record.content_digest:
+            return None
+        prepared, _ = prepare_rows(path, content.data, self._recipe, self._count_tokens)
+        return {each.row.id: (each.row.vector_key, each.embed_text) for each in prepared}
 
     def _plan_read(
         self, path: RootedPath, record: FileRecord | None, reason: str, *, may_remove_rows: bool

@@ -29,11 +29,12 @@ from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local, store_uri
+from anchord.index.vector_fill import FILES_PER_FILL
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
-from anchord.store.table.schema import SCHEMA_VERSION
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
+from anchord.store.table.versions import FIRST_CURRENT_COLUMNS_VERSION
 
 log = structlog.get_logger()
 
@@ -81,8 +82,10 @@ class GenerationBuild:
         self._queue: dict[RootedPath, None] = {}
         self._confirmed_gone: set[RootedPath] = set()
         self._walk_count = 0
+        self._may_lack_vectors = True
         profile = writer.configured_profile
-        self._identity = "\n".join([request.reason, profile.recipe.digest(), str(SCHEMA_VERSION)])
+        columns_version = str(FIRST_CURRENT_COLUMNS_VERSION)
+        self._identity = f"{request.reason}\n{profile.recipe.digest()}\n{columns_version}"
         self.was_resumed = self._open_unfinished() and self._is_same_build()
         if not self.was_resumed:
             writer.indexer.restore_lost_exchanges([root.name for root in writer.roots])
@@ -97,12 +100,14 @@ class GenerationBuild:
         files = writer.files.folder_files
         list_excluded_files(writer.archive, self.catalog, writer.roots, files)
         vector_cache = _NoVectors() if self.request.is_from_scratch else _SharedVectors(writer)
-        return writer.make_indexer(
+        indexer = writer.make_indexer(
             writer.configured_profile,
             catalog=self.catalog,
             store=self.store,
             vector_cache=vector_cache,
         )
+        indexer.complete_before_writing()
+        return indexer
 
     def index_next_files(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
         """Index up to 200 of the files that are due; walk the roots first if none is.
@@ -132,6 +137,7 @@ class GenerationBuild:
         self.catalog.close()
         self._queue.clear()
         self._walk_count = self.files_done = 0
+        self._may_lack_vectors = True
         self._start()
         self._indexer = self._make_indexer()
 
@@ -145,6 +151,22 @@ class GenerationBuild:
             self.files_done += 1
             if outcome.action is not Action.RETRY:
                 outcomes.append(outcome)
+        if not self._queue and self._may_lack_vectors and not should_stop():
+            outcomes += self._fill_vectors(should_stop)
+        return outcomes
+
+    def _fill_vectors(self, should_stop: Callable[[], bool]) -> list[FileOutcome]:
+        """Make vectors that the present generation lacked when its table was cloned."""
+        files = self._indexer.vector_fill.find_due()
+        handled: set[RootedPath] = set()
+        outcomes = []
+        for outcome in self._indexer.vector_fill.fill(files[:FILES_PER_FILL], should_stop):
+            handled.add(outcome.origin)
+            if outcome.action is Action.RETRY:
+                self._queue[outcome.origin] = None
+            else:
+                outcomes.append(outcome)
+        self._may_lack_vectors = len(handled) < len(files)
         return outcomes
 
     @property
@@ -154,9 +176,10 @@ class GenerationBuild:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the build can be promoted: two walks done, no file due, no root unavailable."""
+        """Whether the build can be promoted: two walks done, nothing due, no root unavailable."""
         has_walked = self._walk_count >= _WALKS_BEFORE_PROMOTION
-        return has_walked and not self._queue and not self.unavailable_roots
+        has_work = bool(self._queue) or self._may_lack_vectors
+        return has_walked and not has_work and not self.unavailable_roots
 
     def promote(self) -> None:
         """Replace the current generation with this one; the writer continues with it.
@@ -237,7 +260,7 @@ class GenerationBuild:
         can_clone = (
             not self.request.is_from_scratch
             and writer.profile.dimension == writer.configured_profile.dimension
-            and writer.store.schema_version == SCHEMA_VERSION
+            and writer.store.schema_version >= FIRST_CURRENT_COLUMNS_VERSION
         )
         if can_clone and table_maintenance.clone_to_next_table(self._table_folder):
             writer.catalog.copy_to(writer.paths.next_catalog_file)
@@ -295,7 +318,7 @@ def find_required_build(writer: IndexWriter) -> BuildRequest | None:
     """
     if not is_local(store_uri(writer.paths, writer.config)):
         return None
-    if writer.store.schema_version != SCHEMA_VERSION:
+    if writer.store.schema_version < FIRST_CURRENT_COLUMNS_VERSION:
         return BuildRequest("a new form of the table")
     if writer.profile is writer.configured_profile:
         return None

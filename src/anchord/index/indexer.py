@@ -28,10 +28,11 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
-from anchord.index.commit import Committer
+from anchord.index.commit import CommitResult, Committer
 from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import ReconcileResult, reconcile
+from anchord.index.vector_fill import VectorFill
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
 FILES_PER_COMMIT = 200
@@ -65,7 +66,12 @@ class Indexer:
     """Brings files and folders up to date. Not thread-safe: only the writer's thread may use it."""
 
     def __init__(
-        self, dependencies: IndexerDependencies, count_tokens: CountTokens, recipe: Recipe
+        self,
+        dependencies: IndexerDependencies,
+        count_tokens: CountTokens,
+        recipe: Recipe,
+        *,
+        words_first: bool = False,
     ) -> None:
         """Index these files into this store.
 
@@ -73,6 +79,7 @@ class Indexer:
             dependencies: Files, catalog, store, embedder, caches, clock and heartbeat.
             count_tokens: Counts a text's tokens as the model does.
             recipe: How files are chunked; files indexed under another recipe are due.
+            words_first: Write chunks before vectors that take long; `vector_fill` adds those.
         """
         self._dependencies = dependencies
         self._files = dependencies.files
@@ -85,7 +92,9 @@ class Indexer:
         self._uncommitted_ingests: dict[RootedPath, IngestResult] = {}
         """Transcript file -> what its ingest changed in the archive, until the index has it."""
         self._planner = FilePlanner(dependencies, count_tokens, recipe)
-        self._committer = Committer(dependencies)
+        self._committer = Committer(dependencies, words_first)
+        self.vector_fill = VectorFill(self._planner, self._committer)
+        """Makes the vectors that `index` left for later."""
 
     @property
     def commit_count(self) -> int:
@@ -95,6 +104,10 @@ class Indexer:
     @commit_count.setter
     def commit_count(self, commits: int) -> None:
         self._committer.commit_count = commits
+
+    def complete_before_writing(self) -> None:
+        """Write no chunk without its vector from here on: nobody searches this index yet."""
+        self._committer.words_first = False
 
     # Which paths to index
 
@@ -349,9 +362,8 @@ class Indexer:
             yield from (each.outcome for each in batch.refreshes)
         committed = self._committer.commit(batch.updates, should_stop) if batch.updates else None
         if committed:
-            updates, embedded_keys = committed
-            self._acknowledge([update.origin for update in updates])
-            yield from (_outcome_of(update, embedded_keys) for update in updates)
+            self._acknowledge([update.origin for update in committed.updates])
+            yield from (_outcome_of(update, committed) for update in committed.updates)
 
     def _acknowledge(self, indexed_paths: Sequence[RootedPath]) -> None:
         """Record in the archive which exchanges the index holds now, and forget what it lacked."""
@@ -378,16 +390,18 @@ def _latched(should_stop: Callable[[], bool]) -> Callable[[], bool]:
     return check
 
 
-def _outcome_of(update: FileUpdate, embedded_keys: set[str]) -> FileOutcome:
-    """Summarise a committed update, and remove its keys from `embedded_keys`.
+def _outcome_of(update: FileUpdate, committed: CommitResult) -> FileOutcome:
+    """Summarise a committed update, and remove its keys from `committed.embedded_keys`.
 
     So a text that several files of a commit share counts as embedded for the first of them only.
     """
     diff = update.diff
     record = update.new_record
-    own_keys = {key for key, _ in update.texts_to_embed if key in embedded_keys}
-    embedded_keys -= own_keys
-    upserted = len(diff.added) + len(diff.changed)
+    own_keys = {key for key, _ in update.texts_to_embed if key in committed.embedded_keys}
+    committed.embedded_keys.difference_update(own_keys)
+    written = (*diff.added, *diff.changed)
+    due = sum(row.vector_key in committed.due_keys for row in written)
+    upserted = len(written)
     reason = update.reason
     if record and record.problem:
         reason = f"{reason}; {record.problem.reason}"
@@ -401,7 +415,8 @@ def _outcome_of(update: FileUpdate, embedded_keys: set[str]) -> FileOutcome:
         upserted=upserted,
         deleted=len(diff.removed),
         embedded=len(own_keys),
-        reused=upserted - len(own_keys),
+        reused=upserted - len(own_keys) - due,
+        due=due,
     )
 
 

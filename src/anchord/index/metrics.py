@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from anchord.core.types import FileOutcome, escape_non_utf8
+from anchord.core.types import Action, FileOutcome, escape_non_utf8
 from anchord.sources.files.secret_names import redact_path
 
 log = structlog.get_logger()
@@ -34,7 +34,9 @@ class WorkCounters:
 
     def add(self, outcome: FileOutcome) -> None:
         """Count one file."""
-        self.actions[str(outcome.action)] += 1
+        # A file that got its vectors was counted when it was indexed.
+        if outcome.action is not Action.EMBEDDED:
+            self.actions[str(outcome.action)] += 1
         self.embedded += outcome.embedded
         self.reused += outcome.reused
         self.upserted += outcome.upserted

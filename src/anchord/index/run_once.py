@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from anchord.config.roots import find_root, resolve_path
 from anchord.core.quoting import quote_command, quote_name, quote_names
-from anchord.core.types import Action, Problem, RootedPath
+from anchord.core.types import Action, FileOutcome, Problem, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
@@ -28,6 +28,7 @@ from anchord.index.integrity.table_repair import audit_index
 from anchord.index.metrics import WorkCounters, log_outcome
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexWriter
+from anchord.index.vector_fill import FILES_PER_FILL
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.damage import list_table_files
@@ -92,6 +93,7 @@ def index_once(
     if not writer.was_clean_shutdown or expected_rows != writer.store.count_rows():
         progress(0, 0, "comparing the table with the file catalog")
         run.index(audit_index(writer))
+    run.make_vectors()
     progress(0, 0, "compacting the table")
     if writer.indexer.commit_count:
         errors = table_maintenance.maintain(writer.store, merge_indices=True)
@@ -192,6 +194,23 @@ class _Run:
             (path, Problem("it kept changing while it was read: not indexed")) for path in due
         ]
 
+    def make_vectors(self) -> None:
+        """Make the vectors of the chunks that were written with their text alone."""
+        skipped = 0
+        for outcome in fill_all(self.writer, self._show_vectors):
+            self.summary.add(outcome)
+            log_outcome(outcome)
+            if outcome.action is Action.RETRY:
+                self.index([outcome.origin])
+            skipped += outcome.due
+        if skipped:
+            self.summary.warnings.append(
+                f"{skipped} chunks are found by words alone until their files can be read again"
+            )
+
+    def _show_vectors(self, done: int, total: int) -> None:
+        self.progress(done, total, "making vectors; words find everything already")
+
     def _index_attempt(self, paths: Sequence[RootedPath], total: int) -> list[RootedPath]:
         """Index files once; return those that changed while they were read."""
         changing: list[RootedPath] = []
@@ -208,6 +227,47 @@ class _Run:
                 table_maintenance.maintain(self.writer.store)
                 self._compacted_at = indexer.commit_count
         return changing
+
+
+def make_all_vectors(writer: IndexWriter) -> None:
+    """Make the vectors of all chunks that lack them; index files again that have changed.
+
+    Raises:
+        EmbedderError: The model is not available.
+        StoreError: The table cannot be read or written.
+    """
+    for outcome in fill_all(writer, lambda _done, _total: None):
+        if outcome.action is Action.RETRY:
+            for _ in writer.indexer.index([outcome.origin]):
+                pass  # Indexing is lazy: each step commits a batch.
+
+
+def fill_all(writer: IndexWriter, on_progress: Callable[[int, int], None]) -> Iterator[FileOutcome]:
+    """Make all missing vectors. A file that the caller indexes again is looked at once more.
+
+    Args:
+        writer: The index.
+        on_progress: Called with the number of vectors that are made, and of all to be made.
+
+    Yields:
+        The outcomes of `VectorFill.fill`.
+
+    Raises:
+        EmbedderError, StoreError: As `VectorFill.fill`.
+    """
+    fill = writer.indexer.vector_fill
+    for _ in range(_ATTEMPTS):
+        files = list(fill.find_due())
+        total = fill.count_due()
+        has_changed = False
+        while files:
+            on_progress(total - fill.count_due(), total)
+            for outcome in fill.fill(files[:FILES_PER_FILL], lambda: False):
+                files.remove(outcome.origin)
+                has_changed = has_changed or outcome.action is Action.RETRY
+                yield outcome
+        if not has_changed:
+            return
 
 
 def _scopes_of(writer: IndexWriter, only_paths: Sequence[str]) -> list[tuple[str, str]]:

@@ -142,7 +142,7 @@ class IndexWriter(IndexReader):
             conversations=self.conversations,
             heartbeat=self.heartbeat.beat,
         )
-        return Indexer(dependencies, profile.token_counter, profile.recipe)
+        return Indexer(dependencies, profile.token_counter, profile.recipe, words_first=True)
 
     def close(self) -> None:
         """Close every handle, and release the writer lock last."""

@@ -206,13 +206,14 @@ def index(paths: Sequence[str] = ()) -> Call[IndexAnswer]:
     return Call(methods.INDEX, IndexParams(paths=tuple(paths)))
 
 
-def sync(timeout: float | None = None) -> Call[SyncAnswer]:
+def sync(timeout: float | None = None, *, words: bool = False) -> Call[SyncAnswer]:
     """Wait until everything written before the call is searchable.
 
     Args:
         timeout: Seconds to wait at most; None waits without limit.
+        words: Do not wait for vectors: a search by meaning may not find everything yet.
     """
-    return Call(methods.SYNC, SyncParams(timeout=timeout))
+    return Call(methods.SYNC, SyncParams(timeout=timeout, words=words))
 
 
 def verify(*, repair: bool = False, vectors: int | None = 16) -> Call[VerifyAnswer]:

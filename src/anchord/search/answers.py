@@ -92,7 +92,11 @@ def handle_search(
     backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
     results = search(request, backends, catalog, reader.reranker)
     if coverage is None:
-        coverage = Coverage(is_complete=catalog.get_meta("clean") == "1")
+        coverage = Coverage(
+            is_complete=catalog.get_meta("clean") == "1",
+            chunks=reader.store.count_rows(),
+            without_vector=reader.store.count_due(),
+        )
     return SearchAnswer(
         query=params.query,
         mode=params.mode,

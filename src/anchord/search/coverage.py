@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from anchord.core.quoting import quote_command, quote_name
 from anchord.ipc.messages.searching import CoverageAnswer
 
+_S_PER_MINUTE = 60
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
@@ -25,11 +27,19 @@ class Coverage:
     """Files that the last walks found."""
     held: Mapping[str, int] = field(default_factory=dict)
     """Root name -> files that were deleted or excluded all at once, and are still found."""
+    chunks: int = 0
+    """Chunks in the index; 0 where none of them lacks its vector."""
+    without_vector: int = 0
+    """Chunks that a search by meaning does not find yet: their vectors are still to be made."""
+    vectors_left_s: float | None = None
+    """How many seconds making them will take, None if that is unknown."""
 
     def sentences(self) -> Iterator[str]:
         """Yield what a user must know to judge what was found, and what was not."""
         if not self.is_complete:
             yield f"{self._why_incomplete()}; results may be missing"
+        if self.without_vector:
+            yield self._meaning_so_far()
         for root, count in self.held.items():
             yield (
                 f"{count} files of {quote_name(root)} were deleted or excluded all at once and are "
@@ -50,6 +60,13 @@ class Coverage:
             "checking": "the index is being checked",
         }.get(self.state, f"still indexing: {counts}")
 
+    def _meaning_so_far(self) -> str:
+        percent = max(0, 100 * (self.chunks - self.without_vector)) // max(1, self.chunks)
+        sentence = f"words find all of what is indexed, meaning {percent} % of it so far"
+        if self.vectors_left_s is None:
+            return sentence
+        return f"{sentence}, about {_format_duration(self.vectors_left_s)} left"
+
     def as_message(self) -> CoverageAnswer:
         """Return the coverage as a part of an answer."""
         return CoverageAnswer(
@@ -57,4 +74,12 @@ class Coverage:
             done=max(0, self.found - self.waiting),
             found=self.found,
             held=dict(self.held),
+            without_vector=self.without_vector,
+            vectors_left_s=self.vectors_left_s,
         )
+
+
+def _format_duration(seconds: float) -> str:
+    if seconds < _S_PER_MINUTE:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / _S_PER_MINUTE)} min"

@@ -324,7 +324,7 @@ def test_only_a_commit_counts_as_the_last_commit(
     steps.work()
     assert loop.stats.last_commit_at is not None
     assert compacted == [0.0], "asked for after every batch"
-    assert loop.indexing_root == ""
+    assert loop.work.root_name == ""
 
 
 def test_a_root_that_is_removed_leaves_no_file_in_the_queue(steps: Steps) -> None:

@@ -186,7 +186,7 @@ def test_deletions_that_a_walk_found_count_with_those_that_follow(
     leave(steps, 30)
     assert queue.reconcile("docs").held_deletions == 0
     if is_indexed_between:
-        steps.loop._index(queue.files.snapshot(), lambda: False)
+        steps.loop.work.index(queue.files.snapshot(), lambda: False)
     for file in others:
         (steps.folder / file.path).unlink()
     if later_by == "events":

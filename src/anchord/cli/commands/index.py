@@ -100,14 +100,18 @@ def sync(
             "--timeout", metavar="S", min=0, max=MAX_WAIT_S, help="Give up after S seconds."
         ),
     ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="Wait for search by words only, not by meaning.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Wait until every change made before this command is searchable."""
-    result = ask_daemon(ensure_paths(), requests.sync(timeout))
+    result = ask_daemon(ensure_paths(), requests.sync(timeout, words=words))
     if json:
         print_json(result)
         return
-    print_line(f"up to date ({result.waited_s:.2f} s)")
+    subject = "search by words is up to date" if words else "up to date"
+    print_line(f"{subject} ({result.waited_s:.2f} s)")
     for root_name in result.away:
         warn_missing_folder(root_name)
     for root_name, file_count in result.held.items():
@@ -168,6 +172,8 @@ def _print_verify_result(result: VerifyAnswer, *, repair: bool) -> None:
             f"unread    {file_count} ignore files of {quote_name(root_name)} cannot be read: "
             "nothing in their folders is indexed"
         )
+    if result.without_vector:
+        print_line(f"no vector {result.without_vector} chunks: only words find them so far")
     size = f"{result.files} files, {_conversation_counts(result)}{result.chunks} chunks"
     checked = f"{result.vectors_checked} vectors embedded again"
     print_line(f"{_verdict(result)} ({size}, {checked})")
@@ -175,6 +181,8 @@ def _print_verify_result(result: VerifyAnswer, *, repair: bool) -> None:
         warn("they differ after the repair too: `anchord rebuild` makes a new index")
     elif result.differences:
         warn("`anchord index` brings it up to date, `anchord verify --repair` repairs it")
+    elif result.without_vector:
+        warn("`anchord sync` waits for the daemon to make them, `anchord index` makes them")
     elif result.held:
         warn("`anchord status` says why; `anchord confirm-delete ROOT` confirms deletions")
     elif result.unread_rules:
@@ -192,7 +200,7 @@ def _difference_line(difference: DifferenceAnswer) -> str:
 def _verdict(result: VerifyAnswer) -> str:
     if result.differences:
         return f"{result.differences_total} differences"
-    if result.held or result.unread_rules:
+    if result.held or result.unread_rules or result.without_vector:
         return "all else equals a clean rebuild"
     return "the index equals a clean rebuild"
 

@@ -150,6 +150,8 @@ def _queue(report: StatusAnswer) -> Table:
 def _queue_title(report: StatusAnswer) -> str:
     pending = report.pending
     seconds_left = report.left_s
+    if report.without_vector and not pending:
+        return f"{report.without_vector:,} chunks are found by words, and by meaning soon"
     if not seconds_left:
         return f"{pending} files wait"
     time_left = format_age(seconds_left)

@@ -41,6 +41,7 @@ def status_lines(report: StatusAnswer) -> Iterator[str]:
     yield from _root_lines(report.roots)
     yield from detached_group_lines(report.detached)
     yield _work(report)
+    yield from _missing_vectors(report)
     yield from _activity(report)
     yield _store(report.store)
     yield from _model(report.embedder)
@@ -113,6 +114,15 @@ def _work(report: StatusAnswer) -> str:
     commits = report.commits_total
     queue = f"pending {pending}{remaining}, failed {failed}"
     return f"  {queue}, embedded {embedded}, reused {reused}, commits {commits}"
+
+
+def _missing_vectors(report: StatusAnswer) -> Iterator[str]:
+    if not report.without_vector:
+        return
+    chunks, seconds_left = report.chunks, report.vectors_left_s
+    time_left = f", about {format_age(seconds_left)} left" if seconds_left else ""
+    made = chunks - report.without_vector
+    yield f"  words: all {chunks:,} chunks; meaning: {made:,} of {chunks:,}{time_left}"
 
 
 def _remaining_time(report: StatusAnswer) -> str:

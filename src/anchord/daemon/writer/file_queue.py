@@ -83,6 +83,13 @@ class FileQueue:
         # `list` copies in one step, whatever the writer thread does to the dictionary meanwhile.
         return [file for urgency in Urgency for file in list(self._waiting[urgency])]
 
+    def place_of(self, file: RootedPath) -> tuple[Urgency, float] | None:
+        """Return the urgency and the time of a file; None for one that does not wait."""
+        for urgency, waiting in self._waiting.items():
+            if file in waiting:
+                return urgency, waiting[file]
+        return None
+
     def count(self, urgency: Urgency) -> int:
         """Count the files of one urgency."""
         return len(self._waiting[urgency])

@@ -30,6 +30,7 @@ from anchord.daemon.writer.maintenance import Maintenance
 from anchord.daemon.writer.outcomes import OutcomeHandler
 from anchord.daemon.writer.stats import WriterStats
 from anchord.daemon.writer.sync_barrier import SyncBarrier
+from anchord.daemon.writer.turn_work import TurnWork
 from anchord.daemon.writer.work_queue import WorkQueue
 from anchord.errors import AnchordError, StoreError
 from anchord.index.generation import BuildRequest, GenerationBuild
@@ -72,8 +73,6 @@ class WriterLoop:
         """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
         self.folder_problem = ""
         """Why nothing is indexed any more: the data folder or a database is gone. "" if not."""
-        self.indexing_root = ""
-        """Name of the root whose files are being indexed, "" when none are."""
         self.backlog_waits_for_mains = False
         """Whether all but saves and deletions waits for mains: `[embedding] on_battery`."""
         self.index_check.on_repair = lambda: self.maintenance.on_index_merge()  # noqa: PLW0108 - set later
@@ -90,6 +89,7 @@ class WriterLoop:
         self._outcomes = OutcomeHandler(self.work_queue, self._barrier, self.stats)
         self._jobs = JobQueue()
         self._backoff = Backoff(writer.paths)
+        self.work = TurnWork(writer, self._outcomes, self.maintenance, self._backoff)
         self._next_supervise = 0.0
         self._started_at = time.monotonic()
         self._stopping = False
@@ -133,16 +133,17 @@ class WriterLoop:
             with suppress(StoreError):
                 self.index_check.record_end()
 
-    def wait_for_sync(self, timeout_s: float | None) -> bool:
+    def wait_for_sync(self, timeout_s: float | None, *, words_only: bool = False) -> bool:
         """Block until everything that was written before the call is searchable.
 
         Args:
             timeout_s: Longest wait in seconds; None waits without a limit.
+            words_only: Do not wait until a search by meaning finds everything.
 
         Returns:
             False if the timeout expired, indexing was paused, or the writer stopped first.
         """
-        return self._barrier.wait(timeout_s, self._wake_writer)
+        return self._barrier.wait(timeout_s, self._wake_writer, words_only=words_only)
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
         """Run a function in the writer thread, between two commits; return its future.
@@ -216,6 +217,8 @@ class WriterLoop:
         self.work_queue.root_watcher.remove(name)
         for file in self.work_queue.drop_root_hints(name):
             self._outcomes.mark_done(file)
+        for file in self.work_queue.vectors.drop_root(name):
+            self._barrier.mark_vectors_done(file)
         self._barrier.release_finished_calls()
         if self.next_generation:
             self.next_generation.drop_root(name)
@@ -240,11 +243,9 @@ class WriterLoop:
         """
         if self.paused:
             return
-        queue = self.work_queue
-        queue.drain_hints(skip_debounce=True)
-        queue.reconcile_all()
-        while not self._stopping and (turn := queue.next_turn()):
-            self._index(turn.files, self._is_stopping)
+        self.work_queue.drain_hints(skip_debounce=True)
+        self.work_queue.reconcile_all()
+        self.work.finish_all(self._is_stopping)
 
     # In the writer thread: the loop
 
@@ -281,6 +282,7 @@ class WriterLoop:
                 self._sleep(self._builds.next_step_at)
                 return
             self._check_index()
+        self.work.find_missing_vectors()
         if now >= self._next_supervise:
             self._supervise(now)
         if self._barrier.has_new_calls:
@@ -297,10 +299,12 @@ class WriterLoop:
         is_build_due = bool(self.next_generation) and now >= self._builds.next_step_at
         turn = queue.next_turn(without_later=self.backlog_waits_for_mains)
         if turn:
-            self._index(turn.files, lambda: self._should_end_turn(turn))
+            self.work.index(turn.files, lambda: self._should_end_turn(turn))
         elif self.index_check.is_due:
             # The index is up to date, or the rest of it waits for mains.
             self._check_index()
+        elif queue.vectors.has_next(saved_only=self.backlog_waits_for_mains):
+            self.work.fill_vectors(self._should_end_fill, saved_only=self.backlog_waits_for_mains)
         elif is_build_due and not self.backlog_waits_for_mains:
             self._build()
         else:
@@ -333,27 +337,12 @@ class WriterLoop:
         self.index_check.look_for_altered_files()
         if self.index_check.is_due:
             self._check_index()
+        self.work.find_missing_vectors()
         call_count = self._barrier.accept_new_calls()
         queue = self.work_queue
         queue.drain_hints(skip_debounce=True)
         queue.reconcile_all()
-        self._barrier.set_pending_paths(queue.pending_paths, call_count)
-
-    def _index(self, files: list[RootedPath], should_stop: Callable[[], bool]) -> None:
-        """Index files until all are done or `should_stop`; the rest stays queued."""
-        self.indexing_root = files[0].root
-        commits_before = self.commit_count
-        missing_files = self.work_queue.missing_files
-        try:
-            for outcome in self._writer.indexer.index(files, should_stop, missing_files):
-                self._outcomes.handle(outcome)
-        finally:
-            self.indexing_root = ""
-            self._barrier.release_finished_calls()
-        if self.commit_count > commits_before:
-            self.stats.last_commit_at = time.monotonic()
-        self._backoff.reset()
-        self.maintenance.compact_if_due()
+        self._barrier.set_pending_paths(queue.pending_paths, call_count, queue.vectors.snapshot())
 
     def _is_stopping(self) -> bool:
         """Whether to stop at once. The indexer asks before each file: a sign of life, too."""
@@ -370,6 +359,14 @@ class WriterLoop:
         has_to_wait = self._jobs or self._barrier.has_new_calls or self.backlog_waits_for_mains
         is_postponed = bool(has_to_wait) and turn.urgency is Urgency.LATER
         return is_postponed or self.work_queue.has_more_urgent(turn.urgency, now)
+
+    def _should_end_fill(self) -> bool:
+        """Whether to leave the rest of some vectors for later: something else has come."""
+        if self._is_stopping() or self.paused or self._jobs or self._barrier.has_new_calls:
+            return True
+        without_later = self.backlog_waits_for_mains
+        has_files = self.work_queue.has_files_before_vectors(without_later=without_later)
+        return has_files or self.index_check.is_due
 
     def check_index(self, failed_at: float) -> None:
         """Read the whole table and repair it, unless that was done after a read failed.
@@ -388,6 +385,7 @@ class WriterLoop:
     def _check_index(self) -> None:
         """Compare the table with the catalog, repair it if that is due, and queue its files."""
         self.work_queue.enqueue(self.index_check.run())
+        self.work_queue.vectors.is_known = False
 
     def _has_lost_files(self) -> bool:
         """Whether the data folder or a database is gone. Then a new process must take over."""
@@ -414,6 +412,8 @@ class WriterLoop:
             self.index_check.note_new_table()
             self._builds.current = None
             self.stats.last_commit_at = time.monotonic()
+            # Its table may have been cloned from one with chunks that lacked their vectors.
+            self.work_queue.vectors.is_known = False
             # Files may have changed since the build read them.
             self.work_queue.reconcile_all()
 
@@ -425,7 +425,9 @@ class WriterLoop:
         if maintenance.is_check_due(now):
             self.index_check.look_for_altered_files()
         maintenance.compact_if_due(idle_s=now - (stats.last_commit_at or self._started_at))
-        self.work_queue.enqueue(maintenance.check_and_repair_if_due(now))
+        if files := maintenance.check_and_repair_if_due(now):
+            self.work_queue.enqueue(files)
+            self.work_queue.vectors.is_known = False
         if maintenance.last_checked_at is not None:
             stats.last_verified_at = max(maintenance.last_checked_at, stats.last_verified_at or 0.0)
         self._writer.stop_idle_processes()

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from anchord.core.types import Action, FileOutcome, RootedPath
+from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.stats import WriterStats
 from anchord.daemon.writer.sync_barrier import SyncBarrier
 from anchord.daemon.writer.work_queue import WorkQueue
@@ -37,11 +38,33 @@ class OutcomeHandler:
         if outcome.action is Action.INDEXED and file in queue.moved_from:
             reason = f"moved from {queue.moved_from[file]}"
             outcome = replace(outcome, action=Action.MOVED, reason=reason)
+        if outcome.due:
+            urgency, time_s = queue.files.place_of(file) or (Urgency.LATER, time.time())
+            queue.vectors.add(file, urgency, time_s)
+            self.barrier.expect_vectors(file)
         self.mark_done(file)
         self.stats.record_outcome(outcome)
         if hinted_at is not None and (outcome.upserted or outcome.deleted):
             self.stats.latencies_ms.append((time.monotonic() - hinted_at) * 1000)
         if outcome.action is not Action.SKIPPED:
+            log_outcome(outcome)
+
+    def handle_vectors(self, outcome: FileOutcome) -> None:
+        """Count the vectors that a file got, and take it off the queue of vectors.
+
+        A file that has changed is indexed again. One that cannot be read waits for a walk.
+        """
+        file, queue = outcome.origin, self.queue
+        queue.vectors.remove(file)
+        if outcome.action is Action.RETRY:
+            queue.enqueue([file])
+            self.barrier.expect_file_again(file)
+            return
+        if outcome.action is Action.SKIPPED:
+            queue.vectors.set_unreadable(file)
+        self.barrier.mark_vectors_done(file)
+        if outcome.embedded or outcome.reused:
+            self.stats.record_outcome(outcome)
             log_outcome(outcome)
 
     def mark_done(self, file: RootedPath) -> None:

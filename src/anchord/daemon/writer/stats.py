@@ -40,9 +40,10 @@ class WriterStats:
     def record_outcome(self, outcome: FileOutcome) -> None:
         """Count a handled file."""
         now = time.monotonic()
-        self.files_done += not is_exchange_path(outcome.origin.path)
         self.totals.add(outcome)
-        self.throughput.record_file(now)
+        if outcome.action is not Action.EMBEDDED:  # Its file was counted when words found it.
+            self.files_done += not is_exchange_path(outcome.origin.path)
+            self.throughput.record_file(now)
         if outcome.action not in (Action.UNCHANGED, Action.SKIPPED):
             self.recent_outcomes.append((now, outcome))
 

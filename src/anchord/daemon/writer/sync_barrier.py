@@ -20,8 +20,17 @@ class _Call:
     """A call of `sync`, and the files it waits for."""
 
     done: threading.Event = field(default_factory=threading.Event)
+    words_only: bool = False
+    """Whether to return once words find everything."""
     pending_paths: set[RootedPath] = field(default_factory=set)
+    pending_vectors: set[RootedPath] = field(default_factory=set)
+    """Files that are indexed and lack vectors."""
     is_interrupted: bool = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it waits for no file any more."""
+        return not (self.pending_paths or self.pending_vectors)
 
 
 class SyncBarrier:
@@ -37,17 +46,20 @@ class SyncBarrier:
         self._closed = False
         self._blocked = False
 
-    def wait(self, timeout_s: float | None, wake: Callable[[], None]) -> bool:
+    def wait(
+        self, timeout_s: float | None, wake: Callable[[], None], *, words_only: bool = False
+    ) -> bool:
         """Block until everything that was written before the call is searchable.
 
         Args:
             timeout_s: Longest wait in seconds; None waits without a limit.
             wake: Called at once, to wake the writer thread.
+            words_only: Do not wait for vectors: a search by words finds everything then.
 
         Returns:
             False if the timeout expired, calls are blocked, the writer ended or the client left.
         """
-        call = _Call()
+        call = _Call(words_only=words_only)
         with self._lock:
             if self._closed or self._blocked:
                 return False  # The writer has ended or waits: nobody would release this call.
@@ -95,16 +107,23 @@ class SyncBarrier:
         self._accepted_calls += calls
         return len(calls)
 
-    def set_pending_paths(self, pending: Iterable[RootedPath], call_count: int) -> None:
+    def set_pending_paths(
+        self,
+        pending: Iterable[RootedPath],
+        call_count: int,
+        without_vectors: Iterable[RootedPath] = (),
+    ) -> None:
         """Set the files that the newest calls wait for, and release those that need not wait.
 
         Args:
             pending: All files that wait after the walk.
             call_count: How many calls the walk was for, as `accept_new_calls` returned it.
+            without_vectors: All files that are indexed and lack vectors.
         """
         newest_calls = self._accepted_calls[len(self._accepted_calls) - call_count :]
         for call in newest_calls:
             call.pending_paths = set(pending)
+            call.pending_vectors = set() if call.words_only else set(without_vectors)
         self.release_finished_calls()
 
     def replace_pending(self, origin: RootedPath, pending: Iterable[RootedPath]) -> None:
@@ -120,12 +139,30 @@ class SyncBarrier:
         for call in self._accepted_calls:
             call.pending_paths.discard(origin)
 
+    def expect_vectors(self, origin: RootedPath) -> None:
+        """Make the calls that wait for a file wait for its vectors too. Before `mark_done`."""
+        for call in self._accepted_calls:
+            if origin in call.pending_paths and not call.words_only:
+                call.pending_vectors.add(origin)
+
+    def expect_file_again(self, origin: RootedPath) -> None:
+        """Make the calls that wait for a file's vectors wait for the file: it has changed."""
+        for call in self._accepted_calls:
+            if origin in call.pending_vectors:
+                call.pending_vectors.remove(origin)
+                call.pending_paths.add(origin)
+
+    def mark_vectors_done(self, origin: RootedPath) -> None:
+        """Remove a file from the vectors that calls wait for, as `mark_done` does for files."""
+        for call in self._accepted_calls:
+            call.pending_vectors.discard(origin)
+
     def release_finished_calls(self) -> None:
         """Let the calls return that wait for no file any more."""
         for call in self._accepted_calls:
-            if not call.pending_paths:
+            if call.is_finished:
                 call.done.set()
-        self._accepted_calls = [call for call in self._accepted_calls if call.pending_paths]
+        self._accepted_calls = [call for call in self._accepted_calls if not call.is_finished]
 
     def close(self) -> None:
         """Make all calls return False, now and later: the writer ends."""

@@ -26,6 +26,7 @@ from anchord.daemon.writer.deletions import DeletionDebouncer, RecentDeletions
 from anchord.daemon.writer.file_queue import FileQueue, Turn, Urgency
 from anchord.daemon.writer.hint_inspection import HintInspector, Inspection
 from anchord.daemon.writer.root_checks import RootChecks
+from anchord.daemon.writer.vector_queue import VectorQueue
 from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexWriter
@@ -54,6 +55,8 @@ class WorkQueue:
         """Start empty; nothing is watched until `root_watcher.start` is called."""
         self.files = FileQueue()
         """The files that wait."""
+        self.vectors = VectorQueue()
+        """The files that are indexed and wait for vectors."""
         self.hinted_at: dict[RootedPath, float] = {}
         """Queued files that a hint led to, with the time of their first hint."""
         self.missing_files: dict[RootedPath, Fingerprint] = {}
@@ -127,6 +130,15 @@ class WorkQueue:
     def has_more_urgent(self, than: Urgency, now: float) -> bool:
         """Whether a file waits, or a hint has settled, that goes before files of an urgency."""
         return self.files.has_more_urgent(than) or self.has_fresh_due(now)
+
+    def has_files_before_vectors(self, *, without_later: bool) -> bool:
+        """Whether something is to be indexed before vectors are made for indexed files.
+
+        Args:
+            without_later: Leave out the files that nobody has just saved or deleted.
+        """
+        has_later = self.files.count(Urgency.LATER) > 0 and not without_later
+        return has_later or self.has_more_urgent(Urgency.LATER, time.monotonic())
 
     def has_fresh_due(self, now: float) -> bool:
         """Whether a hint has settled, so that it should be looked at."""
@@ -236,6 +248,8 @@ class WorkQueue:
         if not folder:
             self._update_root_state(root_name, result)
         self.root_checks.note_walk(root_name)
+        if not (folder or result.walk_error):
+            self.vectors.retry_unreadable(root_name)
         return result
 
     def _list_unlisted_files(self, root_name: str) -> None:

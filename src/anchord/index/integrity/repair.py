@@ -63,6 +63,7 @@ def verify_index(
         result,
         file_count=sum(files for files, _ in reader.catalog.counts_by_root().values()),
         chunk_count=reader.store.count_rows(),
+        without_vector=reader.store.count_due(),
         exchange_count=sum(counts["exchanges"] for counts in exchange_counts),
         transcript_count=len(archived.transcripts),
         differences=(*archived.differences, *result.differences),

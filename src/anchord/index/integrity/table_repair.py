@@ -93,8 +93,8 @@ def retry_after_repair(writer: IndexWriter, job: Callable[[], T]) -> T:
 def audit_index(writer: IndexWriter) -> Sequence[RootedPath]:
     """Compare the ids and hashes of all rows with the catalog; delete stray rows.
 
-    If rows are missing, their vectors are looked for in the table's files that no row refers to any
-    more, and go to the vector cache: texts that were embedded are not embedded again.
+    If rows or vectors are missing, the vectors are looked for in the table's files that no row
+    refers to any more, and go to the vector cache: texts that were embedded are not embedded again.
 
     Returns:
         The files to index again; they are marked in the catalog.
@@ -103,7 +103,8 @@ def audit_index(writer: IndexWriter) -> Sequence[RootedPath]:
         StoreError: The table or the catalog cannot be read or changed.
     """
     files = writer.indexer.delete_stray_rows()
-    if files and is_local(writer.store.dataset_uri):
+    is_incomplete = bool(files or writer.store.count_due())
+    if is_incomplete and is_local(writer.store.dataset_uri):
         _salvage_vectors(writer)
     return files
 

@@ -124,6 +124,8 @@ class VerifyResult:
     compared. Most are held by the mass-deletion guard."""
     unread_rules: Mapping[str, int] = field(default_factory=dict)
     """Root name -> ignore files that cannot be read: nothing in their folders is indexed."""
+    without_vector: int = 0
+    """Rows without a vector; `verify_index` counts them."""
     exchange_count: int = 0
     transcript_count: int = 0
     """Transcript files that were read again and compared with the archive."""

@@ -154,6 +154,10 @@ class CoverageAnswer(Message, frozen=True, kw_only=True):
     """Files that the last walks found."""
     held: dict[str, int]
     """Root -> files that were deleted or excluded all at once, and are still found."""
+    without_vector: int
+    """Chunks that only words find so far."""
+    vectors_left_s: float | None
+    """Seconds until they have vectors; None for unknown."""
 
 
 class SearchAnswer(Message, frozen=True, kw_only=True):

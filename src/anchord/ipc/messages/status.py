@@ -152,6 +152,10 @@ class StatusAnswer(Message, frozen=True, kw_only=True):
     chunks: int
     pending: int
     left_s: float | None
+    without_vector: int
+    """Chunks that only words find so far."""
+    vectors_left_s: float | None
+    """Seconds until they have vectors; None for unknown."""
     failed: tuple[Failure, ...]
     detached: tuple[DetachedCounts, ...]
     embedded_total: int
@@ -197,3 +201,5 @@ class Progress(Message, frozen=True, kw_only=True):
     """In megabytes."""
     verify: DoneOfTotal | None = None
     """In transcripts."""
+    without_vector: int = 0
+    vectors_left_s: float | None = None

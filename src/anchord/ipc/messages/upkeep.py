@@ -25,6 +25,12 @@ class SyncParams(Params, frozen=True, kw_only=True):
 
     timeout: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] | None = None
     """Seconds to wait at most; None waits without limit."""
+    words: bool = False
+    """Do not wait for vectors: a search by words finds everything, one by meaning may not."""
+
+
+SYNC_ALL = SyncParams()
+"""Wait for everything, without limit."""
 
 
 class VerifyParams(Params, frozen=True, kw_only=True):
@@ -130,6 +136,8 @@ class VerifyAnswer(Message, frozen=True, kw_only=True):
     """Transcript files that were read."""
     chunks: int
     vectors_checked: int
+    without_vector: int
+    """Chunks that only words find so far."""
     differences: tuple[DifferenceAnswer, ...]
     """The first 1,000."""
     differences_total: int

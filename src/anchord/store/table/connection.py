@@ -18,7 +18,6 @@ from anchord.errors import DimensionMismatchError, NewerStateError, StoreDamaged
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
 from anchord.store.table.schema import (
-    SCHEMA_VERSION,
     ArrowBatch,
     ArrowTable,
     LanceTable,
@@ -26,6 +25,7 @@ from anchord.store.table.schema import (
     table_schema,
     unknown_columns,
 )
+from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ class TableConnection:
             raise StoreDamagedError(
                 f"{self._uri}: {first_line(error)}", "run `anchord index` to rebuild it"
             ) from error
-        self.schema_version = int((schema.metadata or {}).get(b"anchord.schema", b"0"))
+        self.schema_version = int((schema.metadata or {}).get(VERSION_METADATA_KEY.encode(), b"0"))
         if self.schema_version > SCHEMA_VERSION:
             raise NewerStateError.for_schema_version(
                 f"the table in {self._uri}", self.schema_version

@@ -297,10 +297,10 @@ def _read_ranges(file: Path) -> Iterator[Any]:
 
 def _intact_vectors(batch: ArrowBatch) -> dict[str, Vector]:
     """Return vector key -> vector of the rows whose checksum is right; empty without checksums."""
-    if not {"checksum", "vector", "vector_key"} <= set(batch.schema.names):
-        return {}
+    if not {"id", "text", "checksum", "vector", "vector_key"} <= set(batch.schema.names):
+        return {}  # Or a file of vectors alone, whose checksums cover texts of other files.
     corrupt = set(corrupt_row_ids(batch, checksummed_columns(batch.schema)))
     rows = zip(
         batch["id"].to_pylist(), batch["vector_key"].to_pylist(), iter_vectors(batch), strict=True
     )
-    return {key: vector for row_id, key, vector in rows if row_id not in corrupt}
+    return {key: vector for row_id, key, vector in rows if vector and row_id not in corrupt}

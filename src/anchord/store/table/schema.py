@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
 
 from anchord.core.diff import row_hash
-from anchord.core.ids import row_checksum
+from anchord.core.ids import DUE_MARK, row_checksum, without_due_mark
 from anchord.core.types import Row, Vector, escape_non_utf8
+from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
 
 LanceTable = Any
 """An asynchronous LanceDB table; lancedb ships no types."""
@@ -22,7 +23,6 @@ ArrowBatch = Any
 ArrowColumn = Any
 """A `pyarrow.Array`."""
 
-SCHEMA_VERSION = 3
 _CONVERSATION_TEXT_COLUMNS = (
     "session",
     "exchange_id",
@@ -51,8 +51,6 @@ TEXT_COLUMNS = (
 )
 NUMBER_COLUMNS = ("part_index", "total_parts")
 ROW_COLUMNS = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
-FIRST_CHECKSUM_VERSION = 2
-"""The first schema version whose rows have a hash and a checksum."""
 DISPLAY_COLUMNS = ("id", "kind", "room", "header_path", "content_hash", "text", "source")
 """What a search result shows of a row besides its file.
 
@@ -90,7 +88,7 @@ def table_schema(dimension: int, model: str) -> pa.Schema:
     fields.append(vector_field)
     fields += _FIELDS_AFTER_VECTOR
     version = str(SCHEMA_VERSION)
-    metadata = {"anchord.schema": version, "anchord.model": model}
+    metadata = {VERSION_METADATA_KEY: version, "anchord.model": model}
     return pa.schema(fields, metadata=metadata)
 
 
@@ -108,6 +106,7 @@ def row_from_columns(columns: Mapping[str, Any]) -> Row:
     for name in ROW_COLUMNS:
         if name in columns:
             values[name] = columns[name]
+    values["vector_key"] = without_due_mark(values["vector_key"])
     return Row(**values)
 
 
@@ -118,7 +117,10 @@ def checksummed_columns(arrow_schema: pa.Schema) -> list[str]:
 
 
 def rows_to_arrow(
-    rows: Sequence[Row], vectors: Mapping[str, Vector], arrow_schema: pa.Schema
+    rows: Sequence[Row],
+    vectors: Mapping[str, Vector],
+    arrow_schema: pa.Schema,
+    due_keys: Collection[str] = (),
 ) -> pa.Table:
     """Return rows as an Arrow table, with their vectors, hashes and checksums.
 
@@ -126,9 +128,12 @@ def rows_to_arrow(
         rows: The rows.
         vectors: Vector key -> vector, for at least the keys of these rows.
         arrow_schema: The schema of the table they are written to; it may be an older one.
+        due_keys: Keys whose rows get no vector yet, and a marked key.
     """
     columns = _value_columns(rows)
-    vectors_of_rows = [vectors[row.vector_key] for row in rows]
+    keyed_vectors = [stored_vector_of(row, vectors, due_keys) for row in rows]
+    columns["vector_key"] = [key for key, _ in keyed_vectors]
+    vectors_of_rows = [vector for _, vector in keyed_vectors]
     dimension = _dimension(arrow_schema)
     columns["vector"] = _vector_column(vectors_of_rows, dimension)
     checksummed_names = checksummed_columns(arrow_schema)
@@ -138,6 +143,57 @@ def rows_to_arrow(
     columns_of_table = _select(columns, arrow_schema.names)
     schema = arrow_schema.remove_metadata()
     return pa.table(columns_of_table, schema=schema)
+
+
+def stored_vector_of(
+    row: Row, vectors: Mapping[str, Vector], due_keys: Collection[str]
+) -> tuple[str, Vector]:
+    """Return the vector key and the vector that are stored of a row; b"" means no vector."""
+    if row.vector_key in due_keys:
+        return DUE_MARK + row.vector_key, b""
+    return row.vector_key, vectors[row.vector_key]
+
+
+def vectors_to_arrow(
+    batches: Iterable[ArrowBatch],
+    keyed_vectors_by_id: Mapping[str, tuple[str, Vector]],
+    arrow_schema: pa.Schema,
+) -> pa.Table | None:
+    """Return the columns of rows that change when they get their vectors.
+
+    Args:
+        batches: Rows without a vector, with their checksummed columns, `vector` and `checksum`.
+        keyed_vectors_by_id: Row id -> (vector key, vector).
+        arrow_schema: The schema of the table.
+
+    Returns:
+        id, vector_key, vector and checksum. Rows that have another key are left out, and so are
+        rows that do not match their checksum: a new checksum would hide the damage. None: no row
+        is left.
+    """
+    names = checksummed_columns(arrow_schema)
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    vectors: list[Vector] = []
+    for batch in batches:
+        corrupt = set(corrupt_row_ids(batch, names))
+        for stored in batch.select(names).to_pylist():
+            key, vector = keyed_vectors_by_id[stored["id"]]
+            if stored["id"] in corrupt or stored["vector_key"] != DUE_MARK + key:
+                continue
+            stored["vector_key"] = key
+            vectors.append(vector)
+            for name in names:
+                columns[name].append(stored[name])
+    if not vectors:
+        return None
+    changed = {
+        "id": columns["id"],
+        "vector_key": columns["vector_key"],
+        "vector": _vector_column(vectors, _dimension(arrow_schema)),
+        "checksum": _checksum_column(columns.values(), vectors),
+    }
+    schema = pa.schema([arrow_schema.field(name) for name in changed])
+    return pa.table(changed, schema=schema)
 
 
 def _select(columns: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -189,31 +245,41 @@ def _checksum_column(columns: Iterable[Sequence[str]], vectors: Sequence[Vector]
 
 
 def _vector_column(vectors: Sequence[Vector], dimension: int) -> pa.Array:
-    """Return vectors as a column without copying number by number: Vector is Arrow's own form."""
-    data = b"".join(vectors)
+    """Return vectors as a column without copying number by number: Vector is Arrow's own form.
+
+    b"" becomes null.
+    """
+    zeros = bytes(_FLOAT32_BYTES * dimension)
+    is_null = [not vector for vector in vectors]
+    data = b"".join(vector or zeros for vector in vectors)
     byte_count = len(data)
     number_count = byte_count // _FLOAT32_BYTES
     no_nulls = None
     values = pa.py_buffer(data)
     buffers = [no_nulls, values]
     numbers = pa.Array.from_buffers(_VECTOR_NUMBER_TYPE, number_count, buffers)
-    return pa.FixedSizeListArray.from_arrays(numbers, dimension)
+    mask = pa.array(is_null, pa.bool_()) if any(is_null) else None
+    return pa.FixedSizeListArray.from_arrays(numbers, dimension, mask=mask)
 
 
 def iter_vectors(batch: ArrowBatch) -> Iterator[Vector]:
-    """Yield the vector of each row of a batch, in order."""
+    """Yield the vector of each row of a batch, in order; b"" for a row without one."""
     column = batch["vector"]
     data = _column_bytes(column)
     dimension = _dimension(batch.schema)
     vector_bytes = _FLOAT32_BYTES * dimension
-    byte_count = len(data)
-    for start in range(0, byte_count, vector_bytes):
+    start = 0
+    for has_vector in column.is_valid().to_pylist():
+        if not has_vector:
+            yield b""
+            continue
         end = start + vector_bytes
         yield data[start:end]
+        start = end
 
 
 def _column_bytes(column: ArrowColumn) -> bytes:
-    """Return the numbers of a column of vectors, one after the other."""
+    """Return the numbers of a column of vectors, one after the other, without those of nulls."""
     numbers = column.flatten()
     numpy_array = numbers.to_numpy(zero_copy_only=False)
     little_endian = numpy_array.astype("<f4")

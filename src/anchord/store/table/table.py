@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,16 @@ from anchord.core.types import (
 )
 from anchord.errors import StoreError
 from anchord.store.disk_usage import folder_bytes
-from anchord.store.table import queries
+from anchord.store.table import due_rows, queries
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.filters import sql_in_conditions, sql_literal
-from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
+from anchord.store.table.lance_errors import LANCE_ERRORS
 from anchord.store.table.row_addresses import RowAddressCache
+from anchord.store.table.row_writer import RowWriter
 from anchord.store.table.schema import (
     CONVERSATION_COLUMNS,
     DISPLAY_COLUMNS,
-    FIRST_CHECKSUM_VERSION,
     ROW_COLUMNS,
     ArrowBatch,
     ArrowTable,
@@ -51,9 +51,9 @@ from anchord.store.table.schema import (
     corrupt_row_ids,
     iter_vectors,
     row_from_columns,
-    rows_to_arrow,
 )
 from anchord.store.table.unindexed_rows import UnindexedRows
+from anchord.store.table.versions import FIRST_CHECKSUM_VERSION, SCHEMA_VERSION
 
 TABLE_NAME = "chunks"
 TABLE_FOLDER = f"{TABLE_NAME}.lance"
@@ -102,12 +102,21 @@ class LanceStore:
         self._columns = [name for name in ROW_COLUMNS if name in columns]
         self._checksummed = checksummed_columns(self._table.schema)
         self._addresses = RowAddressCache()
-        self._unindexed_rows = UnindexedRows()
+        self._row_writer = RowWriter(self._table)
 
     # Writing
 
+    @property
+    def can_lack_vectors(self) -> bool:
+        """Whether rows may be written without vectors: not in a table of an old schema."""
+        return self.schema_version >= SCHEMA_VERSION
+
     def upsert(
-        self, rows: Sequence[Row], vectors: Mapping[str, Vector], absent_ids: Collection[str] = ()
+        self,
+        rows: Sequence[Row],
+        vectors: Mapping[str, Vector],
+        absent_ids: Collection[str] = (),
+        due_keys: Collection[str] = (),
     ) -> None:
         """Insert rows, or replace the rows of the same ids; both searches see them on return.
 
@@ -116,89 +125,42 @@ class LanceStore:
             vectors: Vector key -> vector, for at least the keys of these rows.
             absent_ids: Ids that the table does not have; their rows are appended without a look-up.
                 A wrong id here creates a duplicate row.
+            due_keys: Vector keys whose rows are written without a vector; see `set_vectors`.
 
         Raises:
             StoreError: Writing failed; the rows may have been written or not.
         """
-        unique = list({row.id: row for row in rows}.values())
-        if not unique:
-            return
-        batch = rows_to_arrow(unique, vectors, self._table.schema)
-        maybe_present = [row.id for row in unique if row.id not in absent_ids]
-        if not self._any_id_exists(maybe_present):
-            self._append(batch)
-            self._unindexed_rows.record_written(unique, vectors)
-            return
-        written = self._merge(batch)
-        self._unindexed_rows.record_written(unique, vectors)
-        if written != len(unique):
-            # Some id had duplicate rows, and the merge replaced each of them: delete all, append
-            # one.
-            self.delete_rows([row.id for row in unique])
-            self._append(batch)
-            self._unindexed_rows.record_written(unique, vectors)
+        self._row_writer.upsert(rows, vectors, absent_ids, due_keys)
 
-    def _append(self, batch: ArrowTable) -> None:
-        with self._writing():
-            run_sync(self._table.handle.add(batch))
+    def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
+        """Give rows that lack a vector their own; only their vector columns are written.
 
-    def _merge(self, batch: ArrowTable) -> int:
-        """Insert or replace rows by id; return how many rows were written."""
-        merge = (
-            self._table.handle.merge_insert("id")
-            .when_matched_update_all()
-            .when_not_matched_insert_all()
-        )
-        with self._writing():
-            result = run_sync(merge.execute(batch))
-        return int(result.num_inserted_rows + result.num_updated_rows)
+        Args:
+            keyed_vectors_by_id: Row id -> (vector key, vector). Rows that are gone, have a vector,
+                have another key or do not match their checksum stay as they are.
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Translate the errors of a write. After a failed one the unindexed rows are unknown."""
-        unindexed_rows = self._unindexed_rows
-        self._unindexed_rows = UnindexedRows()
-        try:
-            yield
-        except LANCE_ERRORS as error:
-            raise_if_unavailable(self._table.place, error)
-            raise StoreError(
-                f"writing rows failed: {first_line(error)}", "check the free space of the disk"
-            ) from error
-        self._unindexed_rows = unindexed_rows
-
-    def _any_id_exists(self, ids: Sequence[str]) -> bool:
-        return self._table.run_query(
-            lambda table: queries.any_id_exists(table, ids), check_for_newer=False
-        )
+        Raises:
+            StoreError: Writing failed; the vectors may have been written or not.
+        """
+        self._row_writer.set_vectors(keyed_vectors_by_id)
 
     def delete_rows(self, ids: Sequence[str]) -> None:
         """Delete rows by id, duplicates included; unknown ids are ignored."""
-        if not self._delete_by_address(ids):
-            for condition in sql_in_conditions("id", ids):
-                self._delete_where(condition)
-        self._unindexed_rows.record_deleted(set(ids))
+        self._row_writer.delete_rows(ids)
 
-    def _delete_by_address(self, ids: Sequence[str]) -> bool:
-        """Delete rows at the addresses of the last look-up, which spares a search for their ids.
+    # Rows without a vector
 
-        Returns:
-            Whether every row was deleted. At a stale address nothing is, as the id must match too.
-        """
-        conditions = sql_in_conditions("id", ids)
-        if len(conditions) != 1:
-            return False
-        addresses = self._unindexed_rows.addresses_of(ids)
-        if not addresses:
-            return False
-        literals = ", ".join(map(str, addresses))
-        deleted = self._delete_where(f"_rowid IN ({literals}) AND {conditions[0]}")
-        return deleted == len(set(ids))
+    def due_ids(self) -> Sequence[str]:
+        """Return the ids of all rows that lack their vector."""
+        return self._select_ids(due_rows.IS_DUE)
 
-    def _delete_where(self, condition: str) -> int:
-        with self._writing():
-            result = run_sync(self._table.handle.delete(condition))
-        return int(result.num_deleted_rows)
+    def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
+        """Return the ids of each file's rows that lack their vector."""
+        return self._select_ids_of_files(origins, f" AND {due_rows.IS_DUE}")
+
+    def count_due(self) -> int:
+        """Count the rows that lack their vector."""
+        return int(self._table.run_query(lambda table: table.count_rows(due_rows.IS_DUE)))
 
     # Reading
 
@@ -208,12 +170,17 @@ class LanceStore:
 
     def ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
         """Return the ids of each file's rows; one query for a thousand files."""
+        return self._select_ids_of_files(origins)
+
+    def _select_ids_of_files(
+        self, origins: Sequence[RootedPath], and_condition: str = ""
+    ) -> dict[RootedPath, list[str]]:
         # Two paths can have one stored form (a byte that is not UTF-8, and the four characters that
         # escape it). The document's id tells them apart.
         paths = dict.fromkeys(escape_non_utf8(origin.path) for origin in origins)
         ids_by_document: dict[str, list[str]] = {make_doc_id(origin): [] for origin in origins}
         for condition in sql_in_conditions("path", list(paths)):
-            columns = self._table.select(condition, ["id", "doc_id"])
+            columns = self._table.select(condition + and_condition, ["id", "doc_id"])
             names = (columns["id"].to_pylist(), columns["doc_id"].to_pylist())
             for row_id, document in zip(*names, strict=True):
                 if document in ids_by_document:
@@ -237,18 +204,18 @@ class LanceStore:
 
     def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return vector key -> vector of some rows; unknown ids are left out."""
-        return {key: vector for _, key, _, vector in self._vectors({"id": ids})}
+        return {key: vector for _, key, _, vector in self._vectors({"id": ids}) if vector}
 
     def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return row id -> vector; unknown ids are left out."""
-        return {row_id: vector for row_id, _, _, vector in self._vectors({"id": ids})}
+        return {row_id: vector for row_id, _, _, vector in self._vectors({"id": ids}) if vector}
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Return what the table has of some rows and of some vectors, in one query.
 
         The writer also remembers where the rows are, for the `delete_rows` of the same commit.
         """
-        unindexed = self._unindexed_rows
+        unindexed = self._row_writer.unindexed_rows
         found = unindexed.record_addresses(
             self._vectors(
                 {"id": ids, "vector_key": vector_keys}, indexed_only=unindexed.rows is not None
@@ -411,7 +378,7 @@ class LanceStore:
         """
         count = self._table.run_query(queries.count_unindexed_rows)
         if self._is_writer and not count:
-            self._unindexed_rows.mark_all_indexed()
+            self._row_writer.unindexed_rows.mark_all_indexed()
         return count
 
     def count_rows(self) -> int:
@@ -426,7 +393,7 @@ class LanceStore:
                 explains.
         """
         self._table.reopen(clear_cache=clear_cache)
-        self._unindexed_rows = UnindexedRows()
+        self._row_writer.unindexed_rows = UnindexedRows()
         with suppress(StoreError):  # If an index cannot be read, unindexed rows stay unknown.
             self.count_unindexed_rows()
 

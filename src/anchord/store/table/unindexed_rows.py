@@ -12,9 +12,10 @@ delete then takes twice as long. A chunk that is edited again and again gains fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from anchord.core.types import Row, Vector
+from anchord.store.table.schema import stored_vector_of
 
 _MAX_ROWS = 1_000
 """Rows of 1.5 KB each; a first index writes more than this between two compactions."""
@@ -33,14 +34,17 @@ class UnindexedRows:
         """Record that the indices cover every row of the table."""
         self.rows = {}
 
-    def record_written(self, rows: Iterable[Row], vectors: Mapping[str, Vector]) -> None:
+    def record_written(
+        self, rows: Iterable[Row], vectors: Mapping[str, Vector], due_keys: Collection[str] = ()
+    ) -> None:
         """Record rows that were written; beyond 1,000 rows everything becomes unknown.
 
         Args:
             rows: The rows.
             vectors: Vector key -> vector, for at least the keys of these rows.
+            due_keys: Keys whose rows have no vector yet.
         """
-        written = {row.id: (row.vector_key, vectors[row.vector_key]) for row in rows}
+        written = {row.id: stored_vector_of(row, vectors, due_keys) for row in rows}
         for row_id in written:
             self._addresses.pop(row_id, None)
         if self.rows is None:

@@ -1,0 +1,111 @@
+"""The two kinds of work of a turn: index files, and make the vectors that they still lack."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from anchord.core.types import RootedPath
+from anchord.daemon.writer.backoff import Backoff
+from anchord.daemon.writer.maintenance import Maintenance
+from anchord.daemon.writer.outcomes import OutcomeHandler
+from anchord.index.session import IndexWriter
+
+
+class TurnWork:
+    """Does the work of turns. For the writer thread."""
+
+    def __init__(
+        self,
+        writer: IndexWriter,
+        outcomes: OutcomeHandler,
+        maintenance: Maintenance,
+        backoff: Backoff,
+    ) -> None:
+        """Work on an index.
+
+        Args:
+            writer: The index.
+            outcomes: Takes what was done with each file.
+            maintenance: Asked after each turn whether the table must be compacted.
+            backoff: Reset after each turn that succeeded.
+        """
+        self.root_name = ""
+        """Name of the root whose files are being worked on, "" when none are."""
+        self._writer = writer
+        self._outcomes = outcomes
+        self._maintenance = maintenance
+        self._backoff = backoff
+
+    def index(self, files: Sequence[RootedPath], should_stop: Callable[[], bool]) -> None:
+        """Index files until all are done or `should_stop`; the rest stays queued.
+
+        Raises:
+            EmbedderError, StoreError: As `Indexer.index`.
+        """
+        outcomes = self._outcomes
+        missing_files = outcomes.queue.missing_files
+        commits_before = self._writer.indexer.commit_count
+        self.root_name = files[0].root
+        try:
+            for outcome in self._writer.indexer.index(files, should_stop, missing_files):
+                outcomes.handle(outcome)
+        finally:
+            self._end_turn(commits_before)
+        self._backoff.reset()
+        self._maintenance.compact_if_due()
+
+    def fill_vectors(self, should_stop: Callable[[], bool], *, saved_only: bool = False) -> None:
+        """Make the vectors that the next files lack, until `should_stop`.
+
+        Args:
+            should_stop: Called between two batches of the model.
+            saved_only: Leave out the files that nobody has just saved.
+
+        Raises:
+            EmbedderError, StoreError: As `VectorFill.fill`.
+        """
+        files = self._outcomes.queue.vectors.next_files(saved_only=saved_only)
+        if not files:
+            return
+        commits_before = self._writer.indexer.commit_count
+        self.root_name = files[0].root
+        try:
+            for outcome in self._writer.indexer.vector_fill.fill(files, should_stop):
+                self._outcomes.handle_vectors(outcome)
+        finally:
+            self._end_turn(commits_before)
+        self._backoff.reset()
+        self._maintenance.compact_if_due()
+
+    def find_missing_vectors(self) -> None:
+        """Queue every file of whose chunks some lack their vectors, unless they are known.
+
+        Raises:
+            StoreError: The table or the catalog cannot be read.
+        """
+        vectors = self._outcomes.queue.vectors
+        if not vectors.is_known:
+            vectors.add_found(self._writer.indexer.vector_fill.find_due())
+
+    def finish_all(self, should_stop: Callable[[], bool]) -> None:
+        """Index all files that wait, and make all vectors, until `should_stop`.
+
+        Raises:
+            EmbedderError, StoreError: As `index` and `fill_vectors`.
+        """
+        queue = self._outcomes.queue
+        self.find_missing_vectors()
+        while not should_stop():
+            if turn := queue.next_turn():
+                self.index(turn.files, should_stop)
+            elif queue.vectors.has_next():
+                self.fill_vectors(should_stop)
+            else:
+                return
+
+    def _end_turn(self, commits_before: int) -> None:
+        self.root_name = ""
+        self._outcomes.barrier.release_finished_calls()
+        if self._writer.indexer.commit_count > commits_before:
+            self._outcomes.stats.last_commit_at = time.monotonic()

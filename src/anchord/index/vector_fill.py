@@ -1,0 +1,241 @@
+"""Make the vectors of rows that were written with their text alone.
+
+A row's text to embed is not stored: its file is read and chunked again. Vectors are written every
+256 texts or two seconds, so that a crash loses no more than that. The table itself says which rows
+lack a vector, so a crash cannot lose count of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from anchord.core.types import (
+    Absent,
+    Action,
+    ChunkDiff,
+    FileOutcome,
+    FileUpdate,
+    RootedPath,
+    Vector,
+)
+from anchord.index.commit import Committer, with_unembeddable_lines
+from anchord.index.file_planner import FilePlanner
+from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
+
+FILES_PER_FILL = 64
+"""Files to hand to `VectorFill.fill` at once."""
+TEXTS_PER_WRITE = 256
+S_PER_WRITE = 2.0
+"""Made vectors are written after so many texts or seconds: what a crash can lose."""
+_TEXTS_PER_CALL = 1_024
+"""Texts that the model gets at once: it batches those of similar length together."""
+_MAX_TEXTS_IN_MEMORY = 4_096
+"""No further file is read while so many texts wait."""
+_NO_CHANGE = ChunkDiff(added=(), changed=(), removed=(), shifted=0, kept=0)
+
+
+@dataclass(slots=True)
+class _FileToFill:
+    """A file with rows that lack vectors."""
+
+    origin: RootedPath
+    due: dict[str, tuple[str, str]]
+    """Row id -> (vector key, text to embed) of the rows that still lack a vector."""
+    embedded: int = 0
+    reused: int = 0
+
+
+class VectorFill:
+    """Adds missing vectors to the table. Only the writer's thread may use it."""
+
+    def __init__(self, planner: FilePlanner, committer: Committer) -> None:
+        """Use the planner and the committer of an indexer."""
+        self._planner = planner
+        self._committer = committer
+        self._dependencies = committer.dependencies
+        self._begun: dict[RootedPath, _FileToFill] = {}
+        """The files that an interrupted `fill` has read and not completed."""
+
+    def count_due(self) -> int:
+        """Count the rows that lack their vector."""
+        return self._dependencies.store.count_due()
+
+    def find_due(self) -> Sequence[RootedPath]:
+        """Return the files with rows that lack their vector, in the order of the catalog.
+
+        Raises:
+            StoreError: The table or the catalog cannot be read.
+        """
+        due_ids = set(self._dependencies.store.due_ids())
+        if not due_ids:
+            return []
+        rows = self._dependencies.catalog.iter_expected_rows()
+        return list(dict.fromkeys(origin for row_id, _, origin in rows if row_id in due_ids))
+
+    def fill(
+        self, origins: Sequence[RootedPath], should_stop: Callable[[], bool]
+    ) -> Iterator[FileOutcome]:
+        """Make and write the missing vectors of files.
+
+        Args:
+            origins: The files, at most `FILES_PER_FILL`. Those for whose texts there is no room
+                yield no outcome: pass them again later.
+            should_stop: Called between two batches of the model. Once it returned True, what is
+                made is written, and the other files yield no outcome.
+
+        Yields:
+            Action.EMBEDDED: no row of the file lacks a vector. Action.RETRY: the file has changed;
+            it is marked in the catalog, index it again. Action.SKIPPED: the file cannot be read
+            now.
+
+        Raises:
+            EmbedderError: The model is not available. What was made is written.
+            StoreError: The table cannot be read or written.
+        """
+        begun, self._begun = self._begun, {}
+        files: list[_FileToFill] = []
+        due_ids_by_file = self._dependencies.store.due_ids_of_files(origins)
+        for origin in origins:
+            if should_stop() or sum(len(file.due) for file in files) >= _MAX_TEXTS_IN_MEMORY:
+                break
+            self._dependencies.heartbeat(0)
+            due_ids = due_ids_by_file[origin]
+            prepared = self._prepare(origin, due_ids, begun.get(origin))
+            if isinstance(prepared, FileOutcome):
+                yield prepared
+            else:
+                files.append(prepared)
+        self._begun = {file.origin: file for file in files}
+        self._fill_from_known(files)
+        yield from self._finished()
+        while (batch := self._next_texts()) and not should_stop():
+            is_stopped = self._embed(batch, should_stop)
+            yield from self._finished()
+            if is_stopped:
+                return
+
+    def _prepare(
+        self, origin: RootedPath, due_ids: Sequence[str], begun: _FileToFill | None
+    ) -> _FileToFill | FileOutcome:
+        """Find the texts of a file's rows without vectors; the file is read if that is needed."""
+        if not due_ids:
+            return _FileToFill(origin, {})
+        if begun and begun.due.keys() >= set(due_ids):
+            begun.due = {row_id: begun.due[row_id] for row_id in due_ids}
+            return begun
+        texts = self._planner.texts_of_rows(origin)
+        if isinstance(texts, Absent):
+            return FileOutcome(
+                origin=origin,
+                action=Action.SKIPPED,
+                reason="its vectors wait until it can be read",
+                due=len(due_ids),
+            )
+        if texts is None or not texts.keys() >= set(due_ids):
+            self._dependencies.catalog.mark_for_reread([origin])
+            return FileOutcome(
+                origin=origin, action=Action.RETRY, reason="it changed before its vectors were made"
+            )
+        return _FileToFill(origin, {row_id: texts[row_id] for row_id in due_ids})
+
+    def _fill_from_known(self, files: Sequence[_FileToFill]) -> None:
+        """Give rows the vectors that another row or the vector cache has."""
+        keys = list(dict.fromkeys(key for file in files for key, _ in file.due.values()))
+        if not keys:
+            return
+        known = dict(self._dependencies.store.vectors_by_key(keys))
+        known.update(self._dependencies.vector_cache.get([key for key in keys if key not in known]))
+        known.update(self._committer.unembeddable_vectors(keys))
+        if known:
+            self._write(known, embedded_keys=set())
+
+    def _next_texts(self) -> dict[str, str]:
+        """Return vector key -> text of the next texts to embed."""
+        texts: dict[str, str] = {}
+        for file in self._begun.values():
+            for key, text in file.due.values():
+                texts[key] = text
+                if len(texts) >= _TEXTS_PER_CALL:
+                    return texts
+        return texts
+
+    def _embed(self, text_by_key: Mapping[str, str], should_stop: Callable[[], bool]) -> bool:
+        """Embed texts and write their vectors; return whether `should_stop` ended it early."""
+        keys = list(text_by_key)
+        unwritten: dict[str, Vector] = {}
+        left = len(keys)
+        written_at = time.monotonic()
+        self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S)
+        try:
+            for batch in self._dependencies.embedder.embed_batches(list(text_by_key.values())):
+                unwritten.update((keys[number], vector) for number, vector in batch.items())
+                left -= len(batch)
+                self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if left else 0)
+                # Invariant: a crash loses at most the vectors of `unwritten`.
+                is_late = time.monotonic() - written_at >= S_PER_WRITE
+                if len(unwritten) >= TEXTS_PER_WRITE or is_late:
+                    made, unwritten = unwritten, {}
+                    self._write(made, embedded_keys=set(made))
+                    written_at = time.monotonic()
+                if left and should_stop():
+                    return True
+        finally:
+            if unwritten:
+                self._write(unwritten, embedded_keys=set(unwritten))
+        return False
+
+    def _write(self, vectors: Mapping[str, Vector], embedded_keys: set[str]) -> None:
+        """Write vectors to all begun files' rows of their keys.
+
+        Args:
+            vectors: Vector key -> vector.
+            embedded_keys: Those that the model made now. Each counts for one file.
+        """
+        if embedded_keys:
+            self._committer.record_unembeddable(vectors)
+        keyed_by_id: dict[str, tuple[str, Vector]] = {}
+        filled: list[tuple[_FileToFill, list[str]]] = []
+        for file in self._begun.values():
+            ids = [row_id for row_id, (key, _) in file.due.items() if key in vectors]
+            keyed_by_id.update((id_, (file.due[id_][0], vectors[file.due[id_][0]])) for id_ in ids)
+            filled.append((file, ids))
+        self._dependencies.store.set_vectors(keyed_by_id)
+        self._committer.commit_count += 1
+        for file, ids in filled:
+            own_keys = {file.due[row_id][0] for row_id in ids} & embedded_keys
+            embedded_keys -= own_keys
+            file.embedded += len(own_keys)
+            file.reused += len(ids) - len(own_keys)
+            for row_id in ids:
+                del file.due[row_id]
+
+    def _finished(self) -> Iterator[FileOutcome]:
+        """Yield the outcome of each file whose last vector was written."""
+        for file in [each for each in self._begun.values() if not each.due]:
+            del self._begun[file.origin]
+            yield self._outcome_of(file)
+
+    def _outcome_of(self, file: _FileToFill) -> FileOutcome:
+        catalog = self._dependencies.catalog
+        record = catalog.get_record(file.origin)
+        if record and self._committer.unembeddable_keys:
+            noted = with_unembeddable_lines(record, self._committer.unembeddable_keys)
+            if noted is not record:
+                update = FileUpdate(
+                    origin=file.origin,
+                    new_record=noted,
+                    diff=_NO_CHANGE,
+                    texts_to_embed=(),
+                    reason="",
+                )
+                catalog.confirm_updates([update])
+        return FileOutcome(
+            origin=file.origin,
+            action=Action.EMBEDDED,
+            reason="its vectors were made",
+            chunks=len(record.chunks) if record else 0,
+            embedded=file.embedded,
+            reused=file.reused,
+        )

@@ -1,0 +1,43 @@
+"""Rows that were written without a vector, because making it takes long: its text came first.
+
+Such a row has a null vector, and its vector key begins with `DUE_MARK`, which sorts after every
+key: the index of the vector keys finds these rows. Its checksum covers the texts as they are stored
+and no vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from anchord.core.ids import DUE_MARK
+from anchord.core.types import Vector
+from anchord.store.table.connection import TableConnection
+from anchord.store.table.filters import sql_in_conditions
+from anchord.store.table.schema import ArrowTable, checksummed_columns, vectors_to_arrow
+
+IS_DUE = f"vector_key >= '{DUE_MARK}'"
+"""The SQL condition of a row without a vector."""
+
+
+def arrow_of_new_vectors(
+    table: TableConnection, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]
+) -> ArrowTable | None:
+    """Return the columns to merge by id so that rows without a vector get theirs.
+
+    Args:
+        table: The table.
+        keyed_vectors_by_id: Row id -> (vector key, vector).
+
+    Returns:
+        None if no row lacks one of these vectors.
+
+    Raises:
+        StoreError: The table cannot be read.
+    """
+    columns = [*checksummed_columns(table.schema), "vector", "checksum"]
+    batches = [
+        batch
+        for condition in sql_in_conditions("id", list(keyed_vectors_by_id))
+        for batch in table.select(f"{condition} AND {IS_DUE}", columns).to_batches()
+    ]
+    return vectors_to_arrow(batches, keyed_vectors_by_id, table.schema)

@@ -1,0 +1,278 @@
+"""Words first: chunks are written at once, and their vectors follow; no crash or change loses either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+from fakes import FakeCatalogue, FakeFiles, FakeStore, FakeVanished
+from index.test_reconcile import RECIPE
+
+from anchord.core.ports import IndexerDependencies
+from anchord.core.types import Action, FileOutcome, RootedPath, SearchFilters, Vector
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.errors import EmbedderError
+from anchord.index import vector_fill as module
+from anchord.index.indexer import Indexer
+
+A, B = RootedPath("r", "a.md"), RootedPath("r", "b.md")
+ANY = SearchFilters()
+CRASHES = "crashes the model"
+
+
+class SlowModel(HashEmbedder):
+    """Vectors in batches of four, of a rate at which no commit waits for more than 16 texts."""
+
+    texts_per_second = 10.0
+
+    def __init__(self) -> None:
+        """Begin with a model that works."""
+        super().__init__()
+        self.texts: list[str] = []
+        self.fails_after = 10**9
+
+    def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
+        """Embed texts; record them."""
+        for start in range(0, len(texts), 4):
+            if len(self.texts) >= self.fails_after:
+                raise EmbedderError("the model is gone", "")
+            batch = texts[start : start + 4]
+            self.texts += batch
+            vectors = self.embed(batch)
+            yield {
+                start + number: bytes(len(vector)) if CRASHES in text else vector
+                for number, (text, vector) in enumerate(zip(batch, vectors, strict=True))
+            }
+
+
+class World:
+    """An indexer over fakes that writes words first."""
+
+    def __init__(self) -> None:
+        """Begin without files."""
+        self.files, self.catalog, self.store = FakeFiles(), FakeCatalogue(), FakeStore()
+        self.cache, self.model = FakeVanished(), SlowModel()
+        self.indexer = self.make()
+
+    def make(self) -> Indexer:
+        """Give the indexer of a new process."""
+        dependencies = IndexerDependencies(
+            files=self.files,
+            catalog=self.catalog,
+            store=self.store,
+            embedder=self.model,
+            vector_cache=self.cache,
+            clock=lambda: 10**18,
+        )
+        return Indexer(
+            dependencies,
+            lambda texts: [len(text.split()) for text in texts],
+            RECIPE,
+            words_first=True,
+        )
+
+    def write(self, file: RootedPath, *words: str) -> None:
+        """Write a file of a chunk a word."""
+        sections = [f"# {word}\n\n" + f"All there is to say about {word}.\n" * 25 for word in words]
+        self.files.put(file, "\n".join(sections))
+
+    def index(self, *files: RootedPath) -> list[FileOutcome]:
+        """Index files."""
+        return list(self.indexer.index(files))
+
+    def fill(self, *files: RootedPath, stop_after: int = 10**9) -> list[FileOutcome]:
+        """Make the vectors of files; stop once the model has made some more."""
+        limit = len(self.model.texts) + stop_after
+        return list(self.indexer.vector_fill.fill(files, lambda: len(self.model.texts) >= limit))
+
+    def due(self) -> int:
+        """Count the chunks without vectors."""
+        return self.store.count_due()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def names(count: int, kind: str = "word") -> list[str]:
+    return [f"{kind}{number}" for number in range(count)]
+
+
+def test_words_are_found_before_the_model_is_asked(world: World) -> None:
+    world.write(A, *names(20))
+    (outcome,) = world.index(A)
+    assert (outcome.action, outcome.due, outcome.embedded, outcome.reused) == ("indexed", 20, 0, 0)
+    assert world.model.texts == []
+    assert len(world.store.search_by_words("word7", 5, ANY)) == 1
+    assert list(world.store.search_by_vector(world.model.embed(["word7"])[0], 5, ANY)) == []
+    record = world.catalog.get_record(A)
+    assert record is not None
+    assert record.is_confirmed
+
+
+def test_the_fill_embeds_each_text_once_and_counts_it(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    (outcome,) = world.fill(A)
+    assert (outcome.action, outcome.embedded, outcome.reused) == (Action.EMBEDDED, 20, 0)
+    assert (world.due(), len(world.model.texts)) == (0, 20)
+    (hit, *_) = world.store.search_by_vector(world.model.embed(world.model.texts[:1])[0], 1, ANY)
+    assert hit.score == pytest.approx(1)
+    assert world.fill(A)[0].embedded == 0
+
+
+def test_few_texts_are_embedded_with_the_commit(world: World) -> None:
+    world.write(A, *names(16))
+    (outcome,) = world.index(A)
+    assert (outcome.due, outcome.embedded) == (0, 16)
+
+
+def test_a_quick_model_is_waited_for(world: World) -> None:
+    world.model.texts_per_second = 40.0
+    world.write(A, *names(20))
+    assert (world.index(A)[0].due, world.due()) == (0, 0)
+
+
+def test_an_index_that_nobody_searches_yet_is_written_whole(world: World) -> None:
+    world.indexer.complete_before_writing()
+    world.write(A, *names(20))
+    assert (world.index(A)[0].due, world.due()) == (0, 0)
+
+
+def test_known_vectors_are_written_at_once(world: World) -> None:
+    world.write(A, *names(16))
+    world.index(A)
+    world.write(A, *names(16), *names(20, "new"))
+    (outcome,) = world.index(A)
+    assert (outcome.due, outcome.embedded) == (20, 0)
+    assert world.due() == 20
+
+
+def test_files_that_share_texts_share_the_vectors(world: World) -> None:
+    world.write(A, *names(20))
+    world.write(B, *names(20))
+    world.index(A, B)
+    assert world.due() == 40
+    one, other = world.fill(A, B)
+    assert (one.embedded, one.reused, other.embedded, other.reused) == (20, 0, 0, 20)
+    assert (world.due(), len(world.model.texts)) == (0, 20)
+
+
+def test_a_vector_that_another_row_got_meanwhile_is_taken_from_it(world: World) -> None:
+    world.write(A, *names(20))
+    world.write(B, *names(20))
+    world.index(A, B)
+    world.fill(B)
+    (outcome,) = world.fill(A)
+    assert (outcome.embedded, outcome.reused, world.due()) == (0, 20, 0)
+
+
+def test_a_fill_that_is_stopped_keeps_what_it_made_and_goes_on(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    reads = len(world.model.texts)
+    assert world.fill(A, stop_after=8) == []
+    assert (world.due(), len(world.model.texts) - reads) == (12, 8)
+    (outcome,) = world.fill(A)
+    assert (outcome.embedded, world.due(), len(world.model.texts) - reads) == (20, 0, 20)
+
+
+def test_a_model_that_fails_loses_no_vector(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    world.model.fails_after = 8
+    with pytest.raises(EmbedderError):
+        world.fill(A)
+    assert world.due() == 12
+    world.model.fails_after = 10**9
+    world.fill(A)
+    assert (world.due(), len(world.model.texts)) == (0, 20)
+
+
+def test_vectors_are_written_every_so_many_texts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TEXTS_PER_WRITE", 8)
+    world.write(A, *names(20))
+    world.index(A)
+    commits = world.indexer.commit_count
+    world.fill(A)
+    assert world.indexer.commit_count - commits == 3
+
+
+def test_a_new_process_finds_the_files_that_lack_vectors(world: World) -> None:
+    world.write(A, *names(20))
+    world.write(B, "other")
+    world.index(A, B)
+    world.fill(A, stop_after=4)
+    world.indexer = world.make()
+    assert list(world.indexer.vector_fill.find_due()) == [A, B]
+    assert [outcome.origin for outcome in world.fill(A, B)] == [A, B]
+    assert list(world.indexer.vector_fill.find_due()) == []
+    assert len(world.model.texts) == 21
+
+
+def test_a_file_that_changed_before_its_fill_is_indexed_again(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    world.write(A, *names(19), "another")
+    (outcome,) = world.fill(A)
+    assert outcome.action is Action.RETRY
+    (again,) = world.index(A)
+    assert (again.action, again.due + world.store.count_due()) == ("indexed", 40)
+    assert world.fill(A)[0].action is Action.EMBEDDED
+    assert world.due() == 0
+
+
+def test_a_row_that_got_other_words_meanwhile_keeps_its_own_vector(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    world.fill(A, stop_after=4)
+    world.write(A, *names(20, "else"))
+    world.index(A)
+    world.fill(A)
+    keys = {row.vector_key for row, _ in world.store.table.values()}
+    assert (world.due(), len(keys)) == (0, 20)
+    for row, vector in world.store.table.values():
+        assert vector in {world.model.embed([text])[0] for text in world.model.texts}, row.id
+
+
+def test_a_file_that_cannot_be_read_is_left_for_later(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    world.files.remove(A)
+    (outcome,) = world.fill(A)
+    assert (outcome.action, outcome.due, world.due()) == (Action.SKIPPED, 20, 20)
+
+
+def test_a_deleted_file_needs_no_vectors(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    world.files.remove(A)
+    world.index(A)
+    assert world.store.table == {}
+    assert world.fill(A)[0].embedded == 0
+    assert world.model.texts == []
+
+
+def test_an_excluded_file_leaves_no_vector_in_the_cache(world: World) -> None:
+    world.write(A, *names(20))
+    world.index(A)
+    key = next(iter(world.store.table.values()))[0].vector_key
+    world.cache.kept[key] = (b"left by a stopped commit", 1)
+    world.files.excluded[A] = "an ignore rule"
+    world.index(A)
+    assert world.cache.kept == {}
+
+
+def test_a_text_that_crashes_the_model_is_listed(world: World) -> None:
+    world.write(A, *names(20), CRASHES)
+    world.index(A)
+    (outcome,) = world.fill(A)
+    assert outcome.action is Action.EMBEDDED
+    assert world.due() == 0
+    (failure,) = world.catalog.list_failures()
+    assert "only word search finds them" in failure.problem.reason
+    world.index(A)
+    assert len(world.catalog.list_failures()) == 1
