@@ -251,6 +251,7 @@ class Walks:
         self.results = results
         self.outcomes: list[FileOutcome] = []
         self.asked: list[tuple[list[RootedPath], set[RootedPath]]] = []
+        self.vector_fill = SimpleNamespace(find_due=list, fill=lambda *_: [])
 
     def reconcile(self, root: str) -> ReconcileResult:
         """Return the result of a root."""

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from anchord.core.types import Problem, Root, RootRemoval, escape_non_utf8
+from anchord.core.types import FileOutcome, Problem, Root, RootRemoval, escape_non_utf8
 from anchord.index.integrity.purge import PurgePreview, PurgeResult
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.metrics import WorkCounters
 from anchord.ipc.messages.roots import RemovedRoot, RootAnswer
-from anchord.ipc.messages.status import Failure
+from anchord.ipc.messages.status import Failure, RecentChange
 from anchord.ipc.messages.upkeep import (
     BackupAnswer,
     DifferenceAnswer,
@@ -186,4 +186,25 @@ def backup_answer(result: SnapshotResult, folder_id: Sequence[int] | None = None
         deleted=tuple(result.deleted_snapshots),
         remote_table=result.remote_table,
         folder_id=None if folder_id is None else tuple(folder_id),
+    )
+
+
+def recent_change(outcome: FileOutcome, age_s: float) -> RecentChange:
+    """Return what was done with a file, for `status`.
+
+    Args:
+        outcome: What was done.
+        age_s: How many seconds ago.
+    """
+    return RecentChange(
+        root=outcome.origin.root,
+        path=escape_non_utf8(outcome.origin.path),
+        action=str(outcome.action),
+        reason=escape_non_utf8(outcome.reason),
+        kept=outcome.kept,
+        moved=outcome.shifted,
+        embedded=outcome.embedded,
+        reused=outcome.reused,
+        deleted=outcome.deleted,
+        age_s=round(age_s, 1),
     )

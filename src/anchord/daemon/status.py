@@ -11,8 +11,8 @@ import psutil
 
 from anchord._version import __version__
 from anchord.core.quoting import quote_command, quote_name
-from anchord.core.types import FileOutcome, escape_non_utf8
-from anchord.daemon.answers import failure_message, failures_of, index_answer
+from anchord.core.types import escape_non_utf8
+from anchord.daemon.answers import failure_message, failures_of, index_answer, recent_change
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
 from anchord.daemon.missing_vectors import MissingVectors, find_missing_vectors
@@ -355,23 +355,7 @@ class StatusReporter:
     def _recent_report(self, now: float) -> tuple[RecentChange, ...]:
         """Return the last outcomes, newest first."""
         outcomes = list(self._loop.stats.recent_outcomes)
-        return tuple(_recent_change(each, now - done_at) for done_at, each in reversed(outcomes))
-
-
-def _recent_change(outcome: FileOutcome, age_s: float) -> RecentChange:
-    """Return what was done with a file; the numbers count its chunks."""
-    return RecentChange(
-        root=outcome.origin.root,
-        path=escape_non_utf8(outcome.origin.path),
-        action=str(outcome.action),
-        reason=escape_non_utf8(outcome.reason),
-        kept=outcome.kept,
-        moved=outcome.shifted,
-        embedded=outcome.embedded,
-        reused=outcome.reused,
-        deleted=outcome.deleted,
-        age_s=round(age_s, 1),
-    )
+        return tuple(recent_change(each, now - done_at) for done_at, each in reversed(outcomes))
 
 
 def _held_deletions(state: RootState) -> str:

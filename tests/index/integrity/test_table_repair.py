@@ -41,6 +41,7 @@ class Index:
                 dataset_uri=str(self.table),
                 refresh=lambda *, clear_cache=False: note(("refresh", clear_cache)),
                 scan=lambda columns: [pa.table({columns[0]: ["known"]})],
+                count_due=lambda: 0,
             ),
             paths=SimpleNamespace(damaged_folder=self.damaged),
             heartbeat=SimpleNamespace(beat=lambda *_: note("beat")),
