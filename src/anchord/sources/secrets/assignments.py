@@ -18,10 +18,11 @@ from anchord.sources.secrets.values import (
     is_two_words,
     is_wordy,
 )
+from anchord.sources.secrets.words import WordPlaces
 
 _MAX_VALUE = 512
 _MAX_NAME = 60
-_KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
+WORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
 """A name of a secret has one of them."""
 _ASSIGNS = (
     r"\s{0,4}:\s{0,2}[&\w\[\]<>'.|; ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
@@ -108,23 +109,25 @@ class NameClass(Enum):
     NONE = auto()
 
 
-def find_assigned(text: str, lower_text: str) -> Iterator[Finding]:
+def find_assigned(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Yield the values that are assigned to the name of a secret.
 
     Args:
         text: The text.
         lower_text: The same in lower case, of the same length.
+        places: Where the words of this module stand in it.
     """
-    for keyword in _KEYWORDS:
-        place = lower_text.find(keyword)
-        while place >= 0:
+    for keyword in WORDS:
+        done = -1
+        for place in places.of(keyword):
+            if place <= done:
+                continue
             match = _ASSIGNMENT.match(lower_text, place)
             value = _value_of(text, match) if match else ""
             if match and value and _is_secret(text, match, value):
                 start = match.start("value")
-                place = start + len(value)
-                yield Finding(start, place, "assigned")
-            place = lower_text.find(keyword, place + 1)
+                done = start + len(value)
+                yield Finding(start, done, "assigned")
 
 
 def _value_of(text: str, match: re.Match[str]) -> str:

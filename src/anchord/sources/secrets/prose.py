@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_chosen, is_placeholder, is_word_list
+from anchord.sources.secrets.words import WordPlaces
 
 _PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
 _NAMES = ("kennwort", "senha", "wachtwoord", " pw")
@@ -46,38 +47,46 @@ _CODES = re.compile(
     r"[^\n]{0,60}:[ \t]*(?:\n[ \t]*){0,3}"
     r"(?P<codes>(?:[ \t*\-\d.]{0,6}[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3}[ ,\t\n]{1,3}){1,20})"
 )
+WORDS = (
+    "pass",
+    *_NAMES,
+    *_NAMES_BEYOND_ASCII,
+    *_NAMES_WITHOUT_SPACES,
+    *_SEED_NAMES,
+    *_CODE_NAMES,
+)
 _CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|[a-z0-9]{8,10}")
 
 
-def find_in_prose(text: str, lower_text: str) -> Iterator[Finding]:
+def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Yield the passwords, seed phrases and recovery codes that words beside them name.
 
     Args:
         text: The text.
         lower_text: The same in lower case, of the same length.
+        places: Where the words of this module stand in it.
     """
-    for place in _places(lower_text, "pass"):
+    for place in places.of("pass"):
         name = _PASS_NAMES.match(lower_text, place)
         if name:
             yield from _find_at(text, lower_text, place, name.end())
-    for word in _NAMES if text.isascii() else (*_NAMES, *_NAMES_BEYOND_ASCII):
-        for place in _places(lower_text, word):
+    for word in (*_NAMES, *_NAMES_BEYOND_ASCII):
+        for place in places.of(word):
             yield from _find_at(text, lower_text, place, place + len(word))
-    if not text.isascii():
-        yield from _find_without_spaces(text)
+    yield from _find_without_spaces(text, places)
     for word in _SEED_NAMES:
-        for place in _places(lower_text, word):
+        for place in places.of(word):
             match = _SEED.match(lower_text, place + len(word))
             if match and len(set(match["value"].split())) >= _MIN_SEED_WORDS:
                 yield Finding(*match.span("value"), "seed-phrase")
     for word in _CODE_NAMES:
-        for place in _places(lower_text, word):
+        for place in places.of(word):
             yield from _find_codes(lower_text, place + len(word))
 
 
-def _find_without_spaces(text: str) -> Iterator[Finding]:
+def _find_without_spaces(text: str, places: WordPlaces) -> Iterator[Finding]:
     for word in _NAMES_WITHOUT_SPACES:
-        for place in _places(text, word):
+        for place in places.of(word):
             match = _SAID_WITHOUT_SPACES.match(text, place + len(word))
             if match and (found := _chosen_value(match)):
                 yield found
@@ -85,13 +94,6 @@ def _find_without_spaces(text: str) -> Iterator[Finding]:
 
 _MIN_SEED_WORDS = 9
 """A phrase may have a word twice; prose has few words so often."""
-
-
-def _places(text: str, word: str) -> Iterator[int]:
-    place = text.find(word)
-    while place >= 0:
-        yield place
-        place = text.find(word, place + len(word))
 
 
 def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Finding]:
@@ -114,9 +116,11 @@ def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Fin
 def _chosen_value(match: re.Match[str]) -> Finding | None:
     start = match.start("value")
     value = match["value"].removesuffix("**").rstrip(".,;:)]}?\\")
+    if not value:  # Nothing but punctuation.
+        return None
     if match.re is not _PROMPT and (is_placeholder(value) or not is_chosen(value)):
         return None
-    return Finding(start, start + len(value), "assigned") if value else None
+    return Finding(start, start + len(value), "assigned")
 
 
 def _find_codes(lower_text: str, after: int) -> Iterator[Finding]:
