@@ -25,7 +25,7 @@ _OPTIONS = (
     (" -w", r"\bldap(?:search|add|modify|delete|whoami|passwd|compare|modrdn)\b", r" -w @"),
     (" -k", r"\bopenssl\b", r" -k @"),
     (" -U", r"\b(?:smbclient|rpcclient)\b", r" -U ?[\w\\./-]{1,100}%@"),
-    (" -b", r"\bhtpasswd\b", r" -b\w{0,5} \S{1,200} \S{1,100} @"),
+    (" -b", r"\bhtpasswd\b", r" -b\w{0,5}(?: -\w{1,5}){0,3} \S{1,200} \S{1,100} @"),
 )
 """An option, the command that it belongs to, and the option with its secret `@`."""
 _WORDS = (

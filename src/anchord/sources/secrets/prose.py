@@ -10,15 +10,21 @@ from anchord.sources.secrets.values import is_chosen, is_placeholder, is_word_li
 from anchord.sources.secrets.words import WordPlaces
 
 _PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
-_NAMES = ("kennwort", "senha", "wachtwoord", " pw")
-_NAMES_BEYOND_ASCII = ("contraseña", "lösenord", "hasło", "пароль")
+_NAMES = (
+    *("kennwort", "senha", "wachtwoord", "adgangskode", "passord", "salasana", "heslo", "geslo"),
+    *("lozinka", "parola", "contrasenya", "kata sandi", " pw"),
+)
+_NAMES_BEYOND_ASCII = (
+    *("contraseña", "lösenord", "hasło", "jelszó", "şifre", "şifresi", "şifreniz", "parolas\u0131"),
+    *("mật khẩu", "пароль", "парола", "лозинка", "κωδικός", "סיסמה", "كلمة المرور", "पासवर्ड"),
+)
 """What people call a password, in a text in lower case."""
 _NAMES_WITHOUT_SPACES = ("パスワード", "密码", "密碼", "비밀번호")
 _SAID_WITHOUT_SPACES = re.compile(
     r"(?:は|为|為|是|은|는|가|\s|[:=\uff1a]){1,4}[「『“\"'`]?(?P<value>[!#-&(-;=?-_a-~]{5,200})"
 )
 _SAID = re.compile(
-    r"[*_]{0,2}(?:\s(?:for|of|für|zum|zur|pour|du|de|del|per|do|to)"
+    r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
     r"(?:\s[\w@./'-]{1,40}){1,3})?"
     r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
     r"(?:\s(?:now|jetzt|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
@@ -26,7 +32,7 @@ _SAID = re.compile(
 )
 _QUOTED_PHRASE = re.compile(
     r"[*_]{0,2}\s{0,2}(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
-    r"[`\"“„](?P<value>[a-z]{3,12}(?:[ ][a-z]{3,12}){2,9})[`\"”“]"
+    r"[`\"“„](?P<value>[a-z]{3,12}(?:[ ](?:[a-z]{3,12}|\d{1,4})){2,9})[`\"”“]"
 )
 _SAID_BEFORE = re.compile(
     r"[`\"'“](?P<value>[^\s`\"'“”]{5,80})[`\"'”]\s(?:as|als|comme|como|come|is|ist)\s"
@@ -37,16 +43,20 @@ _CELL = re.compile(
     r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,200})[`*]{0,3}\s{0,20}\|"
 )
 _PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,2000})$", re.MULTILINE)
-_SEED_NAMES = (" phrase", "mnemonic")
+_WORD = re.compile(r"[a-z]+")
+_SEED_NAMES = (" phrase", "seed words", "recovery words", "mnemonic")
 _SEED = re.compile(
-    r"[^\n:=]{0,30}(?:[:=]|\sis)[\s\"'`]{1,4}"
-    r"(?P<value>[a-z]{3,8}(?:[ ,\n]{1,2}[a-z]{3,8}){11,23})\b"
+    r"[^\n:=]{0,30}(?:[:=]|\sis)[\s\"'`]{1,4}(?:\d{1,2}[.)] )?"
+    r"(?P<value>[a-z]{3,8}(?:(?:[ ,\n]{1,2}[a-z]{3,8}){11,23}"
+    r"|(?:[ ,\n]{1,2}\d{1,2}[.)] [a-z]{3,8}){11,23}))\b"
 )
 _CODE_NAMES = ("recovery code", "backup code")
 _CODES = re.compile(
     r"[^\n]{0,60}:[ \t]*(?:\n[ \t]*){0,3}"
     r"(?P<codes>(?:[ \t*\-\d.]{0,6}[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3}[ ,\t\n]{1,3}){1,20})"
 )
+_OTP_NAMES = ("setup key", "2fa key", "authenticator key")
+_OTP = re.compile(r"(?:\sis)?[\s:=\"'`]{1,4}(?P<value>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})\b")
 WORDS = (
     "pass",
     *_NAMES,
@@ -54,6 +64,7 @@ WORDS = (
     *_NAMES_WITHOUT_SPACES,
     *_SEED_NAMES,
     *_CODE_NAMES,
+    *_OTP_NAMES,
 )
 _CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|[a-z0-9]{8,10}")
 
@@ -77,11 +88,20 @@ def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Fi
     for word in _SEED_NAMES:
         for place in places.of(word):
             match = _SEED.match(lower_text, place + len(word))
-            if match and len(set(match["value"].split())) >= _MIN_SEED_WORDS:
+            if match and len(set(_WORD.findall(match["value"]))) >= _MIN_SEED_WORDS:
                 yield Finding(*match.span("value"), "seed-phrase")
+    yield from _find_otp_seeds(lower_text, places)
     for word in _CODE_NAMES:
         for place in places.of(word):
             yield from _find_codes(lower_text, place + len(word))
+
+
+def _find_otp_seeds(lower_text: str, places: WordPlaces) -> Iterator[Finding]:
+    for word in _OTP_NAMES:
+        for place in places.of(word):
+            match = _OTP.match(lower_text, place + len(word))
+            if match and not _WORD.fullmatch(match["value"].replace(" ", "").replace("-", "")):
+                yield Finding(*match.span("value"), "otp-seed")
 
 
 def _find_without_spaces(text: str, places: WordPlaces) -> Iterator[Finding]:
@@ -105,7 +125,7 @@ def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Fin
             yield found
             return
     match = _QUOTED_PHRASE.match(lower_text, after)
-    if match and is_word_list(match["value"].split()):
+    if match and is_word_list(_WORD.findall(match["value"])):
         yield Finding(*match.span("value"), "assigned")
         return
     match = _SAID_BEFORE.search(text, max(0, start - _MAX_BEFORE), start + (text[start] == " "))
