@@ -44,6 +44,12 @@ def test_a_secret_of_this_kind_is_replaced(text: str, secret: str) -> None:
     assert secret not in redact(text).text
 
 
+@pytest.mark.parametrize("beginning", ["dp.st.prd.", "SG.aB3dE5fG7hJ9kL1mN3pQ5r."])
+def test_a_token_with_a_dot_behind_a_long_name_is_replaced(beginning: str) -> None:
+    body = "k7Qx2mZ9vT4bN8cW3rY6pL1sD5fG0hJ2aE4uX7iO9qR"
+    assert body not in redact(f"DOPPLER_TOKEN_VALUE={beginning}{body}\n").text
+
+
 @pytest.mark.parametrize("text", KEPT)
 def test_what_looks_like_one_stays(text: str) -> None:
     assert redact(text).text == text
