@@ -18,14 +18,16 @@ from anchord.sources.secrets.values import (
     is_two_words,
     is_wordy,
 )
+from anchord.sources.secrets.words import WordPlaces
 
 _MAX_VALUE = 512
 _MAX_NAME = 60
-_KEYWORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
+WORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
 """A name of a secret has one of them."""
 _ASSIGNS = (
     r"\s{0,4}:\s{0,2}[&\w\[\]<>'.|; ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
-    r"|(?:\s?\[[^\]\n]{0,24}\])?\s{0,4}(?:=>|:=|\?=|=|::?)\s{0,8}(?:[|>][-+]?\s{1,40})?"
+    r"|(?:\s?\[[^\]\n]{0,24}\])?(?:\s{0,4}|[ \t]{5,40})(?:=>|:=|\?=|=|::?)\s{0,8}"
+    r"(?:[|>][-+]?\s{1,40})?"
     r"|\s{0,2},?\s{0,40}[\"']?value[\"']?\s{0,2}[:=]\s{0,2}"  # {"name": ..., "value": ...}
     r"|</key>\s{0,40}<(?:string|data)>\s{0,40}"  # a property list
 )
@@ -46,6 +48,7 @@ _ASSIGNMENT = re.compile(
 _NAME_CHARS = re.compile(r"[\w.-]{0,60}")
 _WORD_BEFORE = re.compile(r"\w+(?= $)")
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_BLOCK = re.compile(r"[|>][-+]?\s*\n\s*$")
 _BARE_END = re.compile(r"[\s,;)}\]]|&\w+=|\\[nrt]|\\*$|$")
 _QUERY_END = re.compile(r"&")
 _QUALIFIER = frozenset(
@@ -78,8 +81,9 @@ _SECRET_WORDS = frozenset(
 )
 _KEY_OWNERS = frozenset(
     """
-    api access secret private auth account encryption signing master shared license application app
-    sdk admin service client subscription webhook storage deploy ssh session cipher aes hmac jwt
+    api access secret private auth account encryption signing master shared license licence
+    application app sdk admin
+    service client subscription webhook storage deploy ssh session cipher aes hmac jwt
     personal server root integration write ingest ingestion crypto symmetric preshared psk wpa
     functions function host data security user org team project bot tsig rndc instrumentation
     """.split()  # noqa: SIM905 - likewise
@@ -108,23 +112,39 @@ class NameClass(Enum):
     NONE = auto()
 
 
-def find_assigned(text: str, lower_text: str) -> Iterator[Finding]:
+def find_assigned(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Yield the values that are assigned to the name of a secret.
 
     Args:
         text: The text.
         lower_text: The same in lower case, of the same length.
+        places: Where the words of this module stand in it.
     """
-    for keyword in _KEYWORDS:
-        place = lower_text.find(keyword)
-        while place >= 0:
+    for keyword in WORDS:
+        done = -1
+        for place in places.of(keyword):
+            if place <= done:
+                continue
             match = _ASSIGNMENT.match(lower_text, place)
             value = _value_of(text, match) if match else ""
             if match and value and _is_secret(text, match, value):
                 start = match.start("value")
-                place = start + len(value)
-                yield Finding(start, place, "assigned")
-            place = lower_text.find(keyword, place + 1)
+                done = _block_end(text, match, start + len(value))
+                yield Finding(start, done, "assigned")
+
+
+def _block_end(text: str, match: re.Match[str], end: int) -> int:
+    """Return where a value ends: one of YAML's block scalars goes on for all its lines."""
+    if match["open"] or not _BLOCK.search(match["assign"] or ""):
+        return end
+    start = match.start("value")
+    indent = text[text.rfind("\n", 0, start) + 1 : start]
+    stop = min(len(text), start + _MAX_VALUE)
+    line_end = text.find("\n", end, stop)
+    while line_end >= 0 and indent and text.startswith(indent, line_end + 1):
+        end, line_end = line_end, text.find("\n", line_end + 1, stop)
+    end = stop if line_end < 0 else max(end, line_end)
+    return start + len(text[start:end].rstrip())
 
 
 def _value_of(text: str, match: re.Match[str]) -> str:
@@ -162,7 +182,7 @@ def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
     is_constant = bool(_CONSTANT.fullmatch(name)) and match["assign"] == "="
     if is_constant and name_class is NameClass.PASSWORD and is_two_words(value):
         return True
-    if match["call"] is not None and not (is_quoted and _is_call_value(match)):
+    if match["call"] is not None and not (is_quoted and _is_call_value(match, name)):
         return False
     return _has_secret_value(name_class, name, value, is_quoted=is_quoted)
 
@@ -181,8 +201,9 @@ def _name_start(text: str, place: int) -> int:
     return place - (match.end() if match else 0)
 
 
-def _is_call_value(match: re.Match[str]) -> bool:
-    return "(" in match["call"] or bool(match["close"])
+def _is_call_value(match: re.Match[str], name: str) -> bool:
+    is_constant = bool(_CONSTANT.fullmatch(name.rpartition(".")[2]))
+    return "(" in match["call"] or bool(match["close"]) or is_constant
 
 
 def _has_secret_value(name_class: NameClass, name: str, value: str, *, is_quoted: bool) -> bool:
@@ -229,6 +250,8 @@ def classify_name(name: str) -> NameClass:
     if not words:
         return NameClass.NONE
     last = words[-1]
+    if words[-2:] == ["security", "credentials"]:  # The property of a directory's login.
+        return NameClass.PASSWORD
     if last.endswith(_PASSWORD_ENDS) or last in _PASSWORD_WORDS:
         return NameClass.PASSWORD
     if last.endswith(_SECRET_ENDS) or last in _SECRET_WORDS:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_placeholder
+from anchord.sources.secrets.words import WordPlaces
 
 _MAX_COMMAND = 2000
 _VALUE = (
@@ -24,7 +25,7 @@ _OPTIONS = (
     (" -w", r"\bldap(?:search|add|modify|delete|whoami|passwd|compare|modrdn)\b", r" -w @"),
     (" -k", r"\bopenssl\b", r" -k @"),
     (" -U", r"\b(?:smbclient|rpcclient)\b", r" -U ?[\w\\./-]{1,100}%@"),
-    (" -b", r"\bhtpasswd\b", r" -b\w{0,5} \S{1,200} \S{1,100} @"),
+    (" -b", r"\bhtpasswd\b", r" -b\w{0,5}(?: -\w{1,5}){0,3} \S{1,200} \S{1,100} @"),
 )
 """An option, the command that it belongs to, and the option with its secret `@`."""
 _WORDS = (
@@ -49,13 +50,22 @@ _FORMS_BY_OPTION: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
 for _option, _tool, _form in _OPTIONS:
     _forms = (re.compile(_tool, re.IGNORECASE), re.compile(_form.replace("@", _VALUE)))
     _FORMS_BY_OPTION.setdefault(_option, []).append(_forms)
-_OPTION = re.compile(rf" -[{''.join(option[-1] for option in _FORMS_BY_OPTION)}]")
+_OPTIONS_IN_LOWER_CASE = tuple(dict.fromkeys(option.lower() for option in _FORMS_BY_OPTION))
 _COMPILED_WORDS = tuple((word, re.compile(form.replace("@", _VALUE))) for word, form in _WORDS)
 _PASS_ARGUMENT = re.compile(
     rf"pass(?:(?:in|out)? pass:|word [057] |(?<=storepass)[ =]|(?<=keypass)[ =]){_VALUE}"
 )
 _PIPED = re.compile(rf"(?:echo|printf)(?: -\w)? {_VALUE}\\{{0,3}}[\"']? ?$")
 _READS_PASSWORD = re.compile(r"\| (?:sudo (?:-\w )*-S\b|docker login\b)")
+_FETCHES = ("curl ", "wget ")
+_PIPES = ("| sudo ", "| docker ")
+WORDS = (
+    "pass",
+    *_FETCHES,
+    *_PIPES,
+    *_OPTIONS_IN_LOWER_CASE,
+    *(word for word, _ in _COMPILED_WORDS),
+)
 _MAX_OPTION_PLACE = 300
 """How far from its command an option is looked for."""
 _HTML_INPUT = re.compile(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,2000})[\"']")
@@ -69,33 +79,33 @@ WEAK_PASSWORDS = frozenset(
 )
 
 
-def find_in_commands(text: str, lower_text: str) -> Iterator[Finding]:
+def find_in_commands(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Yield the passwords in command lines, and in forms and tables of passwords.
 
     Args:
         text: The text.
         lower_text: The same in lower case, of the same length.
+        places: Where the words of this module stand in it.
     """
-    yield from _find_curl_users(text, lower_text)
-    for option in _OPTION.finditer(text):
-        place = option.start()
+    yield from _find_curl_users(text, places)
+    for place in places.of_any(_OPTIONS_IN_LOWER_CASE):
         line_start = max(text.rfind("\n", 0, place), place - _MAX_OPTION_PLACE, 0)
-        for tool, form in _FORMS_BY_OPTION[option[0]]:
+        for tool, form in _FORMS_BY_OPTION.get(text[place : place + 3], ()):
             if tool.search(text, line_start, place):
                 yield from _checked(form.match(text, place))
     for word, form in _COMPILED_WORDS:
-        for place in _places(lower_text, word):
+        for place in places.of(word):
             yield from _checked(form.match(text, place))
     table_end = 0
-    for place in _places(text, "pass"):
+    for place in _exactly(text, "pass", places):
         yield from _checked(_PASS_ARGUMENT.match(text, place))
         if text[place - 1] in "\"'" and lower_text.startswith("type=", max(0, place - 6)):
             yield from _checked(_HTML_INPUT.match(text, place + len("password")))
         if text[place - 1] == "," and place > table_end:
             found, table_end = _find_in_csv(text, lower_text, place)
             yield from found
-    for word in ("| sudo ", "| docker "):
-        for place in _places(text, word):
+    for word in _PIPES:
+        for place in _exactly(text, word, places):
             line_start = max(text.rfind("\n", 0, place) + 1, place - _MAX_OPTION_PLACE)
             if _READS_PASSWORD.match(text, place):
                 yield from _checked(_PIPED.search(text, line_start, place))
@@ -111,11 +121,9 @@ def is_password_like(secret: str) -> bool:
     )
 
 
-def _places(text: str, word: str) -> Iterator[int]:
-    place = text.find(word)
-    while place >= 0:
-        yield place
-        place = text.find(word, place + 1)
+def _exactly(text: str, word: str, places: WordPlaces) -> Iterator[int]:
+    """Yield where a word stands in lower case."""
+    return (place for place in places.of(word) if text.startswith(word, place))
 
 
 def _checked(match: re.Match[str] | None) -> Iterator[Finding]:
@@ -123,14 +131,14 @@ def _checked(match: re.Match[str] | None) -> Iterator[Finding]:
         yield Finding(*match.span("secret"), "assigned")
 
 
-def _find_curl_users(text: str, lower_text: str) -> Iterator[Finding]:
-    for word in ("curl ", "wget "):
-        place = lower_text.find(word)
-        while place >= 0:
-            end = _command_end(text, place)
-            for match in _CURL_USER.finditer(text, place, end):
-                yield from _checked(match)
-            place = lower_text.find(word, end)
+def _find_curl_users(text: str, places: WordPlaces) -> Iterator[Finding]:
+    for word in _FETCHES:
+        end = 0
+        for place in places.of(word):
+            if place >= end:
+                end = _command_end(text, place)
+                for match in _CURL_USER.finditer(text, place, end):
+                    yield from _checked(match)
 
 
 def _command_end(text: str, place: int) -> int:

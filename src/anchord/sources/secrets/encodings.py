@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from anchord.sources.secrets.words import WordPlaces
+
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
     "\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
@@ -22,9 +24,15 @@ _ASCII_ESCAPES = (
     r"[\"'](?<=[\w+/=-].)(?:\s{0,40}(?:\.\.|[+.&\\])\s{0,40}|\s{1,40})[\"'](?=[\w+/=-])",
     r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
 )
-_EACH_ESCAPE = tuple(map(re.compile, _ASCII_ESCAPES))
-"""One pattern for each first character: `re` looks for a single one much faster."""
 _ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{_INVISIBLE}]")
+_SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
+WORDS = (
+    *(f"%{digit}" for digit in "0123456789abcdef"),
+    *("\\u", "\\x", "\\/", "&a", "&q", "&l", "&g", "&#"),
+    *(f"{quote}{after}" for quote in "\"'" for after in f"{_SPACES}.+&\\"),
+    *re.findall(f"[{_INVISIBLE}]", "".join(map(chr, range(0xE0080)))),
+)
+"""Each escape begins with one of these, in lower case."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 
 
@@ -55,17 +63,21 @@ class DecodedText:
         return start, start + width
 
 
-def decode_escapes(text: str) -> DecodedText | None:
-    """Return the lines of a text that contain escapes, decoded; None if there are none."""
-    if text.isascii() and not any(escape.search(text) for escape in _EACH_ESCAPE):
-        return None
-    escapes = list(_ESCAPE.finditer(text))
-    if not escapes:
-        return None
+def decode_escapes(text: str, places: WordPlaces) -> DecodedText | None:
+    """Return the lines of a text that contain escapes, decoded; None if there are none.
+
+    Args:
+        text: The text.
+        places: Where `WORDS` stand in it.
+    """
     builder = _Builder(text)
-    for escape in escapes:
-        builder.add(escape)
-    return builder.finish()
+    end = 0
+    for place in places.of_any(WORDS):
+        escape = _ESCAPE.match(text, place) if place >= end else None
+        if escape:
+            builder.add(escape)
+            end = escape.end()
+    return builder.finish() if end else None
 
 
 class _Builder:

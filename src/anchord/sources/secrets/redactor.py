@@ -13,7 +13,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from anchord.sources.secrets import assignments, commands, encodings, prose, structures
 from anchord.sources.secrets.assignments import find_assigned
 from anchord.sources.secrets.commands import find_in_commands
 from anchord.sources.secrets.encodings import base64_runs, decode_escapes
@@ -23,6 +25,7 @@ from anchord.sources.secrets.rule_pack import load_rule_pack
 from anchord.sources.secrets.runs import generated_runs
 from anchord.sources.secrets.structures import PEM_KIND, decode_base64, find_structured
 from anchord.sources.secrets.tokens import shared_token_finder
+from anchord.sources.secrets.words import WordPlaces, WordSearch
 
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
 _MAX_PASSES = 6
@@ -106,27 +109,48 @@ def _completed(text: str, finding: Finding) -> Finding:
 
 def _all_findings(text: str) -> Iterator[Finding]:
     runs = generated_runs(text)
-    yield from _plain_findings(text, runs)
-    decoded = decode_escapes(text)
+    lower_text = _in_lower_case(text)
+    places = _word_search().find(lower_text)
+    yield from _findings_at(text, lower_text, runs, places)
+    decoded = decode_escapes(text, places)
     if decoded:
-        for finding in _plain_findings(decoded.text, generated_runs(decoded.text)):
+        for finding in _plain_findings(decoded.text):
             yield Finding(*decoded.original_span(finding.start, finding.end), finding.kind)
     for run in base64_runs(text, runs):
         plain = decode_base64(run[0])
-        inner = next(_plain_findings(plain, generated_runs(plain)), None) if plain else None
+        inner = next(_plain_findings(plain), None) if plain else None
         if inner:
             yield Finding(run.start(), run.end(), inner.kind)
 
 
-def _plain_findings(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[Finding]:
-    lower_text = text.lower()
-    if len(lower_text) != len(text):
-        lower_text = text.replace(_LONG_I, "i").lower()
+def _plain_findings(text: str) -> Iterator[Finding]:
+    """Yield the secrets that stand in a text as they are, some of them twice."""
+    lower_text = _in_lower_case(text)
+    places = _word_search().find(lower_text)
+    yield from _findings_at(text, lower_text, generated_runs(text), places)
+
+
+def _findings_at(
+    text: str, lower_text: str, runs: Sequence[tuple[int, int]], places: WordPlaces
+) -> Iterator[Finding]:
     yield from shared_token_finder().find(text, runs)
-    yield from find_structured(text, lower_text)
-    yield from find_assigned(text, lower_text)
-    yield from find_in_commands(text, lower_text)
-    yield from find_in_prose(text, lower_text)
+    yield from find_structured(text, lower_text, places)
+    yield from find_assigned(text, lower_text, places)
+    yield from find_in_commands(text, lower_text, places)
+    yield from find_in_prose(text, lower_text, places)
+
+
+def _in_lower_case(text: str) -> str:
+    """Return a text in lower case, of the same length."""
+    lower_text = text.lower()
+    return lower_text if len(lower_text) == len(text) else text.replace(_LONG_I, "i").lower()
+
+
+@cache
+def _word_search() -> WordSearch:
+    """Return the search for the words of all finders."""
+    finders = (assignments, commands, encodings, prose, structures)
+    return WordSearch(word for finder in finders for word in finder.WORDS)
 
 
 def _replace(text: str, findings: list[Finding]) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from anchord.sources.secrets.commands import WEAK_PASSWORDS
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import SENTRY_HOST, is_placeholder, is_random, is_wordy
+from anchord.sources.secrets.words import WordPlaces
 
 _MAX_KEY_CHARS = 40_000
 _MIN_KEY_CHARS = 16
@@ -28,12 +29,15 @@ _QUERY = re.compile(
     r"password|pwd|access_key|hapikey|client_secret|apikey|api_key|token)=(?P<secret>[^\s\"'<>&;]{12,512})",
     re.IGNORECASE,
 )
+_QUERY_WORDS = tuple(f"{sign}{first}" for sign in "?&" for first in "sxkcpaht\u017f")
+"""A parameter begins so: the last is a long s, which stands for an s where case is ignored."""
 _BEARER = re.compile(r"bearer[\s:=]{1,3}\\{0,3}[\"']?(?P<secret>[a-z0-9._~+/=-]{16,2000})")
 """Matches lower-case text."""
 _BASIC = re.compile(r"basic\s{1,3}(?P<secret>[a-z0-9+/_-]{8,500}={0,2})")
 _NETRC = re.compile(
     r"machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9}(?P<secret>\S{3,200})"
 )
+_PORT_WORDS = tuple(f":{first}" for first in "0123456789*")
 _PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
 _PGPASS = re.compile(
     r"[\w.*-]{1,200}:(?:\d{2,5}|\*):[^\s:]{1,100}:[^\s:]{1,100}:(?P<secret>\S{3,1000})$",
@@ -48,6 +52,11 @@ _MANIFEST_DATA = re.compile(
     r"^(?:data|stringData):[ \t]*\n((?:[ \t]+\S.*\n?|[ \t]*\n)*)", re.MULTILINE
 )
 _MANIFEST_VALUE = re.compile(r"^[ \t]+[\w.-]+:[ \t]*[\"']?(?P<secret>[^\s\"'|>]{4,})", re.MULTILINE)
+WORDS = (
+    *("private key", "://", "sig=", "machine", "cookie", "kind:", "secret", "basic", "bearer"),
+    *_QUERY_WORDS,
+    *_PORT_WORDS,
+)
 PEM_KIND = "private-key"
 _MAX_COMMAND = 2000
 _HEAD = 24
@@ -55,29 +64,29 @@ _HEAD = 24
 _PRINTABLE = re.compile(rb"[\t\r\n -~]+")
 
 
-def find_structured(text: str, lower_text: str) -> Iterator[Finding]:
+def find_structured(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Yield the secrets that stand in a known structure.
 
     Args:
         text: The text.
         lower_text: The same in lower case, of the same length.
+        places: Where the words of this module stand in it.
     """
-    if "PRIVATE KEY" in text:
+    if places.of("private key"):
         yield from _find_pem(text)
-    if "://" in text:
-        yield from _find_in_urls(text)
-    if ("?" in text or "&" in text) and ("://" in text or "sig=" in text):
-        yield from _random_values(_QUERY, text, "assigned")
-    yield from _find_authorization(text, lower_text)
-    for match in _matches_at(_NETRC, text, "machine"):
+    urls = places.of("://")
+    if urls:
+        yield from _find_in_urls(text, urls)
+    if urls or places.of("sig="):
+        yield from _random_values(_QUERY, text, places.of_any(_QUERY_WORDS), "assigned")
+    yield from _find_authorization(text, lower_text, places)
+    for match in _matches_at(_NETRC, text, places.of("machine")):
         if not is_placeholder(match["secret"]) and match["secret"].lower() not in WEAK_PASSWORDS:
             yield Finding(*match.span("secret"), "assigned")
-    if "cookie" in lower_text:
-        yield from _find_in_cookies(text, lower_text)
-    if "Secret" in text:
+    yield from _find_in_cookies(text, places.of("cookie"))
+    if places.of("kind:") and places.of("secret"):
         yield from _find_in_manifests(text)
-    if ":" in text:
-        yield from _find_pgpass(text)
+    yield from _find_pgpass(text, places.of_any(_PORT_WORDS))
 
 
 def _find_pem(text: str) -> Iterator[Finding]:
@@ -96,43 +105,49 @@ def _find_pem(text: str) -> Iterator[Finding]:
         place = stop
 
 
-def _find_in_urls(text: str) -> Iterator[Finding]:
-    for match in _URL_PASSWORD.finditer(text):
+def _find_in_urls(text: str, places: Sequence[int]) -> Iterator[Finding]:
+    for match in _matches_at(_URL_PASSWORD, text, places):
         secret, user = match["secret"], match["user"]
         is_weak = secret.lower() in WEAK_PASSWORDS or secret == user
         if not is_weak and secret[0] not in "{$[" and not is_placeholder(secret):
             yield Finding(*match.span("secret"), "password-in-url")
-    yield from _random_values(_URL_USER, text, "password-in-url")
+    yield from _random_values(_URL_USER, text, places, "password-in-url")
 
 
-def _random_values(pattern: re.Pattern[str], text: str, kind: str) -> Iterator[Finding]:
-    for match in pattern.finditer(text):
+def _random_values(
+    pattern: re.Pattern[str], text: str, places: Sequence[int], kind: str
+) -> Iterator[Finding]:
+    end = 0
+    for match in _matches_at(pattern, text, places):
+        if match.start() < end:
+            continue
+        end = match.end()
         secret = match["secret"]
         if is_random(secret) and not is_placeholder(secret):
             yield Finding(*match.span("secret"), kind)
 
 
-def _find_authorization(text: str, lower_text: str) -> Iterator[Finding]:
-    yield from _find_basic(text, lower_text)
-    for match in _matches_at(_BEARER, lower_text, "bearer"):
+def _find_authorization(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
+    yield from _find_basic(text, lower_text, places.of("basic"))
+    for match in _matches_at(_BEARER, lower_text, places.of("bearer")):
         start, end = match.span("secret")
         secret = text[start:end]
         if is_random(secret) and not is_placeholder(secret):
             yield Finding(start, end, "authorization")
 
 
-def _matches_at(pattern: re.Pattern[str], text: str, word: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern that begin with a word. Faster than to look everywhere."""
-    place = text.find(word)
-    while place >= 0:
+def _matches_at(
+    pattern: re.Pattern[str], text: str, places: Sequence[int]
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern that begin at some places."""
+    for place in places:
         match = pattern.match(text, place)
         if match:
             yield match
-        place = text.find(word, place + 1)
 
 
-def _find_basic(text: str, lower_text: str) -> Iterator[Finding]:
-    for match in _matches_at(_BASIC, lower_text, "basic"):
+def _find_basic(text: str, lower_text: str, places: Sequence[int]) -> Iterator[Finding]:
+    for match in _matches_at(_BASIC, lower_text, places):
         start, end = match.span("secret")
         user, colon, password = decode_base64(text[start:end]).partition(":")
         if not colon or len(password) < len("pass") or is_placeholder(password):
@@ -154,21 +169,22 @@ def decode_base64(encoded: str) -> str:
         bare = bare[:-1]
     try:
         data = binascii.a2b_base64(bare + "=" * (-len(bare) % 4))
-    except binascii.Error:
+    except ValueError:  # Also a letter that is ASCII in lower case alone, such as the Kelvin sign.
         return ""
     return data.decode("ascii") if _PRINTABLE.fullmatch(data) else ""
 
 
-def _find_in_cookies(text: str, lower_text: str) -> Iterator[Finding]:
-    place = lower_text.find("cookie")
-    while place >= 0:
+def _find_in_cookies(text: str, places: Sequence[int]) -> Iterator[Finding]:
+    end = 0
+    for place in places:
+        if place < end:
+            continue
         end = text.find("\n", place)
         end = len(text) if end < 0 else end
         for match in _COOKIE.finditer(text, place, end):
             secret = match["secret"]
             if is_random(secret) and not is_placeholder(secret):
                 yield Finding(*match.span("secret"), "assigned")
-        place = lower_text.find("cookie", end)
 
 
 def _find_in_manifests(text: str) -> Iterator[Finding]:
@@ -190,8 +206,12 @@ def _manifest_values(part: str, block: re.Match[str], start: int) -> Iterator[Fi
             yield Finding(start + first, start + last, "kubernetes-secret")
 
 
-def _find_pgpass(text: str) -> Iterator[Finding]:
-    for port in _PGPASS_PORT.finditer(text):
+def _find_pgpass(text: str, places: Sequence[int]) -> Iterator[Finding]:
+    end = 0
+    for port in _matches_at(_PGPASS_PORT, text, places):
+        if port.start() < end:
+            continue
+        end = port.end()
         line_start = text.rfind("\n", max(0, port.start() - _MAX_COMMAND), port.start()) + 1
         match = _PGPASS.match(text, line_start)
         if match is None:

@@ -15,6 +15,7 @@ _LOOK_BACK = 40
 _BORDER = r"(?<![A-Za-z0-9_])"
 _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
+_MAX_PREFIX = 20
 _REACH = 200
 """How far around a run a token without a prefix can be."""
 _LONG_MATCH = 1000
@@ -60,7 +61,7 @@ class TokenFinder:
                 yield from self._find_at(text, match, ends)
             if self._anchors.search(text, first, end + 1):
                 yield from self._find_without_prefix(text, start, end)
-            done = end
+            done = end - _MAX_PREFIX  # A prefix such as `dp.` can begin in this run.
 
     def _find_at(
         self, text: str, prefix_match: re.Match[str], ends: dict[str, int]

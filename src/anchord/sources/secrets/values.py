@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 _PLACEHOLDER = re.compile(
-    r"your|xxxx|\*\*\*|\.\.\.|…|•••|[<>]|\{\{|\}\}|[$#]\{|\$\(|%\(|\[redacted:|example|sample|"
+    r"your|xxxx|\*\*\*|\.\.\.|…|•••|[<>]|\{\{|\}\}|[$#]\{|\$\(|%\(\w+\)[sd]|\[redacted:|example|sample|"
     r"placeholder|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
-    r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the|an?)(?:[_\W]|$)|here$|"
+    r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the)(?:[_\W]|$)|here$|"
+    r"(?:^|[_\W])an?(?:[_\s-]|$)|"
     r"(\w)\1{6,}|^(?:0?123456789?0?|0123456789abcdef|abcdefg\w{0,3}|abc123|deadbeef)$|"
     r"^(?:none|null|nil|true|false|undefined|yes|no|on|off|empty|default|string|str|text|bytes|"
     r"required|optional|hidden|bearer|basic|digest|password\d{0,4}!?|passwd|passw0rd|pass|pwd|"

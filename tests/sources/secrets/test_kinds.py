@@ -1,0 +1,66 @@
+"""Kinds of secrets that a set by somebody who had not seen the rules showed as missed; the values are our own."""
+
+from __future__ import annotations
+
+import pytest
+
+from anchord.sources.secrets.redactor import redact
+
+WORDS = "cactus lemon robot tunnel velvet window yellow zebra anchor bridge candle desert".split()  # noqa: SIM905
+NUMBERED = "\n".join(f"{number}. {word}" for number, word in enumerate(WORDS, 1))
+FOLDED = "mail:\n  password: >-\n    kT4vQz81pLm\n    Xw90-rB7 end5Kq\n  host: a.lan\n"
+
+TEXTS = [
+    ("PWD          = Maple_Harbour_31\n", "Maple_Harbour_31"),
+    ('env.put(Context.SECURITY_CREDENTIALS, "HarbourMaple31!");', "HarbourMaple31!"),
+    ('ConvertTo-SecureString "a%7Krt04mfJSpwV" -AsPlainText -Force', "a%7Krt04mfJSpwV"),
+    ("SECRET_KEY = 'k2x-9w!4%(q8)z@r1m#t7v'", "k2x-9w!4%(q8)z@r1m#t7v"),
+    ("htpasswd -bB -c conf/.htpasswd anna vR8tKq2LmZ", "vR8tKq2LmZ"),
+    ("The licence key is Q8RTX-2MKP7-V41BZ-9HWYC", "Q8RTX-2MKP7-V41BZ-9HWYC"),
+    ("type the setup key ab3d k7qp 2mzx rt5w by hand", "ab3d k7qp 2mzx rt5w"),
+    ('my passphrase is "copper lantern river 41 stone"', "copper lantern river 41 stone"),
+    ("WLAN-Passwort im Keller ist Maple.Harbour.31", "Maple.Harbour.31"),
+    ("wachtwoord van de kelder-pc: Maple&Harbour31", "Maple&Harbour31"),
+    ("kullan\u0131c\u0131 ad\u0131 anna, şifresi Maple+Harbour31", "Maple+Harbour31"),
+    ("passord: Maple+Harbour31", "Maple+Harbour31"),
+    ("salasana: Maple+Harbour31", "Maple+Harbour31"),
+    ("jelszó: Maple+Harbour31", "Maple+Harbour31"),
+    ("парола: Maple+Harbour31", "Maple+Harbour31"),
+    ("κωδικός: Maple+Harbour31", "Maple+Harbour31"),
+    (f"Seed words, in order:\n{' '.join(WORDS)}\n", "robot tunnel"),
+    (f"Mnemonic:\n\n{NUMBERED}\n", "12. desert"),
+]
+KEPT = [
+    'passwords["a-b"] and a-team', "the setup key that they used with some more text",
+    "text = '%(name)s has no password'", "Seed words, in order: see below",
+    "şifresi unutuldu", "passord for alle brukere", "parola d'ordine", "PWD          = os.getcwd()",
+    "description: >-\n  a text about passwords\n  and more\n", 'put(TOKEN_NAME, "session")',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "secret"), TEXTS)
+def test_a_secret_of_this_kind_is_replaced(text: str, secret: str) -> None:
+    assert secret in text
+    assert secret not in redact(text).text
+
+
+@pytest.mark.parametrize("beginning", ["dp.st.prd.", "SG.aB3dE5fG7hJ9kL1mN3pQ5r."])
+def test_a_token_with_a_dot_behind_a_long_name_is_replaced(beginning: str) -> None:
+    body = "k7Qx2mZ9vT4bN8cW3rY6pL1sD5fG0hJ2aE4uX7iO9qR"
+    assert body not in redact(f"DOPPLER_TOKEN_VALUE={beginning}{body}\n").text
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_looks_like_one_stays(text: str) -> None:
+    assert redact(text).text == text
+
+
+def test_all_lines_of_a_folded_value_are_replaced_and_the_next_key_stays() -> None:
+    clean = redact(FOLDED).text
+    assert all(part not in clean for part in ("kT4v", "Xw90", "end5Kq"))
+    assert "host: a.lan" in clean
+    assert clean.count("\n") == FOLDED.count("\n")
+
+
+def test_what_follows_a_numbered_seed_phrase_stays() -> None:
+    assert "checked by anna" in redact(f"Mnemonic:\n{NUMBERED}\n\nchecked by anna in may\n").text
