@@ -20,6 +20,7 @@ from anchord.core.ids import make_doc_id
 from anchord.core.ports import ChunkStore
 from anchord.core.types import RootedPath, Row, ScoredRow, SearchFilters, Vector
 from anchord.errors import DimensionMismatchError, StoreError
+from anchord.store.table import compaction
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.maintenance import maintain
 from anchord.store.table.schema import rows_to_arrow
@@ -258,6 +259,29 @@ def test_a_row_with_a_vector_can_lose_it_to_a_new_text(store: ChunkStore) -> Non
     assert store.vectors_by_id(["1", "2"]) == {"2": EAST}
     store.delete_rows(["1"])
     assert (store.count_due(), list(store.all_ids())) == (0, ["2"])
+
+
+def test_a_vector_index_is_built_of_the_rows_that_have_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "MIN_VECTOR_INDEX_ROWS", 300)
+    store = lance(tmp_path, dimension=8)
+    dice = Random(1)  # noqa: S311 - a test's dice
+    rows = [row(f"{n:032x}", text=f"text {n}") for n in range(600)]
+    vectors = {
+        each.id: (each.vector_key, array("f", [dice.gauss(0, 1) for _ in range(8)]).tobytes())
+        for each in rows
+    }
+    fill_due(store, *rows)
+    for start in range(0, 600, 200):
+        store.set_vectors({each.id: vectors[each.id] for each in rows[start : start + 200]})
+        assert maintain(store, merge_indices=True) == []
+        indices = pylance.dataset(store.dataset_uri).describe_indices()
+        assert any(each.name == "vector_idx" for each in indices) == (start > 0)
+        sought = vectors[rows[start].id][1]
+        assert found(store.search_by_vector(sought, 1, ANY)) == [rows[start].id]
+    assert store.count_due() == 0
+    assert list(store.find_corrupt_ids([each.id for each in rows])) == []
 
 
 # Looking up

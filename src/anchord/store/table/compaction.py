@@ -277,7 +277,8 @@ def update_vector_index(dataset: PylanceDataset, *, rebuild: bool = False) -> No
     Raises:
         OSError: Lance could not build it; also RuntimeError and ValueError.
     """
-    rows = dataset.count_rows()
+    # Rows that wait for their vectors do not count: an index of few vectors is trained badly.
+    rows = dataset.count_rows("vector IS NOT NULL")
     exists = any(index.name == _VECTOR_INDEX_NAME for index in dataset.describe_indices())
     if exists:
         due = rebuild or _has_outgrown_vector_index(dataset, rows)
@@ -300,7 +301,8 @@ def _has_outgrown_vector_index(dataset: PylanceDataset, rows: int) -> bool:
     # Only the number of partitions is read: without this, the statistics list every centroid.
     os.environ["LANCE_INCLUDE_VECTOR_CENTROIDS"] = "false"
     statistics = dataset.stats.index_stats(_VECTOR_INDEX_NAME)
-    partitions = statistics["indices"][0]["num_partitions"]
+    # Missing if every row that it covered was written again since.
+    partitions = statistics["indices"][0].get("num_partitions", 0)
     return bool(rows > _OUTGROWN_FACTOR * _ROWS_PER_PARTITION * partitions)
 
 

@@ -13,7 +13,7 @@ from anchord.core.ids import DUE_MARK
 from anchord.core.types import Vector
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.filters import sql_in_conditions
-from anchord.store.table.schema import ArrowTable, checksummed_columns, vectors_to_arrow
+from anchord.store.table.schema import ArrowTable, vectors_to_arrow
 
 IS_DUE = f"vector_key >= '{DUE_MARK}'"
 """The SQL condition of a row without a vector."""
@@ -22,7 +22,7 @@ IS_DUE = f"vector_key >= '{DUE_MARK}'"
 def arrow_of_new_vectors(
     table: TableConnection, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]
 ) -> ArrowTable | None:
-    """Return the columns to merge by id so that rows without a vector get theirs.
+    """Return the rows to merge by id so that rows without a vector get theirs.
 
     Args:
         table: The table.
@@ -34,10 +34,10 @@ def arrow_of_new_vectors(
     Raises:
         StoreError: The table cannot be read.
     """
-    columns = [*checksummed_columns(table.schema), "vector", "checksum"]
-    batches = [
-        batch
-        for condition in sql_in_conditions("id", list(keyed_vectors_by_id))
-        for batch in table.select(f"{condition} AND {IS_DUE}", columns).to_batches()
-    ]
-    return vectors_to_arrow(batches, keyed_vectors_by_id, table.schema)
+    columns = table.schema.names
+    conditions = sql_in_conditions("id", list(keyed_vectors_by_id))
+    found = [table.select(f"{condition} AND {IS_DUE}", columns) for condition in conditions]
+    if not found:
+        return None
+    rows = vectors_to_arrow(found, keyed_vectors_by_id, table.schema)
+    return rows if rows.num_rows else None

@@ -155,45 +155,40 @@ def stored_vector_of(
 
 
 def vectors_to_arrow(
-    batches: Iterable[ArrowBatch],
+    tables: Sequence[ArrowTable],
     keyed_vectors_by_id: Mapping[str, tuple[str, Vector]],
     arrow_schema: pa.Schema,
-) -> pa.Table | None:
-    """Return the columns of rows that change when they get their vectors.
+) -> pa.Table:
+    """Return rows without a vector as they are once they have theirs.
 
     Args:
-        batches: Rows without a vector, with their checksummed columns, `vector` and `checksum`.
-        keyed_vectors_by_id: Row id -> (vector key, vector).
+        tables: Rows without a vector, with all columns of the table; at least one table.
+        keyed_vectors_by_id: Row id -> (vector key, vector), for all of these rows.
         arrow_schema: The schema of the table.
 
     Returns:
-        id, vector_key, vector and checksum. Rows that have another key are left out, and so are
-        rows that do not match their checksum: a new checksum would hide the damage. None: no row
-        is left.
+        The rows. Those that have another key are left out, and so are those that do not match their
+        checksum: a new checksum would hide the damage.
     """
+    rows = pa.concat_tables(tables)
     names = checksummed_columns(arrow_schema)
-    columns: dict[str, list[Any]] = {name: [] for name in names}
-    vectors: list[Vector] = []
-    for batch in batches:
-        corrupt = set(corrupt_row_ids(batch, names))
-        for stored in batch.select(names).to_pylist():
-            key, vector = keyed_vectors_by_id[stored["id"]]
-            if stored["id"] in corrupt or stored["vector_key"] != DUE_MARK + key:
-                continue
-            stored["vector_key"] = key
-            vectors.append(vector)
-            for name in names:
-                columns[name].append(stored[name])
-    if not vectors:
-        return None
-    changed = {
-        "id": columns["id"],
-        "vector_key": columns["vector_key"],
-        "vector": _vector_column(vectors, _dimension(arrow_schema)),
-        "checksum": _checksum_column(columns.values(), vectors),
+    corrupt = {row_id for batch in rows.to_batches() for row_id in corrupt_row_ids(batch, names)}
+    ids_and_keys = zip(rows["id"].to_pylist(), rows["vector_key"].to_pylist(), strict=True)
+    is_chosen = [
+        row_id not in corrupt and key == DUE_MARK + keyed_vectors_by_id[row_id][0]
+        for row_id, key in ids_and_keys
+    ]
+    chosen = rows.filter(pa.array(is_chosen, pa.bool_()))
+    columns = {name: chosen[name] for name in arrow_schema.names}
+    ids = chosen["id"].to_pylist()
+    vectors = [keyed_vectors_by_id[row_id][1] for row_id in ids]
+    columns["vector_key"] = [keyed_vectors_by_id[row_id][0] for row_id in ids]
+    columns["vector"] = _vector_column(vectors, _dimension(arrow_schema))
+    texts = {name: chosen[name].to_pylist() for name in names} | {
+        "vector_key": columns["vector_key"]
     }
-    schema = pa.schema([arrow_schema.field(name) for name in changed])
-    return pa.table(changed, schema=schema)
+    columns["checksum"] = _checksum_column(texts.values(), vectors)
+    return pa.table(columns, schema=arrow_schema.remove_metadata())
 
 
 def _select(columns: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class LanceStore:
         self._row_writer.upsert(rows, vectors, absent_ids, due_keys)
 
     def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
-        """Give rows that lack a vector their own; only their vector columns are written.
+        """Give rows that lack a vector their own.
 
         Args:
             keyed_vectors_by_id: Row id -> (vector key, vector). Rows that are gone, have a vector,

@@ -1,0 +1,85 @@
+"""The first minute: from `anchord run` in a fresh home until words, and then meanings, are found.
+
+    python tests/tools/benchmarks/bench_first.py [--folder DIR] [--files 300]
+
+DIR is copied; without it the files are some of Python's standard library. The real model embeds. Two homes: in one the
+model was prepared before (exported, once a home), in the other it was not.
+
+first word      until a search by words finds any file
+all words       until `anchord sync --words` returns
+all meaning     until `anchord sync` returns
+CPU             of the daemon with its processes, at that moment
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sysconfig
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+from daemons import Daemon, until
+from figures import table
+
+_POLL_S = 0.1
+_MODELS = Path("data") / "models"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, default=Path(sysconfig.get_path("stdlib")))
+    parser.add_argument("--files", type=int, default=300)
+    given = parser.parse_args()
+    found = sorted(
+        file for file in given.folder.rglob("*.*") if file.suffix in {".py", ".md", ".txt"}
+    )
+    files = found[:: max(1, len(found) // given.files)][: given.files]
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="anchord-b-") as base:
+        cold = Path(base) / "cold"
+        rows.append(("not prepared", *_measure(cold, files, models=None)))
+        prepared = cold / "home" / _MODELS
+        rows.append(("prepared", *_measure(Path(base) / "warm", files, models=prepared)))
+    heads = ("model", "first word", "all words", "CPU", "all meaning", "CPU", "chunks")
+    print(table(heads, rows))
+
+
+def _measure(base: Path, files: Sequence[Path], models: Path | None) -> tuple[str, ...]:
+    """Run a daemon on copies of files in a fresh home; return the cells of its row."""
+    base.mkdir()
+    daemon = Daemon(base, "")
+    for number, file in enumerate(files):
+        shutil.copyfile(file, daemon.folder / f"{number}-{file.name}")
+    if models:
+        (daemon.home / _MODELS).parent.mkdir(mode=0o700)
+        shutil.copytree(models, daemon.home / _MODELS)
+    began = time.monotonic()
+    with daemon.running() as process, daemon.client() as client:
+        until(lambda: client.call("search", query="import", mode="text", k=1)["groups"], _POLL_S)
+        first_s = time.monotonic() - began
+        client.call("sync", words=True)
+        words_s, words_cpu_s = time.monotonic() - began, _cpu_s(process)
+        client.call("sync")
+        all_s, all_cpu_s = time.monotonic() - began, _cpu_s(process)
+        chunks = client.call("status")["chunks"]
+    seconds = (first_s, words_s, words_cpu_s, all_s, all_cpu_s)
+    return (*(f"{each:.1f} s" for each in seconds), f"{chunks:,}")
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """Return the CPU seconds of a process and its children, ended ones included."""
+    own = process.cpu_times()
+    ended = own.children_user + own.children_system
+    children = [child.cpu_times() for child in process.children(recursive=True)]
+    return own.user + own.system + ended + sum(each.user + each.system for each in children)
+
+
+if __name__ == "__main__":
+    main()
