@@ -62,13 +62,13 @@ def _measure(base: Path, files: Sequence[Path], models: Path | None) -> tuple[st
         shutil.copytree(models, daemon.home / _MODELS)
     began = time.monotonic()
     with daemon.running() as process, daemon.client() as client:
-        until(lambda: client.call("search", query="import", mode="text", k=1)["groups"], _POLL_S)
+        until(lambda: client.search("import", mode="text", k=1).groups, _POLL_S)
         first_s = time.monotonic() - began
-        client.call("sync", words=True)
+        client.sync(words=True)
         words_s, words_cpu_s = time.monotonic() - began, _cpu_s(process)
-        client.call("sync")
+        client.sync()
         all_s, all_cpu_s = time.monotonic() - began, _cpu_s(process)
-        chunks = client.call("status")["chunks"]
+        chunks = client.status().chunks
     seconds = (first_s, words_s, words_cpu_s, all_s, all_cpu_s)
     return (*(f"{each:.1f} s" for each in seconds), f"{chunks:,}")
 
