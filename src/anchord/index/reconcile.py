@@ -154,10 +154,7 @@ def _reconcile(
         paths_due=_in_root(root, [*excluded, *changed_paths, *missing]),
         gone_or_emptied=_keyed_by_root(root, excluded | missing | emptied),
         mtimes_ns=_keyed_by_root(root, _mtimes_of(changed_paths, observed)),
-        moved_from={
-            RootedPath(root, new_path): RootedPath(root, old_path)
-            for new_path, old_path in moves.items()
-        },
+        moved_from=_moved_from(root, moves),
         held_deletions=held_count,
         released_deletions=0 if held_count or deletion_policy.all_confirmed else len(at_risk),
         file_count=sum(not is_exchange_path(found.path) for found in walk.files),
@@ -185,6 +182,10 @@ def _why_refused(
 
 def _keyed_by_root(root: str, values_by_path: Mapping[str, _T]) -> dict[RootedPath, _T]:
     return {RootedPath(root, path): value for path, value in values_by_path.items()}
+
+
+def _moved_from(root: str, moves: Mapping[str, str]) -> dict[RootedPath, RootedPath]:
+    return {RootedPath(root, new): RootedPath(root, old) for new, old in moves.items()}
 
 
 def _mtimes_of(paths: Iterable[str], observed: Mapping[str, _Observed]) -> dict[str, int]:

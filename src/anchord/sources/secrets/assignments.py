@@ -165,26 +165,43 @@ def _value_of(text: str, match: re.Match[str]) -> str:
 def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
     start = _name_start(text, match.start())
     name = text[start : match.start("close")]
-    name_class = classify_name(name)
-    if name_class is NameClass.NONE and name.lower() in {"key", "keys"}:
-        name_class = classify_name(
-            f"{_WORD_BEFORE.findall(text[max(0, start - 20) : start])} {name}"
-        )
+    name_class = _class_at(text, start, name)
     if name_class is NameClass.NONE or is_placeholder(value) or is_sentry_dsn(value):
         return False
     is_quoted = bool(match["open"])
-    if not is_quoted and is_expression(value) and not _is_option(text, start, value):
-        return False
-    if match["said"] is not None and not is_quoted:
-        is_env_line = bool(_ENV_LINE.search(text[max(0, start - _MAX_NAME) : start]))
-        if not is_env_line:
+    if not is_quoted:
+        if is_expression(value) and not _is_option(text, start, value):
+            return False
+        if match["said"] is not None and not _is_env_line(text, start):
             return _is_said_secret(name_class, value, text[:start], name)
-    is_constant = bool(_CONSTANT.fullmatch(name)) and match["assign"] == "="
-    if is_constant and name_class is NameClass.PASSWORD and is_two_words(value):
+    return _is_assigned_secret(match, name_class, name, value)
+
+
+def _is_assigned_secret(match: re.Match[str], name_class: NameClass, name: str, value: str) -> bool:
+    """Return whether a value that is assigned to a name, or passed to a call, is a secret."""
+    is_quoted = bool(match["open"])
+    names_password = name_class is NameClass.PASSWORD
+    if names_password and _is_constant_set(match, name) and is_two_words(value):
         return True
     if match["call"] is not None and not (is_quoted and _is_call_value(match, name)):
         return False
     return _has_secret_value(name_class, name, value, is_quoted=is_quoted)
+
+
+def _class_at(text: str, start: int, name: str) -> NameClass:
+    """Return what a name says about its value; of a mere "key", with the word before it."""
+    name_class = classify_name(name)
+    if name_class is NameClass.NONE and name.lower() in {"key", "keys"}:
+        return classify_name(f"{_WORD_BEFORE.findall(text[max(0, start - 20) : start])} {name}")
+    return name_class
+
+
+def _is_env_line(text: str, start: int) -> bool:
+    return bool(_ENV_LINE.search(text[max(0, start - _MAX_NAME) : start]))
+
+
+def _is_constant_set(match: re.Match[str], name: str) -> bool:
+    return match["assign"] == "=" and bool(_CONSTANT.fullmatch(name))
 
 
 def _is_option(text: str, start: int, value: str) -> bool:
@@ -224,15 +241,18 @@ def _is_said_secret(name_class: NameClass, value: str, before: str, name: str) -
     line_start = before.rpartition("\n")[2]
     if name.lower() == "pass" or is_description(value):  # Rather the verb.
         return False
+    has_digit = any(map(str.isdigit, value))
     if name_class is NameClass.PASSWORD:
         is_listed = not line_start.strip() or "login" in line_start or name.isupper()
-        if is_listed and not is_wordy(value):
-            return True
-        has_both = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-        return has_both and len(value) >= _MIN_SAID_PASSWORD
+        return (is_listed and not is_wordy(value)) or _is_said_password(value)
     is_long = len(value) >= _MIN_SAID_SECRET
-    has_digit = any(char.isdigit() for char in value)
     return name_class is NameClass.SECRET and is_long and has_digit and is_random(value)
+
+
+def _is_said_password(value: str) -> bool:
+    """Return whether a word is long and mixed enough to be no word of a sentence."""
+    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return has_both and len(value) >= _MIN_SAID_PASSWORD
 
 
 @lru_cache(maxsize=10_000)

@@ -96,6 +96,10 @@ def find_in_commands(text: str, lower_text: str, places: WordPlaces) -> Iterator
     for word, form in _COMPILED_WORDS:
         for place in places.of(word):
             yield from _checked(form.match(text, place))
+    yield from _find_in_forms_and_tables(text, lower_text, places)
+
+
+def _find_in_forms_and_tables(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     table_end = 0
     for place in _exactly(text, "pass", places):
         yield from _checked(_PASS_ARGUMENT.match(text, place))
