@@ -101,7 +101,7 @@ def folded(folder: Path, rows: Sequence[str] = IDS, key: str = KEYS[0]) -> Lance
     write(store, rows, key)
     assert maintain(store) == []
     assert store.count_unindexed_rows() == 0
-    assert store._unindexed_rows.rows == {}
+    assert store._row_writer.unindexed_rows.rows == {}
     return store
 
 
@@ -160,7 +160,7 @@ def test_a_writer_remembers_from_a_fold_on_what_no_index_has(tmp_path: Path) -> 
     store = folded(tmp_path, IDS[:4])
     write(store, IDS[3:5], KEYS[1])
     store.delete_rows(IDS[4:5])
-    assert store._unindexed_rows.rows == {IDS[3]: (KEYS[1], VECTORS[KEYS[1]])}
+    assert store._row_writer.unindexed_rows.rows == {IDS[3]: (KEYS[1], VECTORS[KEYS[1]])}
     assert store.count_unindexed_rows() == 1
 
 
@@ -168,7 +168,7 @@ def test_a_writer_that_did_not_write_them_all_looks_at_the_table(tmp_path: Path)
     write(folded(tmp_path, IDS[:1]), IDS[1:2], KEYS[1])
     store = opened(tmp_path)
     assert store.count_unindexed_rows() == 1
-    assert store._unindexed_rows.rows is None
+    assert store._row_writer.unindexed_rows.rows is None
     assert store.look_up_vectors(IDS, []).keyed_vectors_by_id.keys() == set(IDS[:2])
 
 
@@ -178,7 +178,7 @@ def test_a_first_index_of_many_rows_is_not_remembered(
     monkeypatch.setattr(lance_recent, "_MAX_ROWS", 3)
     store = folded(tmp_path, IDS[:1])
     write(store, IDS[1:], KEYS[1])
-    assert store._unindexed_rows.rows is None
+    assert store._row_writer.unindexed_rows.rows is None
     assert store.look_up_vectors(IDS, []).keyed_vectors_by_id.keys() == set(IDS)
 
 
@@ -218,14 +218,14 @@ def test_rows_that_another_program_moved_are_deleted_where_they_stand_now(tmp_pa
     store = folded(tmp_path, IDS[:4])
     store.delete_rows(IDS[:1])
     store.look_up_vectors(IDS[1:2], [])
-    before = store._unindexed_rows.addresses_of(IDS[1:2])
+    before = store._row_writer.unindexed_rows.addresses_of(IDS[1:2])
     lance.dataset(store.dataset_uri).optimize.compact_files(materialize_deletions_threshold=0.0)
     run_sync(store._table.handle.checkout_latest())
     store.delete_rows(IDS[1:2])
     assert sorted(store.all_ids()) == IDS[2:4]
     store.look_up_vectors(IDS[2:3], [])
     assert before is not None
-    assert store._unindexed_rows.addresses_of(IDS[2:3]) != before
+    assert store._row_writer.unindexed_rows.addresses_of(IDS[2:3]) != before
 
 
 @pytest.mark.parametrize("indexed", [False, True])
