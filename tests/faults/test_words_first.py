@@ -202,3 +202,17 @@ def test_a_model_that_fails_is_tried_again_and_words_are_found_meanwhile(
     gate.reset()
     gate.open()
     assert slow.is_right()
+
+
+def test_constant_saves_do_not_starve_vectors(slow: Service, gate: Gate) -> None:
+    gate.open()
+    result: list[bool] = []
+    waiting = threading.Thread(target=lambda: result.append(slow.pipeline.wait_for_sync(60)))
+    waiting.start()
+    number = 0
+    while not result and number < 3_000:
+        slow.write(f"busy{number % 20}.md", f"# Busy\n\nAgain {number}.\n")
+        number += 1
+        time.sleep(0.01)
+    waiting.join(PATIENCE_S)
+    assert result == [True]

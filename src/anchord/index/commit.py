@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from anchord.core.ids import without_due_mark
 from anchord.core.ports import IndexerDependencies
-from anchord.core.types import FileRecord, FileUpdate, Problem, Row, Vector
+from anchord.core.types import FileRecord, FileUpdate, Problem, RootedPath, Row, Vector
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
 MAX_EMBED_S_PER_COMMIT = 3.0
@@ -63,6 +63,11 @@ class Committer:
     dependencies: IndexerDependencies
     words_first: bool = False
     """Whether rows are written without the vectors that take long to make."""
+    restless_files: set[RootedPath] = field(default_factory=set)
+    """Files that changed before their vectors were made: their next commit makes them itself.
+
+    Else a file that changes all the time would never get vectors.
+    """
     commit_count: int = 0
     """How many commits changed the table."""
     _keys_embedded_ahead: set[str] = field(default_factory=set)
@@ -123,14 +128,14 @@ class Committer:
             new_ids=[row.id for row in changes.new_rows],
         )
         missing_keys = [key for key in changes.text_by_key if key not in vectors]
-        due_keys: frozenset[str] = frozenset()
-        if self._embeds_now(len(missing_keys)):
-            made = self._embed({key: changes.text_by_key[key] for key in missing_keys}, should_stop)
-            if made is None:
-                return None
-            vectors.update(made)
-        else:
-            due_keys, missing_keys = frozenset(missing_keys), []
+        keys_to_embed = missing_keys
+        if not self._embeds_now(len(missing_keys)):
+            keys_to_embed = self._keys_of_restless_files(updates, missing_keys)
+        due_keys = frozenset(missing_keys).difference(keys_to_embed)
+        made = self._embed({key: changes.text_by_key[key] for key in keys_to_embed}, should_stop)
+        if made is None:
+            return None
+        vectors.update(made)
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
             dependencies.catalog.save_intents(changes.updates)
@@ -145,13 +150,21 @@ class Committer:
         confirmed = [self._with_unembeddable_lines(update) for update in updates]
         dependencies.catalog.confirm_updates(confirmed)
         self._excluded_keys = frozenset()
+        self.restless_files.difference_update(update.origin for update in updates)
         if changes.updates:
             self.commit_count += 1
         # Vectors that an interrupted commit made are found in the vector cache now, and count here.
         ahead = self._keys_embedded_ahead.intersection(changes.text_by_key) - due_keys
-        embedded_keys = ahead.union(missing_keys)
+        embedded_keys = ahead.union(keys_to_embed)
         self._keys_embedded_ahead -= embedded_keys
         return CommitResult(confirmed, embedded_keys, due_keys)
+
+    def _keys_of_restless_files(
+        self, updates: Sequence[FileUpdate], missing_keys: Sequence[str]
+    ) -> list[str]:
+        restless = [update for update in updates if update.origin in self.restless_files]
+        keys = {key for update in restless for key, _ in update.texts_to_embed}
+        return [key for key in missing_keys if key in keys]
 
     def _keys_of_excluded(self, updates: Sequence[FileUpdate]) -> frozenset[str]:
         """Return the vector keys of the rows of files that the rules exclude now."""

@@ -135,6 +135,7 @@ class VectorFill:
             )
         if texts is None or not texts.keys() >= set(due_ids):
             self._dependencies.catalog.mark_for_reread([origin])
+            self._committer.restless_files.add(origin)
             return FileOutcome(
                 origin=origin, action=Action.RETRY, reason="it changed before its vectors were made"
             )

@@ -107,7 +107,7 @@ class _Table:
         """Count the rows that the least complete index lacks."""
         names = ("id_idx", "path_idx", "vector_key_idx", "search_text_idx")
         stats = [self.table.index_stats(name) for name in names]
-        return max(each.num_unindexed_rows for each in stats if each)
+        return max(int(each.num_unindexed_rows) for each in stats if each)
 
     def size(self) -> int:
         """Count the bytes on the disk."""

@@ -21,7 +21,8 @@ from anchord.core.types import RootedPath
 
 AGING_INTERVAL = 8
 """Every so many files, and every so many turns, what has waited longest is taken."""
-_SHORTEST_TURN_S = 0.5
+SHORTEST_TURN_S = 0.5
+"""How long work that has waited goes on before more urgent files interrupt it."""
 _SAVES_ALONE_S = 2.0
 
 
@@ -53,7 +54,7 @@ class Turn:
         constant saves.
         """
         if self.is_for_waiting:
-            return now >= self.began_at + _SHORTEST_TURN_S
+            return now >= self.began_at + SHORTEST_TURN_S
         return self.urgency is not Urgency.SAVED or now >= self.began_at + _SAVES_ALONE_S
 
 

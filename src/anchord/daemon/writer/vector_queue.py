@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from anchord.core.types import RootedPath
-from anchord.daemon.writer.file_queue import FileQueue, Urgency
+from anchord.daemon.writer.file_queue import AGING_INTERVAL, SHORTEST_TURN_S, FileQueue, Urgency
 from anchord.index.vector_fill import FILES_PER_FILL
 
 
@@ -18,6 +18,10 @@ class VectorQueue:
         self.is_known = False
         """Whether all files are here that the table has such chunks of."""
         self._waiting = FileQueue()
+        self._turns_waited = 0
+        """Turns that were given to files since vectors waited."""
+        self._own_turn_at = float("-inf")
+        """When vectors last got a turn although files waited, by the monotonic clock."""
         self._unreadable: set[RootedPath] = set()
         """Files that could not be read when their vectors were to be made."""
 
@@ -52,6 +56,24 @@ class VectorQueue:
     def has_next(self, *, saved_only: bool = False) -> bool:
         """Whether a file waits; with `saved_only` only those that somebody saved count."""
         return bool(self._waiting.count(Urgency.SAVED) if saved_only else len(self._waiting))
+
+    def takes_turn(self, now: float, *, saved_only: bool = False) -> bool:
+        """Count a turn; return whether it belongs to vectors although files may wait.
+
+        Of each eight turns one does, so that constant saves do not starve them.
+        """
+        if not self.has_next(saved_only=saved_only):
+            self._turns_waited = 0
+            return False
+        self._turns_waited += 1
+        if self._turns_waited % AGING_INTERVAL:
+            return False
+        self._own_turn_at = now
+        return True
+
+    def may_go_on(self, now: float) -> bool:
+        """Whether a turn that was given to vectors has just begun: files do not end it yet."""
+        return now < self._own_turn_at + SHORTEST_TURN_S
 
     def next_files(self, *, saved_only: bool = False) -> list[RootedPath]:
         """Return the files whose vectors to make next; they stay until `remove`."""

@@ -137,8 +137,11 @@ class WorkQueue:
         Args:
             without_later: Leave out the files that nobody has just saved or deleted.
         """
+        now = time.monotonic()
+        if self.vectors.may_go_on(now):
+            return False
         has_later = self.files.count(Urgency.LATER) > 0 and not without_later
-        return has_later or self.has_more_urgent(Urgency.LATER, time.monotonic())
+        return has_later or self.has_more_urgent(Urgency.LATER, now)
 
     def has_fresh_due(self, now: float) -> bool:
         """Whether a hint has settled, so that it should be looked at."""
@@ -269,15 +272,20 @@ class WorkQueue:
     def next_turn(self, *, without_later: bool = False) -> Turn | None:
         """Return what to index next; None if nothing waits. The files stay queued until `remove`.
 
+        None too where vectors have waited for seven turns: constant saves must not starve them.
+
         Args:
             without_later: Leave out the files that nobody has just saved or deleted.
         """
         allowed = [each for each in Urgency if not (without_later and each is Urgency.LATER)]
+        now = time.monotonic()
+        if self.vectors.takes_turn(now, saved_only=without_later):
+            return None
         urgency = self.files.next_urgency(allowed)
         if urgency is None:
             return None
         files = self.files.next_files(urgency[0], FILES_PER_TURN, self.moved_from)
-        self._last_turn = Turn(files, *urgency, time.monotonic())
+        self._last_turn = Turn(files, *urgency, now)
         return self._last_turn
 
     def enqueue(self, origins: Iterable[RootedPath]) -> None:
