@@ -22,7 +22,7 @@ from live.weak import needs_weakness, weak_command
 from anchord.core.os_errors import OS_REASONS, from_os_error
 from anchord.core.ports import no_heartbeat
 from anchord.errors import StoreError, StoreUnavailableError
-from anchord.store.table import connection, table
+from anchord.store.table import connection, row_writer, table
 from anchord.store.table.compaction import CompactionRequest, compact_table
 from anchord.store.table.damage import repair_table
 from anchord.store.table.lance_errors import first_line, os_error_number, panics_as_errors
@@ -125,7 +125,7 @@ def test_an_error_of_the_system_is_waited_for_and_not_called_damage(
     store = filled(tmp_path)
     before = contents(tmp_path)
     with monkeypatch.context() as patch:
-        for module in (connection, table):
+        for module in (connection, table, row_writer):
             patch.setattr(module, "run_sync", Failing(lance_error(name)))
         with pytest.raises(StoreUnavailableError, match=name) as raised:
             STEPS[step](store)

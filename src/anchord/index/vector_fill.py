@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anchord.core.types import (
     Absent,
@@ -121,7 +121,8 @@ class VectorFill:
     ) -> _FileToFill | FileOutcome:
         """Find the texts of a file's rows without vectors; the file is read if that is needed."""
         if not due_ids:
-            return _FileToFill(origin, {})
+            # Its last vector was written just before an error: what was made for it counts.
+            return replace(begun, due={}) if begun else _FileToFill(origin, {})
         if begun and begun.due.keys() >= set(due_ids):
             begun.due = {row_id: begun.due[row_id] for row_id in due_ids}
             return begun
