@@ -365,6 +365,8 @@ def _search_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[F
 
 
 def _forget_statement(world: World, by_file: Rows, answer: Answer) -> Iterator[Finding]:
+    if answer.json.get("root"):
+        return  # `--undo`, which removes nothing.
     removed = (answer.json.get("files"), answer.json.get("rows"))
     if removed == (0, 0) and not answer.json.get("exchanges"):
         yield Finding("forget-nothing-exit-0", answer.arguments[0])
