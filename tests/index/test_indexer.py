@@ -408,6 +408,48 @@ def test_an_exchange_that_two_transcripts_changed_is_planned_once_for_each_versi
     assert "Second, which is longer." in text
 
 
+def test_an_exchange_that_is_due_itself_and_changes_with_its_transcript_keeps_no_old_row(
+    world: World,
+) -> None:
+    # After a repair both are due. Their plans must not both begin from the record of before.
+    world.files.put(ONE, exchange("First. " * 300))
+    world.index(ONE)
+    world.files.put(ONE, exchange("Second. " * 300))
+    world.files.put(TALK, "told\n")
+
+    def ingest(_: RootedPath) -> IngestResult:
+        world.files.put(ONE, exchange("Third."))
+        return IngestResult(changed_exchanges=(ONE,))
+
+    world.talks.ingest = ingest  # type: ignore[method-assign]
+    world.index(ONE, TALK)
+    record = world.catalog.get_record(ONE)
+    assert record is not None
+    assert set(world.store.table) == {chunk.chunk_id for chunk in record.chunks}
+    assert all("Third." in row.text for row, _ in world.store.table.values())
+
+
+def test_an_exchange_that_is_due_itself_is_not_planned_again_unchanged(world: World) -> None:
+    world.files.put(ONE, exchange())
+    world.files.put(TALK, "told\n")
+    world.talks.results[TALK] = IngestResult(changed_exchanges=(ONE,))
+    assert [each.origin for each in world.index(ONE, TALK)] == [ONE, TALK]
+    assert world.indexer.commit_count == 1
+
+
+def test_a_file_that_must_be_read_again_in_the_same_run_waits_for_its_commit(world: World) -> None:
+    world.files.put(OTHER_TALK, "told\n")
+    world.files.put(TALK, "told\n")
+    world.talks.results[TALK] = IngestResult(files_to_reread=(OTHER_TALK,))
+    outcomes = world.index(OTHER_TALK, TALK)
+    assert [each.origin for each in outcomes] == [OTHER_TALK, TALK, OTHER_TALK]
+    ingested = [each for name, each in world.talks.events if name == "ingest"]
+    assert ingested == [OTHER_TALK, TALK, OTHER_TALK]
+    record = world.catalog.get_record(OTHER_TALK)
+    assert record is not None
+    assert record.is_confirmed
+
+
 def test_transcripts_that_contain_the_same_are_read_again_in_the_same_run(world: World) -> None:
     for talk in (TALK, OTHER_TALK):
         world.files.put(talk, "told\n")

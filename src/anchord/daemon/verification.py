@@ -43,11 +43,9 @@ class Verification:
         for _ in range(_ROUNDS - 1):
             if result.differences:
                 result = self._compare(params.vectors)
-        for _ in range(_ROUNDS if params.repair else 0):
-            # A repair of the archive can change what the index should hold: hence once more.
-            if result.differences:
-                self._repair(result)
-                result = self._compare(params.vectors)
+        if params.repair and result.differences:
+            self._repair(result)
+            result = self._compare(params.vectors)
         if not result.differences:
             self._loop.stats.last_verified_at = time.monotonic()
         return result

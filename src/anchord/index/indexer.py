@@ -48,18 +48,35 @@ class _Batch:
 
     updates: list[FileUpdate] = field(default_factory=list)
     refreshes: list[FingerprintRefresh] = field(default_factory=list)
+    paths: set[RootedPath] = field(default_factory=set)
     text_count: int = 0
 
     def add(self, plan: FileUpdate | FingerprintRefresh) -> None:
         if isinstance(plan, FingerprintRefresh):
             self.refreshes.append(plan)
+            self.paths.add(plan.outcome.origin)
         else:
             self.updates.append(plan)
+            self.paths.add(plan.origin)
             self.text_count += len(plan.texts_to_embed)
 
     def is_full(self, texts_per_commit: int) -> bool:
         file_count = len(self.updates) + len(self.refreshes)
         return file_count >= FILES_PER_COMMIT or self.text_count >= texts_per_commit
+
+
+@dataclass(slots=True)
+class _Run:
+    """One call of `Indexer.index`."""
+
+    path_filter: PathFilter
+    should_stop: Callable[[], bool]
+    confirmed_gone: Collection[RootedPath] | None
+    batch: _Batch = field(default_factory=_Batch)
+    planned_exchanges: dict[RootedPath, Fingerprint | Absent | Problem] = field(
+        default_factory=dict
+    )
+    """Exchanges whose rows this run brings up to date, with the version of each."""
 
 
 class Indexer:
@@ -227,49 +244,62 @@ class Indexer:
             StoreError: The store cannot be written. As above; call again later.
         """
         should_stop = _latched(should_stop)
-        batch = _Batch()
-        for plan in self._plans(list(dict.fromkeys(origins)), should_stop, confirmed_gone):
+        run = _Run(self._files.path_filter(), should_stop, confirmed_gone)
+        for plan in self._plans(list(dict.fromkeys(origins)), run):
             if isinstance(plan, FileOutcome):
                 yield plan
             elif plan:
-                batch.add(plan)
-            if plan is None or batch.is_full(self._committer.texts_per_commit):
-                yield from self._commit(batch, should_stop)
-                batch = _Batch()
-        yield from self._commit(batch, should_stop)
+                run.batch.add(plan)
+            if plan is None or run.batch.is_full(self._committer.texts_per_commit):
+                yield from self._commit(run.batch, should_stop)
+                run.batch = _Batch()
+        yield from self._commit(run.batch, should_stop)
 
-    def _plans(
-        self,
-        paths: Sequence[RootedPath],
-        should_stop: Callable[[], bool],
-        confirmed_gone: Collection[RootedPath] | None,
-    ) -> Iterator[FilePlan | None]:
+    def _plans(self, paths: Sequence[RootedPath], run: _Run) -> Iterator[FilePlan | None]:
         """Yield a plan for each file. None: commit what was planned before going on."""
-        path_filter = self._files.path_filter()
         queue = deque(paths)
         self._planner.expect(paths)
-        planned_exchanges: _PlannedExchanges = {}
         while queue:
-            if should_stop():
+            if run.should_stop():
                 return
             path = queue.popleft()
-            queue.extend(self._restore_if_lost(path))
-            plan = self._planner.plan(path, path_filter, confirmed_gone)
+            queue.extend((yield from self._read_again(self._restore_if_lost(path), run)))
+            observed = self._files.fingerprint(path)
+            plan = yield from self._plan(path, run, run.confirmed_gone)
             if not isinstance(plan, IngestNeeded):
+                if is_exchange_path(path.path) and not isinstance(plan, FileOutcome):
+                    run.planned_exchanges[path] = observed
                 yield plan
                 continue
             self._dependencies.heartbeat(_INGEST_TIMEOUT_S)
             ingested = self._ingest(path, is_excluded=plan.is_excluded)
             # Invariant: a transcript file is recorded as read only after its exchanges. If this
             # stops in between, the file is still due and its other exchanges are found again.
-            is_complete = yield from self._exchange_plans(
-                ingested.changed_exchanges, path_filter, planned_exchanges, should_stop
-            )
+            is_complete = yield from self._exchange_plans(ingested.changed_exchanges, run)
             if not is_complete:
                 return
-            self._catalog.mark_for_reread(ingested.files_to_reread)
-            queue.extend(ingested.files_to_reread)
+            queue.extend((yield from self._read_again(ingested.files_to_reread, run)))
             yield self._planner.plan_ingested(path, plan, ingested)
+
+    def _read_again(
+        self, files: Sequence[RootedPath], run: _Run
+    ) -> Generator[None, None, Sequence[RootedPath]]:
+        """Mark files in the catalog and return them, to be planned although they did not change."""
+        if not run.batch.paths.isdisjoint(files):
+            # Invariant: a commit confirms what it wrote, which would take the mark away.
+            yield None
+        self._catalog.mark_for_reread(files)
+        return files
+
+    def _plan(
+        self, path: RootedPath, run: _Run, confirmed_gone: Collection[RootedPath] | None
+    ) -> Generator[None, None, FilePlan | IngestNeeded]:
+        """Return the plan for a file, after what was planned for it before is committed."""
+        if path in run.batch.paths:
+            # Invariant: the diff of a file is made against the rows and the record that it has.
+            # What waits for its commit has changed neither yet.
+            yield None
+        return self._planner.plan(path, run.path_filter, confirmed_gone)
 
     def _ingest(self, path: RootedPath, *, is_excluded: bool) -> IngestResult:
         """Bring the archive up to date with a transcript file; return what the index lacks of that.
@@ -291,7 +321,8 @@ class Indexer:
         for root in root_names:
             for path in self._catalog.list_records(root, ""):
                 if is_exchange_path(path):
-                    self._restore_if_lost(RootedPath(root, path))
+                    files = self._restore_if_lost(RootedPath(root, path))
+                    self._catalog.mark_for_reread(files)
 
     def _restore_if_lost(self, path: RootedPath) -> list[RootedPath]:
         """Give the archive an exchange back that it has lost and whose rows are still here.
@@ -299,8 +330,8 @@ class Indexer:
         These rows are the only copy of what was said: they must not be deleted.
 
         Returns:
-            With the first loss of a root, its files, which must be read again: the archive may have
-            lost what they contain, too.
+            With the first loss of a root, its files, which must be marked and read again: the
+            archive may have lost what they contain, too.
         """
         if not self._conversations.is_lost(path):
             return []
@@ -313,35 +344,24 @@ class Indexer:
             return []
         self._roots_with_loss.add(path.root)
         records = self._catalog.list_records(path.root, "")
-        files = [RootedPath(path.root, each) for each in records if not is_exchange_path(each)]
-        self._catalog.mark_for_reread(files)
-        return files
+        return [RootedPath(path.root, each) for each in records if not is_exchange_path(each)]
 
     def _exchange_plans(
-        self,
-        exchanges: Sequence[RootedPath],
-        path_filter: PathFilter,
-        planned_exchanges: _PlannedExchanges,
-        should_stop: Callable[[], bool],
+        self, exchanges: Sequence[RootedPath], run: _Run
     ) -> Generator[FilePlan | None, None, bool]:
-        """Yield a plan for each exchange; return False if `should_stop` ended it early.
+        """Yield a plan for each exchange; return False if a stop ended it early.
 
-        Several transcript files can hold one exchange. `planned_exchanges` is updated with those
-        planned here.
+        Several transcript files can hold one exchange.
         """
         for path in exchanges:
-            if should_stop():
+            if run.should_stop():
                 return False
             observed = self._files.fingerprint(path)
-            if planned_exchanges.get(path) == observed:
-                # Invariant: this run planned the same version for another transcript file.
+            if run.planned_exchanges.get(path) == observed:
+                # Invariant: this run has planned the same version already.
                 continue
-            if path in planned_exchanges:
-                # Invariant: the earlier version may still wait for its commit. The diff of this one
-                # must be made against the table that holds it.
-                yield None
-            planned_exchanges[path] = observed
-            plan = self._planner.plan(path, path_filter, None)
+            run.planned_exchanges[path] = observed
+            plan = yield from self._plan(path, run, None)
             if isinstance(plan, FileOutcome):
                 self._conversations.mark_indexed([path])
             if not isinstance(plan, IngestNeeded):  # Never: an exchange is no transcript file.
@@ -372,10 +392,6 @@ class Indexer:
         exchanges = [path for path in indexed_paths if is_exchange_path(path.path)]
         if exchanges:
             self._conversations.mark_indexed(exchanges)
-
-
-_PlannedExchanges = dict[RootedPath, Fingerprint | Absent | Problem]
-"""Exchanges that a run has planned, with the version of each."""
 
 
 def _latched(should_stop: Callable[[], bool]) -> Callable[[], bool]:
