@@ -40,6 +40,7 @@ class Model:
     def __init__(self) -> None:
         """Begin with a model that makes 100 vectors a second."""
         self.dimension = 2
+        self.is_immediate = False
         self.texts_per_second = 100.0
         self.embedded: list[str] = []
         self.fails_after = 10**9

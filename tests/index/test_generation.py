@@ -38,7 +38,7 @@ from anchord.index.session import IndexWriter, open_writer
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
-from anchord.store.table.table import LanceStore
+from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME
 from anchord.store.table.versions import FIRST_CURRENT_COLUMNS_VERSION
 
 CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
@@ -413,14 +413,36 @@ def test_damage_that_comes_back_is_raised(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     build = GenerationBuild(writer, REBUILD)
+    starts: list[str] = []
 
     def fail(*_: object) -> NoReturn:
-        raise TableReadError("reading rows failed", "")
+        starts.append("index")
+        raise TableReadError("reading rows failed", "", NEXT_TABLE_NAME)
 
-    monkeypatch.setattr(LanceStore, "ids_of_file", fail)
-    monkeypatch.setattr(LanceStore, "look_up_vectors", fail)
-    monkeypatch.setattr(LanceStore, "vectors_by_key", fail)
     monkeypatch.setattr(Indexer, "index", fail)
     with pytest.raises(TableReadError):
         step(build)
+    with pytest.raises(TableReadError):
+        step(build)
+    assert len(starts) == 3, "the first step tried twice, the second did not begin again"
+    build.delete()
+
+
+def test_damage_of_the_table_that_serves_costs_the_build_nothing(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "_STEP_FILES", 3)
+    build = GenerationBuild(writer, RECHUNK)
+    step(build)
+    done = build.files_done
+    (Path(writer.roots_by_name["docs"].path) / "0.md").write_text("Other words.\n")
+    changed = RootedPath("docs", "0.md")
+    list(writer.indexer.index([changed]))  # Only the table that serves has their vector.
+    for file in next_table(writer).with_name(f"{TABLE_NAME}.lance").glob("data/*"):
+        file.unlink()  # The build has links of its own.
+    build._queue[changed] = None
+    with pytest.raises(TableReadError) as raised:
+        step(build)
+    assert raised.value.table_name == TABLE_NAME
+    assert build.files_done == done > 0
     build.delete()

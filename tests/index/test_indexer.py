@@ -417,7 +417,8 @@ def test_an_exchange_that_is_due_itself_and_changes_with_its_transcript_keeps_no
     world.files.put(ONE, exchange("Second. " * 300))
     world.files.put(TALK, "told\n")
 
-    def ingest(_: RootedPath) -> IngestResult:
+    def ingest(origin: RootedPath) -> IngestResult:
+        assert origin == TALK
         world.files.put(ONE, exchange("Third."))
         return IngestResult(changed_exchanges=(ONE,))
 

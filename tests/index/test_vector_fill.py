@@ -23,13 +23,21 @@ CRASHES = "crashes the model"
 class SlowModel(HashEmbedder):
     """Vectors in batches of four, of a rate at which no commit waits for more than 16 texts."""
 
-    texts_per_second = 10.0
+    is_immediate = False
 
     def __init__(self) -> None:
         """Begin with a model that works."""
         super().__init__()
+        self.texts_per_second = 10.0
         self.texts: list[str] = []
         self.fails_after = 10**9
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        """Embed texts at the rate that was set."""
+        rate = self.texts_per_second
+        vectors = super().embed(texts, is_query=is_query)
+        self.texts_per_second = rate
+        return vectors
 
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
         """Embed texts; record them."""
@@ -134,6 +142,12 @@ def test_a_quick_model_is_waited_for(world: World) -> None:
     assert (world.index(A)[0].due, world.due()) == (0, 0)
 
 
+def test_a_model_that_makes_vectors_at_once_is_waited_for_at_any_rate(world: World) -> None:
+    world.model.is_immediate = True
+    world.write(A, *names(20))
+    assert world.index(A)[0].due == 0
+
+
 def test_an_index_that_nobody_searches_yet_is_written_whole(world: World) -> None:
     world.indexer.complete_before_writing()
     world.write(A, *names(20))
@@ -211,6 +225,34 @@ def test_a_new_process_finds_the_files_that_lack_vectors(world: World) -> None:
     assert [outcome.origin for outcome in world.fill(A, B)] == [A, B]
     assert list(world.indexer.vector_fill.find_due()) == []
     assert len(world.model.texts) == 21
+
+
+def test_what_a_file_got_counts_though_others_are_filled_in_between(world: World) -> None:
+    world.write(A, *names(20))
+    world.write(B, *names(20, "other"))
+    world.index(A, B)
+    assert world.fill(A, stop_after=8) == []
+    assert [outcome.embedded for outcome in world.fill(B)] == [20]
+    (outcome,) = world.fill(A)
+    assert (outcome.embedded, outcome.reused) == (20, 0)
+    assert world.fill(A)[0].embedded == 0
+
+
+@pytest.mark.parametrize(("how", "action"), [("changed", Action.RETRY), ("gone", Action.SKIPPED)])
+def test_what_a_file_got_before_it_changed_or_could_not_be_read_counts(
+    world: World, how: str, action: Action
+) -> None:
+    world.write(A, *names(20))
+    world.write(B, "other")
+    world.index(A, B)
+    world.fill(A, stop_after=8)
+    world.fill(B)  # What is prepared for A is forgotten.
+    if how == "gone":
+        world.files.remove(A)
+    else:
+        world.write(A, *names(19), "another")
+    (outcome,) = world.fill(A)
+    assert (outcome.action, outcome.embedded) == (action, 8)
 
 
 def test_a_file_that_changed_before_its_fill_is_indexed_again(world: World) -> None:

@@ -11,7 +11,6 @@ from scenarios.conftest import Index
 from scenarios.test_edits import guide
 
 from anchord.core.types import RootedPath
-from anchord.index import commit
 
 STEPS = (
     ("catalogue", "save_intents", "before"),
@@ -72,10 +71,7 @@ def test_f1_a_kill_at_any_step_of_a_commit_converges(
     again.close()
 
 
-def test_f1_what_was_committed_before_a_kill_is_not_embedded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(commit, "TEXTS_PER_COMMIT_RANGE", (64, 64))
+def test_f1_what_was_committed_before_a_kill_is_not_embedded_again(tmp_path: Path) -> None:
     index = Index(tmp_path)
     for n in range(60):
         index.write(

@@ -380,6 +380,10 @@ class Embedder(Protocol):
     def texts_per_second(self) -> float:
         """Recent throughput; 0 before the first text."""
 
+    @property
+    def is_immediate(self) -> bool:
+        """Whether making vectors takes no longer than writing rows, so that no text waits."""
+
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
         """Embed texts and wait for all of them.
 

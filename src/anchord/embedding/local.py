@@ -67,6 +67,7 @@ class LocalEmbedder:
     """A sentence-transformers model on this machine. Any thread may use it."""
 
     provider = "sentence-transformers"
+    is_immediate = False
 
     def __init__(
         self, files: ModelFiles, options: WorkerOptions, clock: Callable[[], float] = time.monotonic

@@ -74,6 +74,7 @@ class OpenAIEmbedder:
     """A model on a server. Any thread may use it."""
 
     fallback_reason = ""
+    is_immediate = False
 
     def __init__(
         self,

@@ -90,7 +90,8 @@ class Committer:
 
     @property
     def _writes_words_first(self) -> bool:
-        return self.words_first and self.dependencies.store.can_lack_vectors
+        is_slow = not self.dependencies.embedder.is_immediate
+        return self.words_first and is_slow and self.dependencies.store.can_lack_vectors
 
     def _embeds_now(self, text_count: int) -> bool:
         """Whether a commit waits for the vectors of so many texts."""

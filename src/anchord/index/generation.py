@@ -120,12 +120,13 @@ class GenerationBuild:
                 them.
 
         Raises:
-            TableReadError: A table cannot be read, though the build began again because of that.
+            TableReadError: The table that serves cannot be read; or that of the build cannot,
+                though the build began again because of that.
         """
         try:
             return self._index_next_files(should_stop)
         except TableReadError as error:
-            if self._has_begun_again:
+            if self._has_begun_again or error.table_name != NEXT_TABLE_NAME:
                 raise
             log.warning("generation.damaged", why=self.reason, reason=error.message)
             self._begin_again()

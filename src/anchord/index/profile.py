@@ -56,6 +56,7 @@ class MissingModelEmbedder:
     embedded = 0
     fallback_reason = ""
     texts_per_second = 0.0
+    is_immediate = False
 
     def __init__(self, name: str, identity: str, dimension: int) -> None:
         """Stand in for a model.

@@ -8,6 +8,7 @@ lack a vector, so a crash cannot lose count of them.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -43,6 +44,12 @@ class _FileToFill:
     origin: RootedPath
     due: dict[str, tuple[str, str]]
     """Row id -> (vector key, text to embed) of the rows that still lack a vector."""
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What a file got since its last outcome."""
+
     embedded: int = 0
     reused: int = 0
 
@@ -57,6 +64,8 @@ class VectorFill:
         self._dependencies = committer.dependencies
         self._begun: dict[RootedPath, _FileToFill] = {}
         """The files that an interrupted `fill` has read and not completed."""
+        self._counts: defaultdict[RootedPath, _Counts] = defaultdict(_Counts)
+        """What files got that have had no outcome since; also of files that are not begun now."""
 
     def count_due(self) -> int:
         """Count the rows that lack their vector."""
@@ -88,7 +97,7 @@ class VectorFill:
         Yields:
             Action.EMBEDDED: no row of the file lacks a vector. Action.RETRY: the file has changed;
             it is marked in the catalog, index it again. Action.SKIPPED: the file cannot be read
-            now.
+            now. Each counts the vectors that the file got since its last outcome.
 
         Raises:
             EmbedderError: The model is not available. What was made is written.
@@ -104,7 +113,8 @@ class VectorFill:
             due_ids = due_ids_by_file[origin]
             prepared = self._prepare(origin, due_ids, begun.get(origin))
             if isinstance(prepared, FileOutcome):
-                yield prepared
+                counts = self._counts.pop(origin, _Counts())
+                yield replace(prepared, embedded=counts.embedded, reused=counts.reused)
             else:
                 files.append(prepared)
         self._begun = {file.origin: file for file in files}
@@ -121,8 +131,7 @@ class VectorFill:
     ) -> _FileToFill | FileOutcome:
         """Find the texts of a file's rows without vectors; the file is read if that is needed."""
         if not due_ids:
-            # Its last vector was written just before an error: what was made for it counts.
-            return replace(begun, due={}) if begun else _FileToFill(origin, {})
+            return _FileToFill(origin, {})
         if begun and begun.due.keys() >= set(due_ids):
             begun.due = {row_id: begun.due[row_id] for row_id in due_ids}
             return begun
@@ -208,8 +217,9 @@ class VectorFill:
         for file, ids in filled:
             own_keys = {file.due[row_id][0] for row_id in ids} & embedded_keys
             embedded_keys -= own_keys
-            file.embedded += len(own_keys)
-            file.reused += len(ids) - len(own_keys)
+            if ids:
+                self._counts[file.origin].embedded += len(own_keys)
+                self._counts[file.origin].reused += len(ids) - len(own_keys)
             for row_id in ids:
                 del file.due[row_id]
 
@@ -217,16 +227,18 @@ class VectorFill:
         """Yield the outcome of each file whose last vector was written."""
         for file in [each for each in self._begun.values() if not each.due]:
             del self._begun[file.origin]
-            yield self._outcome_of(file)
+            yield self._completed(file.origin)
 
-    def _outcome_of(self, file: _FileToFill) -> FileOutcome:
+    def _completed(self, origin: RootedPath) -> FileOutcome:
+        """Return the outcome of a file whose last vector was written."""
         catalog = self._dependencies.catalog
-        record = catalog.get_record(file.origin)
+        counts = self._counts.pop(origin, _Counts())
+        record = catalog.get_record(origin)
         if record and self._committer.unembeddable_keys:
             noted = with_unembeddable_lines(record, self._committer.unembeddable_keys)
             if noted is not record:
                 update = FileUpdate(
-                    origin=file.origin,
+                    origin=origin,
                     new_record=noted,
                     diff=_NO_CHANGE,
                     texts_to_embed=(),
@@ -234,10 +246,10 @@ class VectorFill:
                 )
                 catalog.confirm_updates([update])
         return FileOutcome(
-            origin=file.origin,
+            origin=origin,
             action=Action.EMBEDDED,
             reason="its vectors were made",
             chunks=len(record.chunks) if record else 0,
-            embedded=file.embedded,
-            reused=file.reused,
+            embedded=counts.embedded,
+            reused=counts.reused,
         )

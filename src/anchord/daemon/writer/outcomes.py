@@ -56,6 +56,11 @@ class OutcomeHandler:
         """
         file, queue = outcome.origin, self.queue
         queue.vectors.remove(file)
+        if outcome.embedded or outcome.reused:
+            # Also what a file got before it changed, or before it could no longer be read.
+            made = replace(outcome, action=Action.EMBEDDED)
+            self.stats.record_outcome(made)
+            log_outcome(made)
         if outcome.action is Action.RETRY:
             queue.enqueue([file])
             self.barrier.expect_file_again(file)
@@ -63,9 +68,6 @@ class OutcomeHandler:
         if outcome.action is Action.SKIPPED:
             queue.vectors.set_unreadable(file)
         self.barrier.mark_vectors_done(file)
-        if outcome.embedded or outcome.reused:
-            self.stats.record_outcome(outcome)
-            log_outcome(outcome)
 
     def mark_done(self, file: RootedPath) -> None:
         """Take a file off the queue, and let the calls of `sync` no longer wait for it."""

@@ -41,6 +41,11 @@ Its defaults are gigabytes, and each commit would add 0.1 MB.
 class TableReadError(StoreError):
     """The table's files cannot be read: some may be lost or damaged."""
 
+    def __init__(self, message: str, hint: str = "", table_name: str = "") -> None:
+        """Create an error of the table with this name."""
+        super().__init__(message, hint)
+        self.table_name = table_name
+
 
 class TableConnection:
     """One table at a LanceDB uri.
@@ -247,6 +252,7 @@ class TableConnection:
             raise TableReadError(
                 f"reading rows failed: {first_line(error)}",
                 "`anchord index` repairs the table, `anchord status` shows the state",
+                self.name,
             ) from error
 
     async def count_versions(self, table: LanceTable) -> int:
