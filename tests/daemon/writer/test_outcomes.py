@@ -22,7 +22,7 @@ def test_vectors_count_whatever_became_of_their_file(action: Action) -> None:
     queued: list[RootedPath] = []
     queue = SimpleNamespace(vectors=VectorQueue(), enqueue=queued.extend)
     handler = OutcomeHandler(cast("WorkQueue", queue), SyncBarrier(), WriterStats())
-    handler.handle_vectors(FileOutcome(FILE, action, "", embedded=8, reused=2))
+    handler.handle_vectors(FileOutcome(origin=FILE, action=action, reason="", embedded=8, reused=2))
     totals = handler.stats.totals
     assert (totals.embedded, totals.reused) == (8, 2)
     assert handler.stats.files_done == 0  # It was counted when words found it.
