@@ -18,13 +18,17 @@ Q = ParamSpec("Q")
 A = TypeVar("A")
 
 
-class Blocking(Generic[Q, A]):
-    """A method of a `BlockingMethods` that returns its answer."""
+class _Described(Generic[Q, A]):
+    """A method that one of `requests` describes."""
 
     def __init__(self, make_call: Callable[Q, Call[A]]) -> None:
         """Take the parameters and the docstring from one of `requests`."""
         self._make_call = make_call
         self.__doc__ = make_call.__doc__
+
+
+class Blocking(_Described[Q, A]):
+    """A method of a `BlockingMethods` that returns its answer."""
 
     @overload
     def __get__(self, owner: None, owner_type: type) -> Callable[Q, Call[A]]: ...
@@ -46,13 +50,8 @@ class Blocking(Generic[Q, A]):
         return ask
 
 
-class Awaited(Generic[Q, A]):
+class Awaited(_Described[Q, A]):
     """A method of an `AwaitedMethods`; its answer is awaited."""
-
-    def __init__(self, make_call: Callable[Q, Call[A]]) -> None:
-        """Take the parameters and the docstring from one of `requests`."""
-        self._make_call = make_call
-        self.__doc__ = make_call.__doc__
 
     @overload
     def __get__(self, owner: None, owner_type: type) -> Callable[Q, Call[A]]: ...

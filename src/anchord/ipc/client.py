@@ -13,13 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
-import msgspec
-
 from anchord.config.paths import find_paths
 from anchord.errors import NotRunningError, UsageError
 from anchord.ipc.callers import BlockingMethods
 from anchord.ipc.messages.status import Progress
-from anchord.ipc.protocol import START_HINT, Response, decode_answer, encode_request, result_of
+from anchord.ipc.protocol import (
+    START_HINT,
+    Response,
+    decode_answer,
+    encode_request,
+    progress_of,
+    result_of,
+)
 from anchord.ipc.requests import Call
 
 A = TypeVar("A")
@@ -105,7 +110,7 @@ class Client(BlockingMethods):
         self.call("subscribe")
         self._is_streaming = True
         while (message := self._read_response()) is not None and message.params:
-            yield msgspec.json.decode(message.params, type=Progress)
+            yield progress_of(message)
 
     def _exchange(self, method: str, params: object) -> Response:
         """Send a call and return the response to it."""

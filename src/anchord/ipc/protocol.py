@@ -17,6 +17,7 @@ from anchord import errors
 from anchord.core.types import escape_non_utf8
 from anchord.errors import AnchordError, UsageError
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.status import Progress
 
 PROTOCOL_VERSION = 1
 MAX_REQUEST_BYTES = 1 << 20
@@ -166,8 +167,21 @@ def result_of(response: Response, answer_type: type[A]) -> A:
         raise exception_from_error(response.error)
     if not response.result:
         raise AnchordError("the program that answered is not anchord", START_HINT)
+    return _decode(response.result, answer_type)
+
+
+def progress_of(response: Response) -> Progress:
+    """Return what a message of the stream of progress says.
+
+    Raises:
+        AnchordError: As for `result_of`.
+    """
+    return _decode(response.params, Progress)
+
+
+def _decode(encoded: msgspec.Raw, answer_type: type[A]) -> A:
     try:
-        return msgspec.json.decode(response.result, type=answer_type)
+        return msgspec.json.decode(encoded, type=answer_type)
     except msgspec.ValidationError as error:
         raise AnchordError(
             f"the daemon's answer is not of this version of anchord ({error})",

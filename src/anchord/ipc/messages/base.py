@@ -19,7 +19,8 @@ class Params(
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all answers and of their parts.
 
-    Fields that this version does not know are ignored: a newer daemon may answer with more.
+    Fields that this version does not know are ignored: a newer daemon may answer with more. A field
+    that is added to an answer has a default: a daemon of before the update does not send it.
     """
 
     def as_json(self) -> dict[str, Any]:

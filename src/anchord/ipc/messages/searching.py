@@ -77,7 +77,7 @@ class StoredChunk(Message, frozen=True, kw_only=True):
     """First line, from 1; None while an update of its file is being committed."""
     end_line: int | None
     content_hash: str
-    vector_key: str | None
+    vector_key: str | None = None
     """Hash of the model and of the embedded text; None in `search`, which does not read it."""
     text: str
     file: str | None = None
@@ -154,9 +154,9 @@ class CoverageAnswer(Message, frozen=True, kw_only=True):
     """Files that the last walks found."""
     held: dict[str, int]
     """Root -> files that were deleted or excluded all at once, and are still found."""
-    without_vector: int
+    without_vector: int = 0
     """Chunks that only words find so far."""
-    vectors_left_s: float | None
+    vectors_left_s: float | None = None
     """Seconds until they have vectors; None for unknown."""
 
 

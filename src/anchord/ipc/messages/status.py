@@ -152,9 +152,9 @@ class StatusAnswer(Message, frozen=True, kw_only=True):
     chunks: int
     pending: int
     left_s: float | None
-    without_vector: int
+    without_vector: int = 0
     """Chunks that only words find so far."""
-    vectors_left_s: float | None
+    vectors_left_s: float | None = None
     """Seconds until they have vectors; None for unknown."""
     failed: tuple[Failure, ...]
     detached: tuple[DetachedCounts, ...]

@@ -136,7 +136,7 @@ class VerifyAnswer(Message, frozen=True, kw_only=True):
     """Transcript files that were read."""
     chunks: int
     vectors_checked: int
-    without_vector: int
+    without_vector: int = 0
     """Chunks that only words find so far."""
     differences: tuple[DifferenceAnswer, ...]
     """The first 1,000."""
