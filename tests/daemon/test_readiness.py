@@ -34,26 +34,39 @@ def test_a_deleted_folder_goes_before_a_pause() -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocked", "pending", "without_vectors", "is_check_due", "said"),
+    ("blocked", "pending", "without_vectors", "model", "is_check_due", "said"),
     [
-        ("the disk is full", 3, 0, True, "the disk is full"),
-        ("", 3, 0, True, "3 files still wait"),
-        ("", 3, 7, False, "3 files still wait"),
-        ("", 0, 0, True, "the index is being checked"),
-        ("", 0, 0, False, "0 files still wait"),
-        ("", 0, 7, False, "7 files still wait for vectors; a search by words finds them"),
+        ("the disk is full", 3, 0, "", True, "the disk is full"),
+        ("", 3, 0, "", True, "3 files still wait"),
+        ("", 3, 7, "it crashed", False, "3 files still wait"),
+        ("", 0, 0, "", True, "the index is being checked"),
+        ("", 0, 0, "", False, "0 files still wait"),
+        ("", 0, 7, "", False, "7 files still wait for vectors; a search by words finds them"),
+        (
+            "",
+            0,
+            7,
+            "it crashed",
+            False,
+            "7 files still wait for vectors (it crashed); a search by words finds them",
+        ),
     ],
 )
-def test_sync_says_what_it_waits_for(
+def test_sync_says_what_it_waits_for(  # noqa: PLR0917 - the columns of the table
     blocked: str,
     pending: int,
     without_vectors: int,
+    model: str,
     is_check_due: bool,  # noqa: FBT001 - a column of the table
     said: str,
 ) -> None:
     check = SimpleNamespace(is_due=is_check_due)
     queue = SimpleNamespace(vectors=range(without_vectors))
     waiting = loop(
-        blocked_reason=blocked, pending_count=pending, index_check=check, work_queue=queue
+        blocked_reason=blocked,
+        pending_count=pending,
+        index_check=check,
+        work_queue=queue,
+        work=SimpleNamespace(model_problem=model),
     )
     assert why_not_up_to_date(waiting) == said

@@ -76,6 +76,8 @@ def main() -> None:
         # Every text is written before its vector; the next daemon finds and fills them.
         commit: Any = importlib.import_module("anchord.index.commit")
         commit.DIRECT_TEXTS, commit.DIRECT_S = -1, 0.0
+        model: Any = importlib.import_module("anchord.embedding.hash_embedder")
+        model.HashEmbedder.is_immediate = False
     sys.argv = ["anchord", "run", *sys.argv[1:]]
     importlib.import_module("anchord.cli").main()
 

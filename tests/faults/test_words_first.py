@@ -12,8 +12,9 @@ import pytest
 from faults.service import Service, until
 
 from anchord.core.types import Vector
+from anchord.daemon.writer import backoff
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.errors import EmbedderError
+from anchord.errors import EmbedderError, TimeoutExpiredError
 from anchord.index import commit
 from anchord.index.generation import RECHUNK
 
@@ -29,6 +30,7 @@ class Gate:
         self.is_closing = False
         monkeypatch.setattr(commit, "DIRECT_TEXTS", -1)
         monkeypatch.setattr(commit, "DIRECT_S", 0.0)
+        monkeypatch.setattr(HashEmbedder, "is_immediate", False)
         gate = self
 
         def embed_batches(
@@ -193,15 +195,28 @@ def test_pause_leaves_the_vectors_for_later(slow: Service, gate: Gate) -> None:
     assert slow.is_right()
 
 
-def test_a_model_that_fails_is_tried_again_and_words_are_found_meanwhile(
-    slow: Service, gate: Gate
+@pytest.mark.parametrize("direct_texts", [-1, 16])
+def test_while_the_model_fails_new_saves_are_found_by_words(
+    slow: Service, gate: Gate, monkeypatch: pytest.MonkeyPatch, direct_texts: int
 ) -> None:
+    monkeypatch.setattr(commit, "DIRECT_TEXTS", direct_texts)
+    monkeypatch.setattr(backoff, "_FIRST_PAUSE_S", 60.0)
+    slow.pipeline.work.model_backoff.clear_reason()
     gate.close()
-    until(lambda: slow.pipeline.blocked_reason)
-    assert found(slow, "note 007") >= {"007.md"}
+    until(lambda: slow.pipeline.work.model_problem)
+    assert slow.pipeline.blocked_reason == ""
+    assert "no vectors can be made: the model was stopped" in slow.reasons()
+    slow.write("new.md", "# New\n\nIt tells of quokkas.\n")
+    assert slow.ask("sync", words=True)["synced"]
+    assert found(slow, "quokkas") == {"new.md"}
+    with pytest.raises(TimeoutExpiredError, match=r"wait for vectors \(the model was stopped\)"):
+        slow.ask("sync", timeout=0.1)
     gate.reset()
     gate.open()
+    slow.pipeline.work.model_backoff.resume_at = 0.0
     assert slow.is_right()
+    assert slow.reasons() == ""
+    assert slow.embedded() == 21
 
 
 def test_constant_saves_do_not_starve_vectors(slow: Service, gate: Gate) -> None:

@@ -57,6 +57,7 @@ def why_not_up_to_date(loop: WriterLoop) -> str:
     if loop.pending_count or not loop.index_check.is_due:
         vector_files = len(loop.work_queue.vectors)
         if vector_files and not loop.pending_count:
-            return f"{vector_files} files still wait for vectors; a search by words finds them"
+            why = f" ({loop.work.model_problem})" if loop.work.model_problem else ""
+            return f"{vector_files} files still wait for vectors{why}; a search by words finds them"
         return f"{loop.pending_count} files still wait"
     return "the index is being checked"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from anchord.core.ids import without_due_mark
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import FileRecord, FileUpdate, Problem, RootedPath, Row, Vector
+from anchord.errors import EmbedderError
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
 MAX_EMBED_S_PER_COMMIT = 3.0
@@ -104,7 +105,8 @@ class Committer:
     ) -> CommitResult | None:
         """Embed what is new, and write a batch of updates.
 
-        With words first, texts that take long to embed are written without their vectors.
+        With words first, texts that take long to embed are written without their vectors, and so is
+        every text while the model fails.
 
         Vectors of deleted and overwritten rows go to the vector cache, unless the file is excluded.
 
@@ -116,7 +118,8 @@ class Committer:
             None: `should_stop` returned True while texts were embedded, and nothing was written.
 
         Raises:
-            EmbedderError: The model is not available. Nothing was written.
+            EmbedderError: The model is not available, and rows may not lack vectors. Nothing was
+                written.
             StoreError: The store cannot be written. No update may count as done.
         """
         dependencies = self.dependencies
@@ -132,10 +135,18 @@ class Committer:
         keys_to_embed = missing_keys
         if not self._embeds_now(len(missing_keys)):
             keys_to_embed = self._keys_of_restless_files(updates, missing_keys)
-        due_keys = frozenset(missing_keys).difference(keys_to_embed)
-        made = self._embed({key: changes.text_by_key[key] for key in keys_to_embed}, should_stop)
+        try:
+            made = self._embed(
+                {key: changes.text_by_key[key] for key in keys_to_embed}, should_stop
+            )
+        except EmbedderError:
+            if not self._writes_words_first:
+                raise
+            # Words wait for no model. `VectorFill` asks it again, and says that it fails.
+            made = dict(dependencies.vector_cache.get(keys_to_embed))
         if made is None:
             return None
+        due_keys = frozenset(missing_keys).difference(made)
         vectors.update(made)
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
@@ -156,7 +167,7 @@ class Committer:
             self.commit_count += 1
         # Vectors that an interrupted commit made are found in the vector cache now, and count here.
         ahead = self._keys_embedded_ahead.intersection(changes.text_by_key) - due_keys
-        embedded_keys = ahead.union(keys_to_embed)
+        embedded_keys = ahead.union(made)
         self._keys_embedded_ahead -= embedded_keys
         return CommitResult(confirmed, embedded_keys, due_keys)
 

@@ -35,6 +35,10 @@ class GenerationBuilds:
         """Whether a generation is being built that needs nothing of the present one."""
         return self.current is not None and self.current.request.is_from_scratch
 
+    def is_due(self, now: float) -> bool:
+        """Whether a build goes on now."""
+        return self.current is not None and now >= self.next_step_at
+
     def resume_or_delete(self) -> None:
         """Go on with a build that is needed or was interrupted; else delete what one left."""
         build_request = find_required_build(self._writer) or find_interrupted_build(self._writer)

@@ -295,18 +295,18 @@ class WriterLoop:
 
     def _do_most_urgent_work(self, now: float) -> None:
         """Do one kind of work; the next step looks again at what is most urgent."""
-        queue = self.work_queue
-        is_build_due = bool(self.next_generation) and now >= self._builds.next_step_at
-        turn = queue.next_turn(without_later=self.backlog_waits_for_mains)
+        queue, has_model = self.work_queue, self.work.may_use_model(now)
+        saved_only = self.backlog_waits_for_mains
+        turn = queue.next_turn(without_later=saved_only, without_vectors=not has_model)
         if turn:
             self.work.index(turn.files, lambda: self._should_end_turn(turn))
         elif self.index_check.is_due:
             # The index is up to date, or the rest of it waits for mains.
             self._check_index()
-        elif queue.vectors.has_next(saved_only=self.backlog_waits_for_mains):
-            self.work.fill_vectors(self._should_end_fill, saved_only=self.backlog_waits_for_mains)
-        elif is_build_due and not self.backlog_waits_for_mains:
-            self._build()
+        elif has_model and queue.vectors.has_next(saved_only=saved_only):
+            self.work.try_to_fill_vectors(self._should_end_fill, saved_only=saved_only)
+        elif has_model and self._builds.is_due(now) and not saved_only:
+            self.work.try_with_model(self._build)
         else:
             # Nothing to do before the next hint, walk or job.
             self._rest(now)
@@ -398,10 +398,9 @@ class WriterLoop:
 
     def _build(self) -> None:
         """Index the next files of a new generation; promote it once it holds everything."""
-        unseen_roots = self.work_queue.root_watcher.unseen_roots
-        turn = Turn([], Urgency.LATER)
-        outcomes = self._builds.index_next_files(unseen_roots, lambda: self._should_end_turn(turn))
-        building = self.next_generation
+        building, turn = self.next_generation, Turn([], Urgency.LATER)
+        unseen = self.work_queue.root_watcher.unseen_roots
+        outcomes = self._builds.index_next_files(unseen, lambda: self._should_end_turn(turn))
         if building is None or outcomes is None:
             return
         for outcome in outcomes:
@@ -421,6 +420,7 @@ class WriterLoop:
         """Maintain the index, stop idle worker processes, sleep until something is due."""
         # Unexpected errors still count: maintenance below may be what raises them.
         self._backoff.clear_reason()
+        self.work.forget_model_problem(is_building=bool(self.next_generation))
         stats, maintenance = self.stats, self.maintenance
         if maintenance.is_check_due(now):
             self.index_check.look_for_altered_files()
@@ -428,8 +428,7 @@ class WriterLoop:
         if files := maintenance.check_and_repair_if_due(now):
             self.work_queue.enqueue(files)
             self.work_queue.vectors.is_known = False
-        if maintenance.last_checked_at is not None:
-            stats.last_verified_at = max(maintenance.last_checked_at, stats.last_verified_at or 0.0)
+        stats.record_verified(maintenance.last_checked_at)
         self._writer.stop_idle_processes()
         maintenance.stop_worker_if_idle()
         self._sleep(min(self.work_queue.next_due_at(), self._next_supervise))

@@ -37,6 +37,11 @@ class WriterStats:
     )
     """The last 20 files that were changed or failed, oldest first, with the time."""
 
+    def record_verified(self, checked_at: float | None) -> None:
+        """Note when the index was compared with the files; None for never."""
+        if checked_at is not None:
+            self.last_verified_at = max(checked_at, self.last_verified_at or 0.0)
+
     def record_outcome(self, outcome: FileOutcome) -> None:
         """Count a handled file."""
         now = time.monotonic()

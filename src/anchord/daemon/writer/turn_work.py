@@ -5,11 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+import structlog
+
 from anchord.core.types import RootedPath
 from anchord.daemon.writer.backoff import Backoff
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.daemon.writer.outcomes import OutcomeHandler
+from anchord.errors import EmbedderError
 from anchord.index.session import IndexWriter
+
+log = structlog.get_logger()
 
 
 class TurnWork:
@@ -32,6 +37,8 @@ class TurnWork:
         """
         self.root_name = ""
         """Name of the root whose files are being worked on, "" when none are."""
+        self.model_backoff = Backoff(writer.paths)
+        """The pause after the model failed: files are indexed meanwhile, and found by words."""
         self._writer = writer
         self._outcomes = outcomes
         self._maintenance = maintenance
@@ -77,6 +84,35 @@ class TurnWork:
             self._end_turn(commits_before)
         self._backoff.reset()
         self._maintenance.compact_if_due()
+
+    @property
+    def model_problem(self) -> str:
+        """Why the model makes no vectors and is tried again, "" when it makes them."""
+        return self.model_backoff.reason
+
+    def may_use_model(self, now: float) -> bool:
+        """Return whether the model may be asked: it has not just failed."""
+        return now >= self.model_backoff.resume_at
+
+    def forget_model_problem(self, *, is_building: bool) -> None:
+        """Forget that the model failed if nothing needs it any more."""
+        if not is_building and not self._outcomes.queue.vectors:
+            self.model_backoff.reset()
+
+    def try_with_model(self, work: Callable[[], None]) -> None:
+        """Do work that needs the model. If the model fails, such work pauses, and only such."""
+        try:
+            work()
+        except EmbedderError as error:
+            self.model_backoff.record_error(error)
+            log.warning("model.failed", reason=error.message, retry_s=self.model_backoff.pause_s)
+            self.model_backoff.start_pause()
+        else:
+            self.model_backoff.reset()
+
+    def try_to_fill_vectors(self, should_stop: Callable[[], bool], *, saved_only: bool) -> None:
+        """Do `fill_vectors`; if the model fails, this pauses, and files are indexed meanwhile."""
+        self.try_with_model(lambda: self.fill_vectors(should_stop, saved_only=saved_only))
 
     def find_missing_vectors(self) -> None:
         """Queue every file of whose chunks some lack their vectors, unless they are known.

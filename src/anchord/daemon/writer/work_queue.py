@@ -269,17 +269,20 @@ class WorkQueue:
         unsettled = (RootedPath(name, "") for name in self.root_checks.unsettled_roots)
         return {*self.files.snapshot(), *unsettled}
 
-    def next_turn(self, *, without_later: bool = False) -> Turn | None:
+    def next_turn(
+        self, *, without_later: bool = False, without_vectors: bool = False
+    ) -> Turn | None:
         """Return what to index next; None if nothing waits. The files stay queued until `remove`.
 
         None too where vectors have waited for seven turns: constant saves must not starve them.
 
         Args:
             without_later: Leave out the files that nobody has just saved or deleted.
+            without_vectors: No vectors can be made now: no turn is theirs.
         """
         allowed = [each for each in Urgency if not (without_later and each is Urgency.LATER)]
         now = time.monotonic()
-        if self.vectors.takes_turn(now, saved_only=without_later):
+        if not without_vectors and self.vectors.takes_turn(now, saved_only=without_later):
             return None
         urgency = self.files.next_urgency(allowed)
         if urgency is None:
