@@ -300,7 +300,8 @@ def _words_to_read(world: World) -> set[str]:
 
 def _spared_roots(answer: Answer) -> set[str]:
     """Return the roots of which an answer says that they are held or away."""
-    away = {str(text).partition(":")[0] for text in answer.json.get("away", ())}
+    # A command says `"docs": 60 files disappeared`, with the name quoted.
+    away = {str(text).partition(":")[0].strip('"') for text in answer.json.get("away", ())}
     return away | set(answer.json.get("held") or {})
 
 
