@@ -65,9 +65,8 @@ class World:
     """Word of an exchange -> folders of the roots under which the archive held it."""
     said_at: dict[Path, set[str]] = field(default_factory=dict)
     """Transcript -> every word that it ever contained, under this name or an earlier one."""
-    renamed: dict[Path, set[str]] = field(default_factory=dict)
-    """Transcript -> every word that it contained under an earlier name and that was not read under
-    this one."""
+    was_read: dict[Path, set[str]] = field(default_factory=dict)
+    """Transcript -> every word that the program has read in it, under this name."""
     read: dict[Path, bytes] = field(default_factory=dict)
     """Document or transcript -> its content when the index was last brought up to date."""
     trashed: set[str] = field(default_factory=set)
@@ -188,7 +187,7 @@ class World:
             if root.kind == "conversations" and self.is_usable(root):
                 for path, words in self.transcripts(root).items():
                     self.read[path] = path.read_bytes()
-                    self.renamed.get(path, set()).difference_update(words)
+                    self.was_read.setdefault(path, set()).update(words)
                     self.fileless -= words
 
     def note_a_rename(self, old: Path, new: Path) -> None:
@@ -196,7 +195,6 @@ class World:
         lineage = self.said_at.get(old, set())
         self.note_a_copy(old)
         self.said_at.setdefault(new, set()).update(lineage)
-        self.renamed.setdefault(new, set()).update(lineage)
 
     def note_a_copy(self, path: Path) -> None:
         """Remember that another name does not bring back what was forgotten."""
@@ -234,13 +232,14 @@ class World:
         }
 
     def sourceless_words(self) -> set[str]:
-        """Return the words of transcripts that are gone, and that no other one ever contained."""
+        """Return the words that were read in no transcript that exists, and are in none.
+
+        What was cut off a transcript before the program read it was never read there.
+        """
         present: set[str] = set()
-        for path, words in self.said_at.items():
+        for path in self.said_at:
             if path.exists():
-                # What was cut off a transcript before its new name was indexed is deleted with the
-                # former name.
-                present |= words - (self.renamed.get(path, set()) - readable_words(path))
+                present |= readable_words(path) | self.was_read.get(path, set())
         return self.archived.keys() - present
 
     def keep(self, path: Path) -> None:
