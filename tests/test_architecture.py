@@ -63,6 +63,8 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "daemon.writer": "daemon.handlers daemon.main daemon.status daemon.access daemon.doctor daemon.service.install",
     "daemon.host": "daemon.writer daemon.handlers daemon.main daemon.status daemon.access daemon.doctor daemon.service",
     "daemon.handlers": "daemon.main daemon.access daemon.doctor",
+    "daemon.engine": "daemon.main daemon.doctor daemon.service.install",
+    "daemon.shared_reader": "daemon.engine daemon.handlers daemon.main daemon.status daemon.writer",
     "daemon.access": "daemon.main daemon.handlers daemon.writer daemon.status",
     "cli.output": "cli.commands",
 }

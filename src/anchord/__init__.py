@@ -44,7 +44,7 @@ def open(home: str | os.PathLike[str] | None = None) -> Engine:  # noqa: A001 - 
     """
     from anchord.daemon.engine import Engine  # noqa: PLC0415 - loads LanceDB
 
-    return Engine(home)
+    return Engine.of_home(home)
 
 
 def __getattr__(name: str) -> object:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import anchord
 from anchord.config.paths import find_paths
+from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AlreadyRunningError, StoreError, UsageError
 from anchord.store.writer_lock import WriterLock
 
@@ -94,6 +96,37 @@ def test_the_lock_is_released_and_closing_again_is_no_error(home: Path) -> None:
     index.close()
     index.close()
     WriterLock(find_paths({"ANCHORD_HOME": str(home)}).lock_file).release()
+
+
+def test_the_lock_is_released_though_the_writer_thread_cannot_be_stopped(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = anchord.open(home)
+    index.index()
+    stop = WriterLoop.stop
+
+    def fail(loop: WriterLoop) -> NoReturn:
+        stop(loop)
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(WriterLoop, "stop", fail)
+        with pytest.raises(OSError, match="the disk is full"):
+            index.close()
+    index.close()
+    WriterLock(find_paths({"ANCHORD_HOME": str(home)}).lock_file).release()
+
+
+def test_what_was_repaired_at_opening_is_told(home: Path) -> None:
+    with anchord.open(home) as index:
+        index.index()
+        assert index.repairs == []
+    catalog_file = find_paths({"ANCHORD_HOME": str(home)}).catalog_file
+    catalog_file.write_bytes(b"no database" * 1_000)
+    with anchord.open(home) as index:
+        index.verify(repair=True)
+        (repair,) = index.repairs
+    assert "catalog" in repair
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sample_messages import json_of
 from anchord.config.file import load_config
 from anchord.config.paths import find_paths
 from anchord.daemon.handlers import RpcHandlers
-from anchord.daemon.main import open_daemon_reader
+from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.status import StatusReporter
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.index.integrity.repair import verify_index

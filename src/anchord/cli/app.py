@@ -155,5 +155,8 @@ def ask_engine(paths: Paths, call: Call[A]) -> A:
     """
     from anchord.daemon.engine import Engine  # Loads LanceDB.
 
-    with Engine.at(paths) as engine:
-        return engine.ask(call)
+    with Engine(paths) as engine:
+        answer = engine.ask(call)
+        for repair in engine.repairs:
+            warn(repair)
+        return answer

@@ -134,11 +134,29 @@ def query_index(paths: Paths, query: Callable[[IndexReader], T]) -> T:
         StoreError: There is no index, or it cannot be opened.
         AnchordError: What the query raised.
     """
+
+    def open_and_query(_: int) -> T:
+        with open_index_reader(paths) as reader:
+            return query(reader)
+
+    return query_one_generation(paths, open_and_query)
+
+
+def query_one_generation(paths: Paths, query: Callable[[int], T]) -> T:
+    """Run a query; run it again if the index was replaced meanwhile.
+
+    Args:
+        paths: Where this anchord keeps its files.
+        query: Called with the `generation_id` that it has to read, possibly more than once.
+
+    Raises:
+        StoreError: The index is being replaced.
+        AnchordError: What the query raised.
+    """
     while True:
         generation = generation_id(paths)
         try:
-            with open_index_reader(paths) as reader:
-                answer = query(reader)
+            answer = query(generation)
         except AnchordError:
             if generation_id(paths) == generation:
                 raise

@@ -16,12 +16,13 @@ import structlog
 
 from anchord.config.file import load_config
 from anchord.config.paths import Paths, find_paths
-from anchord.daemon.access import generation_id, open_index_reader
+from anchord.daemon.access import open_index_reader, query_one_generation
 from anchord.daemon.handlers import RpcHandlers
-from anchord.daemon.main import open_daemon_reader
 from anchord.daemon.reading import answer_from_index, reads_only
+from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
-from anchord.errors import AnchordError, UsageError
+from anchord.errors import UsageError
+from anchord.index.integrity.repair import list_repairs
 from anchord.index.session import IndexReader, open_writer
 from anchord.ipc import methods
 from anchord.ipc.callers import BlockingMethods
@@ -45,17 +46,13 @@ class Engine(BlockingMethods):
     Only one thread may use an engine at a time.
     """
 
-    def __init__(self, home: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, paths: Paths) -> None:
         """Prepare; nothing is opened before the first call.
 
         Args:
-            home: Where anchord keeps its files, as ANCHORD_HOME; None for the places of this user
-                and of ANCHORD_HOME.
+            paths: The files and folders of this anchord.
         """
-        environment = (
-            os.environ if home is None else {**os.environ, "ANCHORD_HOME": os.fspath(home)}
-        )
-        self._paths = find_paths(environment)
+        self._paths = paths
         self._reader: IndexReader | None = None
         self._reader_generation = 0
         self._open_files = ExitStack()
@@ -64,11 +61,10 @@ class Engine(BlockingMethods):
             _log_warnings_to_stderr()
 
     @classmethod
-    def at(cls, paths: Paths) -> Self:
-        """Return an engine of the index whose files are in these places."""
-        engine = cls()
-        engine._paths = paths
-        return engine
+    def of_home(cls, home: str | os.PathLike[str] | None) -> Self:
+        """Return an engine of the index in a home, as ANCHORD_HOME; None for this user's own."""
+        places = {} if home is None else {"ANCHORD_HOME": os.fspath(home)}
+        return cls(find_paths({**os.environ, **places}))
 
     def __enter__(self) -> Self:
         """Return the engine."""
@@ -81,9 +77,14 @@ class Engine(BlockingMethods):
     def close(self) -> None:
         """Close the index, and release the writer lock. Closing twice is no error."""
         self._close_reader()
-        if self._service:
-            self._service.close()
-            self._service = None
+        service, self._service = self._service, None
+        if service:
+            service.close()
+
+    @property
+    def repairs(self) -> list[str]:
+        """What was found damaged since the index was opened for writing, a sentence each."""
+        return self._service.repairs if self._service else []
 
     def ask(self, call: Call[A], /) -> A:
         """Answer a call in this process. Blocks until it is done.
@@ -110,21 +111,15 @@ class Engine(BlockingMethods):
 
     def _read(self, call: Call[A]) -> A:
         """Answer from reading handles; again from new ones if the index was replaced meanwhile."""
-        while True:
-            generation = generation_id(self._paths)
+
+        def answer(generation: int) -> A:
             if self._reader is None or generation != self._reader_generation:
                 self._close_reader()
                 self._reader = self._open_files.enter_context(open_index_reader(self._paths))
                 self._reader_generation = generation
-            try:
-                answer = answer_from_index(self._reader, self._reader.catalog, call)
-            except AnchordError:
-                if generation_id(self._paths) == generation:
-                    raise
-            else:
-                # An answer that began in one generation and ended in the next one may mix both.
-                if generation_id(self._paths) == generation:
-                    return answer
+            return answer_from_index(self._reader, self._reader.catalog, call)
+
+        return query_one_generation(self._paths, answer)
 
     def _close_reader(self) -> None:
         self._open_files.close()
@@ -178,6 +173,11 @@ class InProcessService:
         """What the writer is doing now."""
         return self._methods.status.progress()
 
+    @property
+    def repairs(self) -> list[str]:
+        """What was found damaged since the index was opened, a sentence each."""
+        return list_repairs(self._writer)
+
     def ask(self, call: Call[A]) -> A:
         """Answer a call whose parameters are in range.
 
@@ -191,7 +191,8 @@ class InProcessService:
         return cast("A", self._handlers[call.method.name](call.params))
 
     def close(self) -> None:
-        """End the writer thread, and close the index."""
-        self._loop.stop()
-        self._methods.close()
-        self._writer.close()
+        """End the writer thread, and close the index. The lock is released whatever fails."""
+        with ExitStack() as closing:
+            closing.callback(self._writer.close)
+            closing.callback(self._methods.close)
+            closing.callback(self._loop.stop)

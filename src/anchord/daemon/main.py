@@ -33,11 +33,10 @@ from anchord.daemon.service.sd_notify import (
     notify_systemd,
     watchdog_timeout_s,
 )
-from anchord.daemon.shared_reader import open_table_for_reading
+from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AlreadyRunningError, StoreUnavailableError
-from anchord.index.profile import reranker_of
-from anchord.index.session import IndexReader, IndexWriter, open_writer
+from anchord.index.session import IndexWriter, open_writer
 from anchord.ipc.connections import MAX_CONNECTIONS
 from anchord.ipc.messages.base import Params
 from anchord.ipc.methods import Handler
@@ -101,27 +100,6 @@ def run_daemon(
         log.warning("daemon.restarting", reason=restart.reason, count=restart.count)
         os.environ[_RESTARTS] = str(restart.count)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
-
-
-def open_daemon_reader(writer: IndexWriter) -> IndexReader:
-    """Open reading handles on the writer's index, for the daemon's queries.
-
-    They share everything with the writer but the table, whose handle moves with its commits.
-
-    Raises:
-        StoreError: The table cannot be opened.
-    """
-    return IndexReader(
-        paths=writer.paths,
-        config=writer.config,
-        roots=writer.roots,
-        profile=writer.profile,
-        catalog=writer.catalog,
-        store=open_table_for_reading(writer),
-        files=writer.files,
-        parser_process=writer.parser_process,
-        reranker=reranker_of(writer.config),
-    )
 
 
 def _open_writer_after_restart(

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from anchord.daemon.rw_lock import ReadWriteLock
 from anchord.errors import StoreError
+from anchord.index.profile import reranker_of
 from anchord.index.session import IndexReader, IndexWriter
 from anchord.index.table_location import store_uri
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -113,6 +114,27 @@ class SharedReader:
     def _query_once(self, answer: Callable[[IndexReader, SqliteCatalog], T]) -> T:
         with self._lock.read_lock(), self._catalog_pool.connection() as catalog:
             return answer(self.current, catalog)
+
+
+def open_daemon_reader(writer: IndexWriter) -> IndexReader:
+    """Open reading handles on the writer's index, for the daemon's queries.
+
+    They share everything with the writer but the table, whose handle moves with its commits.
+
+    Raises:
+        StoreError: The table cannot be opened.
+    """
+    return IndexReader(
+        paths=writer.paths,
+        config=writer.config,
+        roots=writer.roots,
+        profile=writer.profile,
+        catalog=writer.catalog,
+        store=open_table_for_reading(writer),
+        files=writer.files,
+        parser_process=writer.parser_process,
+        reranker=reranker_of(writer.config),
+    )
 
 
 def open_table_for_reading(writer: IndexWriter) -> LanceStore:
