@@ -232,15 +232,19 @@ class World:
         }
 
     def sourceless_words(self) -> set[str]:
-        """Return the words that were read in no transcript that exists, and are in none.
+        """Return the words that are in no transcript any more, because one was deleted.
 
-        What was cut off a transcript before the program read it was never read there.
+        What was only cut off a transcript after the program read it has a source. If another
+        transcript contained it too and was deleted, the last one that contained it may be that.
         """
-        present: set[str] = set()
-        for path in self.said_at:
+        present, cut_off, deleted = set[str](), set[str](), set[str]()
+        for path, said in self.said_at.items():
             if path.exists():
-                present |= readable_words(path) | self.was_read.get(path, set())
-        return self.archived.keys() - present
+                present |= readable_words(path)
+                cut_off |= self.was_read.get(path, set())
+            else:
+                deleted |= said
+        return self.archived.keys() - present - (cut_off - deleted)
 
     def keep(self, path: Path) -> None:
         """Remember a file's content for a later restore."""
