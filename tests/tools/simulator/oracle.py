@@ -246,7 +246,8 @@ def _is_of_unread(world: World, difference: dict[str, str]) -> bool:
 
     A transcript that was torn, or a copy of another, differs although the table is right: `verify`
     compares what the archive has recorded of each transcript. So does a document with NUL bytes:
-    `World.documents` leaves it out.
+    `World.documents` leaves it out. And a transcript has another name in a root whose folder was
+    configured anew.
     """
     for root in world.roots:
         path = world.folder_of(root) / difference["path"]
@@ -254,7 +255,9 @@ def _is_of_unread(world: World, difference: dict[str, str]) -> bool:
             data = path.read_bytes()
             is_archived = difference["kind"] in {"archived", "unarchived"}
             is_damaged = root.kind == "project" and b"\0" in data
-            return (is_archived or is_damaged) and world.read.get(path) != data
+            is_unread = world.read.get(path) != data
+            is_renamed = is_archived and world.read_under.get(path, root).folder != root.folder
+            return is_renamed or ((is_archived or is_damaged) and is_unread)
     return False
 
 

@@ -69,6 +69,8 @@ class World:
     """Transcript -> every word that the program has read in it, under this name."""
     read: dict[Path, bytes] = field(default_factory=dict)
     """Document or transcript -> its content when the index was last brought up to date."""
+    read_under: dict[Path, Root] = field(default_factory=dict)
+    """Transcript -> the root that it was read as a part of."""
     trashed: set[str] = field(default_factory=set)
     """Words whose transcript was deleted in a root that deletes: 30 days later they may be gone."""
     left_excluded: set[str] = field(default_factory=set)
@@ -188,6 +190,7 @@ class World:
                 for path, words in self.transcripts(root).items():
                     self.read[path] = path.read_bytes()
                     self.was_read.setdefault(path, set()).update(words)
+                    self.read_under[path] = root
                     self.fileless -= words
 
     def note_a_rename(self, old: Path, new: Path) -> None:
