@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -19,16 +20,11 @@ from anchord._version import __version__
 from anchord.config.schema import make_root_config
 from anchord.core.quoting import quote_names
 from anchord.core.types import SearchFilters, escape_non_utf8
-from anchord.daemon import reading
-from anchord.daemon.answers import (
-    forget_answer,
-    forget_preview,
-    removed_root,
-    verify_answer,
-)
+from anchord.daemon.answers import forget_answer, forget_preview, removed_root, verify_answer
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call
 from anchord.daemon.readiness import require_indexing, require_settled_rules, why_not_up_to_date
+from anchord.daemon.reading import answer_from_index
 from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
@@ -48,18 +44,9 @@ from anchord.ipc.messages.roots import (
     AddRootParams,
     ReloadAnswer,
     RemovedRoot,
-    RootAnswer,
     RootNameParams,
 )
-from anchord.ipc.messages.searching import (
-    ExplainAnswer,
-    ExplainParams,
-    SearchAnswer,
-    SearchParams,
-    ShowAnswer,
-    ShowParams,
-    StoredChunk,
-)
+from anchord.ipc.messages.searching import SearchAnswer, SearchParams
 from anchord.ipc.messages.status import Failure, StatusAnswer
 from anchord.ipc.messages.upkeep import (
     SYNC_ALL,
@@ -76,14 +63,25 @@ from anchord.ipc.messages.upkeep import (
 )
 from anchord.ipc.methods import Handler
 from anchord.ipc.protocol import PROTOCOL_VERSION
-from anchord.search.answers import handle_search, handle_show
+from anchord.ipc.requests import Call
+from anchord.search.answers import handle_search
 from anchord.store.catalog.catalog import SqliteCatalog
 
 log = structlog.get_logger()
 
 _POLL_BUILD_S = 0.05
 """How often a call that waits for a new generation looks whether it serves."""
+_READING: tuple[methods.Method[Any, Any], ...] = (
+    methods.SHOW,
+    methods.EXPLAIN,
+    methods.DUMP,
+    methods.ROOTS,
+    methods.ROOTS_LIST,
+)
+"""Methods that `reading` answers. "search" and "errors" have more to say while a daemon runs."""
 T = TypeVar("T")
+P = TypeVar("P", bound=Params)
+A = TypeVar("A")
 
 
 class RpcHandlers:
@@ -124,11 +122,7 @@ class RpcHandlers:
             Handler(methods.STATUS, self._status),
             Handler(methods.ERRORS, self._errors),
             Handler(methods.SEARCH, self._search),
-            Handler(methods.SHOW, self._show),
-            Handler(methods.EXPLAIN, self._explain),
-            Handler(methods.DUMP, self._dump),
-            Handler(methods.ROOTS, self._list_roots),
-            Handler(methods.ROOTS_LIST, self._list_roots),
+            *(Handler(each, partial(self._read, each)) for each in _READING),
             Handler(methods.ROOTS_ADD, self._add_root),
             Handler(methods.ROOTS_REMOVE, self._remove_root),
             Handler(methods.RELOAD, lambda _: self.reload_roots()),
@@ -230,21 +224,10 @@ class RpcHandlers:
             lambda reader, catalog: handle_search(reader, catalog, params, self.status.coverage())
         )
 
-    def _show(self, params: ShowParams) -> ShowAnswer:
-        return self._query(lambda reader, catalog: handle_show(reader, catalog, params))
-
-    def _explain(self, params: ExplainParams) -> ExplainAnswer:
-        return self._shared_reader.query(
-            lambda reader, catalog: reading.explain(reader, catalog, params)
-        )
-
-    def _dump(self, params: Params) -> tuple[StoredChunk, ...]:
-        return self._query(lambda reader, catalog: reading.dump(reader, catalog, params))
-
-    def _list_roots(self, params: Params) -> tuple[RootAnswer, ...]:
-        return self._shared_reader.query(
-            lambda reader, catalog: reading.list_roots(reader, catalog, params)
-        )
+    def _read(self, method: methods.Method[P, A], params: P) -> A:
+        """Answer as a process without a daemon does."""
+        call = Call(method, params)
+        return self._query(lambda reader, catalog: answer_from_index(reader, catalog, call))
 
     def _summarize_since(self, before: WorkCounters) -> IndexAnswer:
         """Return the summary of an index run that began when the counters were as in `before`."""
@@ -289,8 +272,11 @@ class RpcHandlers:
     def _rescan(self, params: RootNameParams) -> SyncAnswer:
         """Walk one root, or all, and wait until what differs is indexed."""
         require_indexing(self._loop)
-        roots = list(self._loop.work_queue.root_watcher.states)
-        for name in [self._roots.require_root(params.name)] if params.name else roots:
+        if params.name:
+            names = [self._roots.require_root(params.name)]
+        else:
+            names = list(self._loop.work_queue.root_watcher.states)
+        for name in names:
             self._walk_root(name)
         return self._sync()
 
