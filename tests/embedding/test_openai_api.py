@@ -1212,13 +1212,15 @@ def test_a_server_that_goes_away_loses_nothing_and_words_still_find(
     (service.folder / "001.md").unlink()
     until(lambda: "the embedding server does not answer" in service.reasons())
     assert service.status()["state"] == "degraded"
-    assert service.status()["pending"] > 0
+    assert service.ask("sync", words=True)["synced"]
+    assert service.status()["without_vector"] > 0
     answered = found(service, "Words of note 003.")
     assert paths_of(answered)[0] == "003.md"
     assert answered["note"].startswith("found by words alone: the embedding server does not answer")
     by_words = found(service, "Words of note 003.", "text")
-    assert not by_words["complete"]
-    assert by_words["note"].startswith("indexing is blocked: the embedding server does not answer")
+    assert paths_of(by_words)[0] == "003.md"
+    assert paths_of(found(service, "Words of note new/003.", "text"))[0] == "new/003.md"
+    assert "indexing is blocked" not in service.reasons()
     with pytest.raises(EmbedderError, match="does not answer"):
         found(service, "Words of note 003.", "vector")
     again = Host(port)

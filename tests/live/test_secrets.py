@@ -167,7 +167,7 @@ def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_reported(
     )
     held.way = echoing(500)
     run_weak(home)
-    until(lambda: "indexing is blocked" in " ".join(home.status()["degraded"]))
+    until(lambda: "no vectors can be made" in " ".join(home.status()["degraded"]))
     ask_everything(home, QUERIES[:2])
     assert where(all_output(home)) == []
     held.way = garbled
