@@ -28,6 +28,8 @@ class Gate:
         """Let nothing through."""
         self.permits = threading.Semaphore(0)
         self.is_closing = False
+        self.is_awaited = False
+        """Whether a text has waited here: the writer thread makes vectors."""
         monkeypatch.setattr(commit, "DIRECT_TEXTS", -1)
         monkeypatch.setattr(commit, "DIRECT_S", 0.0)
         monkeypatch.setattr(HashEmbedder, "is_immediate", False)
@@ -44,6 +46,7 @@ class Gate:
 
     def wait(self) -> None:
         """Wait until another text may be made."""
+        self.is_awaited = True
         while not self.permits.acquire(timeout=0.02):
             if self.is_closing:
                 raise EmbedderError("the model was stopped", "")
@@ -112,6 +115,7 @@ def test_sync_waits_for_both(slow: Service, gate: Gate) -> None:
 
 def test_a_save_is_found_by_words_while_vectors_are_made(slow: Service, gate: Gate) -> None:
     queue = slow.pipeline.work_queue
+    until(lambda: gate.is_awaited)  # Before that the save would be indexed at once.
     slow.write("saved.md", "# Saved\n\nThe okapi.\n")
     until(lambda: queue.has_fresh_due(time.monotonic()))
     gate.open(1)

@@ -31,6 +31,8 @@ class SlowModel(HashEmbedder):
         self.texts_per_second = 10.0
         self.texts: list[str] = []
         self.fails_after = 10**9
+        self.calls = 0
+        """How often texts were given to the model."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
         """Embed texts at the rate that was set."""
@@ -41,6 +43,7 @@ class SlowModel(HashEmbedder):
 
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
         """Embed texts; record them."""
+        self.calls += bool(texts)
         for start in range(0, len(texts), 4):
             if len(self.texts) >= self.fails_after:
                 raise EmbedderError("the model is gone", "")
@@ -202,6 +205,21 @@ def test_a_model_that_fails_loses_no_vector(world: World) -> None:
     world.model.fails_after = 10**9
     world.fill(A)
     assert (world.due(), len(world.model.texts)) == (0, 20)
+
+
+def test_no_commit_waits_again_for_a_model_that_fails(world: World) -> None:
+    world.model.fails_after = 0
+    for number, file in enumerate((A, B)):
+        world.write(file, f"word{number}")
+        (outcome,) = world.index(file)
+        assert (outcome.action, outcome.due) == (Action.INDEXED, 1)
+    assert world.model.calls == 1, "the second commit asks nothing"
+    with pytest.raises(EmbedderError):
+        world.fill(A, B)
+    world.model.fails_after = 10**9
+    assert sum(outcome.embedded for outcome in world.fill(A, B)) == 2
+    world.write(A, "word0", "another")
+    assert [(each.due, each.embedded) for each in world.index(A)] == [(0, 1)]
 
 
 def test_vectors_are_written_every_so_many_texts(

@@ -156,7 +156,8 @@ def ask_engine(paths: Paths, call: Call[A]) -> A:
     from anchord.daemon.engine import Engine  # Loads LanceDB.
 
     with Engine(paths) as engine:
-        answer = engine.ask(call)
-        for repair in engine.repairs:
-            warn(repair)
-        return answer
+        try:
+            return engine.ask(call)
+        finally:  # Also if the method failed: what was repaired stays repaired.
+            for repair in engine.repairs:
+                warn(repair)

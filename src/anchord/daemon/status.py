@@ -235,7 +235,7 @@ class StatusReporter:
         elif self._loop.blocked_reason:
             yield f"indexing is blocked: {self._loop.blocked_reason}; anchord keeps retrying"
         if problem := self._loop.work.model_problem:
-            yield f"no vectors can be made: {problem}; words are found, anchord keeps retrying"
+            yield f"no vectors can be made: {problem}; word search works, anchord keeps retrying"
         stuck_s = self._writer.heartbeat.overdue_s
         if stuck_s:
             yield f"the writer has been stuck for {stuck_s:.0f} s; `anchord restart` ends it"

@@ -69,6 +69,9 @@ class Committer:
 
     Else a file that changes all the time would never get vectors.
     """
+    model_fails: bool = False
+    """Whether the model failed when it was last asked: until `VectorFill` reaches it, no commit
+    waits for it."""
     commit_count: int = 0
     """How many commits changed the table."""
     _keys_embedded_ahead: set[str] = field(default_factory=set)
@@ -98,7 +101,7 @@ class Committer:
         """Whether a commit waits for the vectors of so many texts."""
         seconds_of_texts = self.dependencies.embedder.texts_per_second * DIRECT_S
         is_quick = text_count <= DIRECT_TEXTS or text_count <= seconds_of_texts
-        return is_quick or not self._writes_words_first
+        return (is_quick and not self.model_fails) or not self._writes_words_first
 
     def commit(
         self, updates: Sequence[FileUpdate], should_stop: Callable[[], bool]
@@ -131,22 +134,13 @@ class Committer:
             vector_keys=list(changes.text_by_key),
             new_ids=[row.id for row in changes.new_rows],
         )
-        missing_keys = [key for key in changes.text_by_key if key not in vectors]
-        keys_to_embed = missing_keys
-        if not self._embeds_now(len(missing_keys)):
-            keys_to_embed = self._keys_of_restless_files(updates, missing_keys)
-        try:
-            made = self._embed(
-                {key: changes.text_by_key[key] for key in keys_to_embed}, should_stop
-            )
-        except EmbedderError:
-            if not self._writes_words_first:
-                raise
-            # Words wait for no model. `VectorFill` asks it again, and says that it fails.
-            made = dict(dependencies.vector_cache.get(keys_to_embed))
+        missing_texts = {
+            key: text for key, text in changes.text_by_key.items() if key not in vectors
+        }
+        made = self._embed_if_soon(updates, missing_texts, should_stop)
         if made is None:
             return None
-        due_keys = frozenset(missing_keys).difference(made)
+        due_keys = frozenset(missing_texts).difference(made)
         vectors.update(made)
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
@@ -171,9 +165,34 @@ class Committer:
         self._keys_embedded_ahead -= embedded_keys
         return CommitResult(confirmed, embedded_keys, due_keys)
 
+    def _embed_if_soon(
+        self,
+        updates: Sequence[FileUpdate],
+        text_by_key: Mapping[str, str],
+        should_stop: Callable[[], bool],
+    ) -> dict[str, Vector] | None:
+        """Embed the texts that the commit waits for, as `_embed`; leave out the others.
+
+        Raises:
+            EmbedderError: The model is not available, and rows may not lack vectors.
+        """
+        keys = list(text_by_key)
+        if not self._embeds_now(len(keys)):
+            keys = self._keys_of_restless_files(updates, keys)
+        try:
+            return self._embed({key: text_by_key[key] for key in keys}, should_stop)
+        except EmbedderError:
+            self.model_fails = True
+            if not self._writes_words_first:
+                raise
+            # Words wait for no model. `VectorFill` asks it again, and raises what it says.
+            return dict(self.dependencies.vector_cache.get(keys))
+
     def _keys_of_restless_files(
         self, updates: Sequence[FileUpdate], missing_keys: Sequence[str]
     ) -> list[str]:
+        if self.model_fails:
+            return []
         restless = [update for update in updates if update.origin in self.restless_files]
         keys = {key for update in restless for key, _ in update.texts_to_embed}
         return [key for key in missing_keys if key in keys]

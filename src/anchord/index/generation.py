@@ -29,7 +29,7 @@ from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import is_local, store_uri
-from anchord.index.vector_fill import FILES_PER_FILL
+from anchord.index.vector_fill import FILES_PER_FILL, made_vectors
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
@@ -165,8 +165,8 @@ class GenerationBuild:
             handled.add(outcome.origin)
             if outcome.action is Action.RETRY:
                 self._queue[outcome.origin] = None
-            else:
-                outcomes.append(outcome)
+            if made := made_vectors(outcome):
+                outcomes.append(made)
         self._may_lack_vectors = len(handled) < len(files)
         return outcomes
 

@@ -78,6 +78,16 @@ class _Run:
     )
     """Exchanges whose rows this run brings up to date, with the version of each."""
 
+    def note_exchange(self, path: RootedPath, plan: FilePlan) -> None:
+        """Note the version of an exchange that was planned as one of the files to index."""
+        if not is_exchange_path(path.path) or isinstance(plan, FileOutcome):
+            return
+        if isinstance(plan, FingerprintRefresh):
+            self.planned_exchanges[path] = plan.fingerprint
+        else:
+            record = plan.new_record
+            self.planned_exchanges[path] = record.fingerprint if record else Absent()
+
 
 class Indexer:
     """Brings files and folders up to date. Not thread-safe: only the writer's thread may use it."""
@@ -264,11 +274,9 @@ class Indexer:
                 return
             path = queue.popleft()
             queue.extend((yield from self._read_again(self._restore_if_lost(path), run)))
-            observed = self._files.fingerprint(path)
             plan = yield from self._plan(path, run, run.confirmed_gone)
             if not isinstance(plan, IngestNeeded):
-                if is_exchange_path(path.path) and not isinstance(plan, FileOutcome):
-                    run.planned_exchanges[path] = observed
+                run.note_exchange(path, plan)
                 yield plan
                 continue
             self._dependencies.heartbeat(_INGEST_TIMEOUT_S)

@@ -21,6 +21,7 @@ from anchord.core.types import (
     RootedPath,
     Vector,
 )
+from anchord.errors import EmbedderError
 from anchord.index.commit import Committer, with_unembeddable_lines
 from anchord.index.file_planner import FilePlanner
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
@@ -52,6 +53,17 @@ class _Counts:
 
     embedded: int = 0
     reused: int = 0
+
+
+def made_vectors(outcome: FileOutcome) -> FileOutcome | None:
+    """Return what `VectorFill.fill` made for a file, to be counted whatever became of the file.
+
+    Returns:
+        None if it made nothing.
+    """
+    if outcome.embedded or outcome.reused:
+        return replace(outcome, action=Action.EMBEDDED)
+    return None
 
 
 class VectorFill:
@@ -181,6 +193,7 @@ class VectorFill:
         self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S)
         try:
             for batch in self._dependencies.embedder.embed_batches(list(text_by_key.values())):
+                self._committer.model_fails = False
                 unwritten.update((keys[number], vector) for number, vector in batch.items())
                 left -= len(batch)
                 self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if left else 0)
@@ -192,6 +205,9 @@ class VectorFill:
                     written_at = time.monotonic()
                 if left and should_stop():
                     return True
+        except EmbedderError:
+            self._committer.model_fails = True
+            raise
         finally:
             if unwritten:
                 self._write(unwritten, embedded_keys=set(unwritten))

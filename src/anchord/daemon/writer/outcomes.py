@@ -11,6 +11,7 @@ from anchord.daemon.writer.stats import WriterStats
 from anchord.daemon.writer.sync_barrier import SyncBarrier
 from anchord.daemon.writer.work_queue import WorkQueue
 from anchord.index.metrics import log_outcome
+from anchord.index.vector_fill import made_vectors
 
 _MAX_RETRIES = 50
 """A file that changes while it is read is retried so often, then its outcome counts."""
@@ -56,9 +57,7 @@ class OutcomeHandler:
         """
         file, queue = outcome.origin, self.queue
         queue.vectors.remove(file)
-        if outcome.embedded or outcome.reused:
-            # Also what a file got before it changed, or before it could no longer be read.
-            made = replace(outcome, action=Action.EMBEDDED)
+        if made := made_vectors(outcome):
             self.stats.record_outcome(made)
             log_outcome(made)
         if outcome.action is Action.RETRY:

@@ -20,7 +20,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all answers and of their parts.
 
     Fields that this version does not know are ignored: a newer daemon may answer with more. A field
-    that is added to an answer has a default: a daemon of before the update does not send it.
+    that is added later has a default: until it is restarted, an older daemon does not send it.
     """
 
     def as_json(self) -> dict[str, Any]:
