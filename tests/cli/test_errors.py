@@ -15,9 +15,10 @@ from cli.conftest import CATS, PATIENCE_S, Printed, Shell
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from anchord.cli import app
+from anchord.cli.app import app
 from anchord.cli.commands import chunk as chunk_commands
 from anchord.cli.help_groups import HELP_GROUPS
+from anchord.cli.loading import MODULE_OF_COMMAND, load_commands
 
 _COMMANDS = [
     "run", "start", "stop", "restart", "add", "remove", "roots", "index", "status", "sync", "search", "show", "chunk", "diff",
@@ -397,6 +398,7 @@ def test_the_entry_point_and_the_module_are_the_same(bare: Shell) -> None:
 
 
 def test_the_overview_names_every_command_in_80_columns(bare: Shell) -> None:
+    load_commands([])
     command = cast("TyperGroup", get_command(app))
     assert set(command.commands) == {name for group in HELP_GROUPS.values() for name in group}
     lines = bare("--help").out.splitlines()
@@ -406,6 +408,51 @@ def test_the_overview_names_every_command_in_80_columns(bare: Shell) -> None:
         f"{title}:" for title in HELP_GROUPS
     ]
     assert next(iter(HELP_GROUPS)) == "Search"
+
+
+LIST_COMMANDS = """
+import sys
+from typer.main import get_command
+from anchord.cli.app import app
+from anchord.cli.loading import MODULE_OF_COMMAND, load_commands
+load_commands(sys.argv[1:])
+print(*get_command(app).commands)
+"""
+
+
+def loaded_commands(*arguments: str) -> set[str]:
+    """Commands that a new process knows for these arguments."""
+    listed = subprocess.run(
+        [sys.executable, "-c", LIST_COMMANDS, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(listed.stdout.split())
+
+
+def test_the_table_names_the_module_of_every_command() -> None:
+    load_commands([])
+    defined = {
+        name: command.callback.__module__
+        for name, command in cast("TyperGroup", get_command(app)).commands.items()
+        if command.callback
+    }
+    assert defined == {
+        name: f"anchord.cli.commands.{module}" for name, module in MODULE_OF_COMMAND.items()
+    }
+
+
+def test_a_command_loads_its_own_module_and_no_other() -> None:
+    assert loaded_commands("status", "--json") == {
+        name for name, module in MODULE_OF_COMMAND.items() if module == "search"
+    }
+    assert loaded_commands("--version") == set()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["statsu"], ["man"], ["--version", "x"]])
+def test_help_misspelt_names_and_the_manual_load_every_command(arguments: list[str]) -> None:
+    assert loaded_commands(*arguments) == set(MODULE_OF_COMMAND)
 
 
 @pytest.mark.parametrize("group", ["config", "service"])

@@ -16,49 +16,12 @@ from typer.exceptions import Abort, TyperException
 
 from anchord.cli import light_coercion
 from anchord.cli.app import app, warn
-from anchord.cli.commands import (
-    backup,
-    chunk,
-    conversations,
-    daemon,
-    doctor,
-    evaluate,
-    export,
-    index,
-    maintenance,
-    man_page,
-    mcp,
-    privacy,
-    roots,
-    schema,
-    search,
-    service,
-)
 from anchord.cli.completion import select_shell
+from anchord.cli.loading import load_commands
 from anchord.core.os_errors import from_os_error
 from anchord.errors import AnchordError
 
-__all__ = ["app", "main"]
-
-COMMAND_MODULES = (
-    daemon,
-    roots,
-    index,
-    maintenance,
-    backup,
-    search,
-    chunk,
-    conversations,
-    mcp,
-    evaluate,
-    export,
-    service,
-    doctor,
-    privacy,
-    man_page,
-    schema,
-)
-"""The modules that define the commands. Importing a module registers its commands."""
+__all__ = ["main"]
 
 _EXIT_FAILURE = 1
 _EXIT_USAGE = 2
@@ -82,6 +45,7 @@ def _run_command() -> int:
     try:
         light_coercion.install()
         select_shell(sys.argv[1:])
+        load_commands(sys.argv[1:])
         # Without a name it is "python -m anchord" by how Python was started.
         code = app(prog_name="anchord", standalone_mode=False)
         sys.stdout.flush()
