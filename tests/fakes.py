@@ -21,6 +21,7 @@ from anchord.config.strategies import OptionValue, with_strategy_defaults
 from anchord.core.diff import row_hash
 from anchord.core.ids import DUE_MARK, make_doc_id
 from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignore_enter_dir
+from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
     NO_FINGERPRINT,
     Absent,
@@ -42,7 +43,6 @@ from anchord.core.types import (
     StoreStats,
     Vector,
     WalkResult,
-    escape_non_utf8,
 )
 
 T = TypeVar("T")

@@ -15,7 +15,8 @@ from anchord.chunking.validate import ChunkingReport, check_chunks_of_documents
 from anchord.config.effective import parse_chunking_options
 from anchord.config.schema import KindConfig
 from anchord.core.ids import make_file_key
-from anchord.core.types import Chunk, Document, Problem, RootedPath, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Chunk, Document, Problem, RootedPath
 from anchord.embedding.model_files import find_model
 from anchord.embedding.tokenizer import TokenCounter
 from anchord.errors import UsageError

@@ -33,8 +33,7 @@ from anchord.cli.output.render import (
     search_lines,
 )
 from anchord.cli.output.status_text import status_lines
-from anchord.core.quoting import quote_name, sanitize_line
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8, quote_name, sanitize_line
 from anchord.daemon.service.sd_notify import notify_status
 from anchord.ipc.messages.searching import (
     ConversationAnswer,

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from anchord.core.ids import make_doc_id
-from anchord.core.types import Chunk, Document, RootedPath, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Chunk, Document, RootedPath
 
 _MEDIUM_MIN_TOKENS = 400
 _MEDIUM_MAX_TOKENS = 1200

@@ -17,7 +17,7 @@ from tomlkit.items import AoT
 
 from anchord.config.file import read_text
 from anchord.config.schema import parse_config
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.errors import ConfigError, UsageError
 
 _ROOT_HEADER = re.compile(r"\s*\[\[\s*root\s*\]\]")

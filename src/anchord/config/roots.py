@@ -13,8 +13,8 @@ from pathlib import Path
 from anchord.config.effective import chunking_of_root
 from anchord.config.file import load_config
 from anchord.config.schema import Config, RootConfig
-from anchord.core.quoting import escape_line, quote_name
-from anchord.core.types import Root, escape_non_utf8
+from anchord.core.quoting import escape_line, escape_non_utf8, quote_name
+from anchord.core.types import Root
 from anchord.errors import ConfigError, UsageError
 
 _SYSTEM_FOLDERS = "/ /bin /boot /dev /etc /home /lib /proc /root /run /sys /usr /var /Users"

@@ -8,6 +8,7 @@ output uses it: answers for agents, the terminal, JSON, the log and the status s
 - `sanitize_line` replaces it by U+FFFD, one column wide: lines on a terminal.
 - `escape_json` writes it as `\u202e` in a JSON text, which decodes to the same string.
 - `quote_name` and `quote_command` put a name into a sentence or a command of anchord's.
+- `escape_non_utf8` writes bytes that are not UTF-8 as `\xNN`.
 - `escape_gaps` and `escape_path` keep a name on a terminal from looking like two fields of a line.
 
 Characters that the spelling of a language needs stay: the joiners U+200C and U+200D between two
@@ -23,8 +24,6 @@ import shlex
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
-
-from anchord.core.types import escape_non_utf8
 
 _MAX_SHOWN = 4
 """Characters of a run that are written one by one; of a longer run the rest is counted."""
@@ -89,6 +88,24 @@ _MAYBE_MARKS = re.compile(rf"[^\w\s\x21-\x7e]{{{_MAX_MARKS + 1},}}")
 
 
 @functools.cache
+def escape_non_utf8(path: str) -> str:
+    r"""Replace what UTF-8 cannot encode, so that a path can be printed or put into JSON or Arrow.
+
+    Args:
+        path: Any text, possibly with surrogates.
+
+    Returns:
+        The path with each undecodable byte written as the four characters \xNN. A path that is
+        valid UTF-8 is returned unchanged.
+    """
+    try:
+        return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:
+        # The path holds a surrogate that stands for no byte (outside U+DC80..U+DCFF). No file
+        # system produces one; a command-line argument or JSON can.
+        return path.encode("utf-8", "backslashreplace").decode()
+
+
 def _runs_of_unsafe(controls: str) -> re.Pattern[str]:
     """Compile the pattern of unsafe characters, which takes some milliseconds, on first use."""
     unsafe = controls + _INVISIBLE + _UNASSIGNABLE

@@ -21,24 +21,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-
-def escape_non_utf8(path: str) -> str:
-    r"""Replace what UTF-8 cannot encode, so that a path can be printed or put into JSON or Arrow.
-
-    Args:
-        path: Any text, possibly with surrogates.
-
-    Returns:
-        The path with each undecodable byte written as the four characters \xNN. A path that is
-        valid UTF-8 is returned unchanged.
-    """
-    try:
-        return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    except UnicodeEncodeError:
-        # The path holds a surrogate that stands for no byte (outside U+DC80..U+DCFF). No file
-        # system produces one; a command-line argument or JSON can.
-        return path.encode("utf-8", "backslashreplace").decode()
-
+from anchord.core.quoting import escape_non_utf8
 
 # Files and folders
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from anchord.core.types import FileOutcome, Problem, Root, RootRemoval, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import FileOutcome, Problem, Root, RootRemoval
 from anchord.index.integrity.purge import PurgePreview, PurgeResult
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.metrics import WorkCounters

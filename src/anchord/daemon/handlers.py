@@ -18,8 +18,8 @@ import structlog
 
 from anchord._version import __version__
 from anchord.config.schema import make_root_config
-from anchord.core.quoting import quote_names
-from anchord.core.types import SearchFilters, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8, quote_names
+from anchord.core.types import SearchFilters
 from anchord.daemon.answers import forget_answer, forget_preview, removed_root, verify_answer
 from anchord.daemon.backups import Backups
 from anchord.daemon.calls import current_call

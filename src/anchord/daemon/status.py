@@ -10,8 +10,7 @@ from typing import Any
 import psutil
 
 from anchord._version import __version__
-from anchord.core.quoting import quote_command, quote_name
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8, quote_command, quote_name
 from anchord.daemon.answers import failure_message, failures_of, index_answer, recent_change
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from anchord.core.types import Action, FileOutcome, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Action, FileOutcome
 from anchord.sources.files.secret_names import redact_path
 
 log = structlog.get_logger()

@@ -9,15 +9,8 @@ from anchord.chunking.chunker import split_into_chunks
 from anchord.chunking.engine.layout import CountTokens
 from anchord.chunking.formats.code_symbols import Definition, ParserProcessError
 from anchord.core.ids import hash_content, make_doc_id, make_file_key, make_vector_key
-from anchord.core.types import (
-    Chunk,
-    Document,
-    ExchangeMetadata,
-    Problem,
-    RootedPath,
-    Row,
-    escape_non_utf8,
-)
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Chunk, Document, ExchangeMetadata, Problem, RootedPath, Row
 from anchord.index.recipe import Recipe
 from anchord.index.topics import OwnRooms, memory_type_of, room_of_exchange, room_of_file
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from anchord import errors
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.errors import AnchordError, UsageError
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.status import Progress

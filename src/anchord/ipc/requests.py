@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from anchord.config.roots import find_root
 from anchord.core.change_detection import decide_for_file
-from anchord.core.quoting import quote_name
+from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.core.types import (
     Absent,
     FileRecord,
@@ -22,7 +22,6 @@ from anchord.core.types import (
     RootedPath,
     Row,
     SkipFile,
-    escape_non_utf8,
 )
 from anchord.errors import UsageError
 from anchord.index.reconcile import NO_SIZE_LIMIT

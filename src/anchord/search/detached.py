@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.ipc.messages.searching import DetachedHit
 from anchord.ipc.messages.status import DetachedCounts
 from anchord.sources.conversations.archive.detached import DetachedExchange, DetachedGroup

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from anchord.core.ports import Catalog, ChunkStore
-from anchord.core.types import ChunkLocation, Hit, Row, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import ChunkLocation, Hit, Row
 
 _MAX_NEIGHBOURS = 8
 """How many chunks before and after a passage are looked at to expand it."""

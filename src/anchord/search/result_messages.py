@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from anchord.core.query_syntax import ParsedQuery, matched_words
-from anchord.core.types import ChunkLocation, RootedPath, Row, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import ChunkLocation, RootedPath, Row
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
     NeighborExchange,

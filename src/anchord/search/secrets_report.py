@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from anchord.core.types import Row, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Row
 from anchord.index.session import IndexReader
 from anchord.sources.secrets.documents import MOSTLY_SECRETS
 from anchord.sources.secrets.redactor import rules_version

@@ -37,6 +37,8 @@ import anchord.search.answers
 import anchord.sources.conversations.reader_process
 import anchord.store.backup.snapshot
 import anchord.store.table.maintenance
+from anchord.cli.app import app
+from anchord.cli.loading import load_commands
 from anchord.errors import StoreDamagedError
 from anchord.sources.conversations.events import TooLongError
 from anchord.sources.conversations.reader_process import ReaderProcess, UnreadableTranscriptError
@@ -52,7 +54,8 @@ def _prepare() -> None:
     for module in pkgutil.iter_modules(lance_namespace_urllib3_client.models.__path__):
         importlib.import_module(f"{lance_namespace_urllib3_client.models.__name__}.{module.name}")
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(anchord.cli.app)
+    load_commands([])
+    typer.main.get_command(app)
     importlib.metadata.version = functools.cache(importlib.metadata.version)
 
 

@@ -22,8 +22,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.output.progress import ask_with_progress, progress_bar
 from anchord.config.paths import Paths
-from anchord.core.quoting import quote_name
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect
 from anchord.errors import TargetNotWritableError, UsageError
 from anchord.ipc import requests

@@ -25,8 +25,8 @@ from anchord.cli.output.console import escape_markup
 from anchord.config.paths import Paths
 from anchord.config.roots import add_root_to_config, gather_roots
 from anchord.config.schema import make_root_config
-from anchord.core.quoting import escape_gaps, quote_name
-from anchord.core.types import Root, escape_non_utf8
+from anchord.core.quoting import escape_gaps, escape_non_utf8, quote_name
+from anchord.core.types import Root
 from anchord.daemon.access import try_connect
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import typer
 from anchord.cli.app import JsonOption, app, print_json, print_line
 from anchord.cli.output.console import escape_markup
 from anchord.config.paths import find_paths
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 
 _MARKS = {"good": "[green]good[/]", "doubtful": "[yellow]look[/]", "bad": "[bold red]BAD [/]"}
 

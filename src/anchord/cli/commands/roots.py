@@ -30,8 +30,8 @@ from anchord.config.roots import (
 )
 from anchord.config.schema import make_root_config
 from anchord.config.strategies import KEY_ALIASES
-from anchord.core.quoting import escape_gaps, quote_name, quote_names
-from anchord.core.types import Root, escape_non_utf8
+from anchord.core.quoting import escape_gaps, escape_non_utf8, quote_name, quote_names
+from anchord.core.types import Root
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
 from anchord.ipc import requests

@@ -28,11 +28,8 @@ from anchord.cli.output.console import escape_markup, stdout_console
 from anchord.cli.output.detached import detached_hit_lines
 from anchord.cli.output.editor import open_in_editor
 from anchord.cli.output.status_text import status_lines
-from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths
-from anchord.config.roots import find_root, gather_roots
-from anchord.core.quoting import escape_path, quote_name
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8, escape_path, quote_name
 from anchord.daemon.access import ask_daemon_or_index, ask_index
 from anchord.errors import AnchordError, NotRunningError, UsageError
 from anchord.ipc import requests
@@ -299,6 +296,10 @@ def _resolve_path_filter(paths: Paths, path_filter: str) -> str:
 
 def _is_in_root(paths: Paths, path: str) -> bool:
     """Return whether a path is in an indexed folder; False if the configuration is broken."""
+    # Imported where it is needed: `status` and most searches do without it.
+    from anchord.config.cli_state import load_cli_state
+    from anchord.config.roots import find_root, gather_roots
+
     with suppress(AnchordError):
         given_roots = load_cli_state(paths.cli_state_file).given_roots
         roots = gather_roots(load_user_config(paths), given_roots, (), paths.own_folders)

@@ -19,7 +19,7 @@ from anchord.cli.app import (
 from anchord.cli.help_groups import UncutCommands
 from anchord.config.file import load_config
 from anchord.config.schema import Config
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.daemon.service import install
 
 _NOT_ACTIVE = 1

@@ -32,6 +32,7 @@ from anchord.core.ports import (
     HeartbeatCallback,
     no_heartbeat,
 )
+from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
     ChangedDuringRead,
     FileContent,
@@ -40,7 +41,6 @@ from anchord.core.types import (
     Row,
     Vector,
     WalkResult,
-    escape_non_utf8,
 )
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.integrity.row_sample import RowSample

@@ -14,7 +14,8 @@ import msgspec
 
 from anchord.config.paths import Paths
 from anchord.config.schema import Config
-from anchord.core.types import Document, FileContent, Root, RootedPath, WalkResult, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Document, FileContent, Root, RootedPath, WalkResult
 from anchord.errors import UsageError
 from anchord.index.profile import ProfileInputs, build_configured_profile
 from anchord.search.evaluation.git_history import Edit, recent_edits

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.sources.files.source_memory import GitSettings, SourceMemory
 
 _TIMEOUT_S = 20.0

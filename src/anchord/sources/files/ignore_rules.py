@@ -23,7 +23,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from anchord.core.types import PathMatch, Problem, Root, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import PathMatch, Problem, Root
 from anchord.sources.conversations.formats.registry import (
     HIDDEN_TRANSCRIPTS,
     IGNORED_FOLDERS,

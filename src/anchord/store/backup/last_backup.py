@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.store.backup.copying import replace_file
 from anchord.store.backup.pin import LAST_BACKUP_NAME
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from anchord._version import __version__
-from anchord.core.types import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
 from anchord.errors import AlreadyRunningError, NewerStateError, StoreDamagedError, StoreError
 from anchord.store.backup.copying import copy_file, flush, flush_folders, hash_file, write_file
 from anchord.store.backup.databases import copy_database, pinned_bytes

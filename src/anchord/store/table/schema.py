@@ -11,7 +11,8 @@ from lancedb.index import FTS, Bitmap, BTree
 
 from anchord.core.diff import row_hash
 from anchord.core.ids import DUE_MARK, row_checksum, without_due_mark
-from anchord.core.types import Row, Vector, escape_non_utf8
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import Row, Vector
 from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
 
 LanceTable = Any

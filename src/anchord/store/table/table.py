@@ -22,15 +22,8 @@ from typing import Any
 
 from anchord.core.ids import make_doc_id
 from anchord.core.ports import VectorLookup
-from anchord.core.types import (
-    RootedPath,
-    Row,
-    ScoredRow,
-    SearchFilters,
-    StoreStats,
-    Vector,
-    escape_non_utf8,
-)
+from anchord.core.quoting import escape_non_utf8
+from anchord.core.types import RootedPath, Row, ScoredRow, SearchFilters, StoreStats, Vector
 from anchord.errors import StoreError
 from anchord.store.disk_usage import folder_bytes
 from anchord.store.table import due_rows, queries
