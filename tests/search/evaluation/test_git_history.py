@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from anchord.errors import UsageError
+from anchord.search.evaluation import git_history
 from anchord.search.evaluation.git_history import Edit, recent_edits
 
 _SOMEBODY = {
@@ -230,6 +232,19 @@ def test_without_git_there_are_no_edits(
     repository.commit({"a.md": "2"})
     monkeypatch.setenv("PATH", str(tmp_path))
     assert repository.edits() == []
+
+
+def test_a_git_that_does_not_answer_is_reported(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.commit({"a.md": "1"})
+    repository.commit({"a.md": "2"})
+    head = Path(repository.folder, ".git", "HEAD")
+    head.unlink()
+    os.mkfifo(head)
+    monkeypatch.setattr(git_history, "_GIT_TIMEOUT_S", 0.3)
+    with pytest.raises(UsageError, match="git did not answer"):
+        repository.edits()
 
 
 _texts = st.dictionaries(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterator
 
+from anchord.core.quoting import quote_name
+from anchord.errors import UsageError
 from anchord.sources.documents.file_types import MARKDOWN_SUFFIXES
 
 Edit = tuple[str, str, str]
@@ -23,6 +25,8 @@ _LOG_ARGUMENTS = (
     "--relative",
 )
 _HASH_LENGTHS = (40, 64)  # SHA-1, SHA-256
+_GIT_TIMEOUT_S = 120.0
+"""Git waits without end for a named pipe in its folder; a log of a large history takes seconds."""
 
 
 def recent_edits(folder: str, max_edits: int) -> list[Edit]:
@@ -34,6 +38,9 @@ def recent_edits(folder: str, max_edits: int) -> list[Edit]:
 
     Returns:
         The edits, newest first; none where git is missing or has no history of the folder.
+
+    Raises:
+        UsageError: git does not answer.
     """
     try:
         log = _run_git(
@@ -77,13 +84,21 @@ def _run_git(folder: str, *arguments: str) -> str | None:
 
     Raises:
         FileNotFoundError: git is not installed.
+        UsageError: git does not answer.
     """
-    result = subprocess.run(
-        ["git", "-C", folder, *arguments],
-        capture_output=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    try:
+        result = subprocess.run(
+            ["git", "-C", folder, *arguments],
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=_GIT_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise UsageError(
+            f"git did not answer within {_GIT_TIMEOUT_S:.0f} s in {quote_name(folder)}",
+            "look for a named pipe in its .git folder, or leave edits out with --commits 0",
+        ) from None
     if result.returncode != 0:
         return None
     return result.stdout.decode("utf-8", "replace")
