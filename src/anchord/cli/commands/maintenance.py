@@ -161,6 +161,11 @@ def _print_forgotten(result: ForgetAnswer) -> None:
         f"deleted from the index: {_listed(result)}, {result.rows} chunks; "
         "it stays out of the index until `anchord forget --undo`"
     )
+    if result.exchanges:
+        print_line(
+            "its exchanges stay out too if the file is renamed, or if a file that was not indexed "
+            "before contains them"
+        )
     if result.also_in:
         warn(
             f"some of the exchanges are in other files too, and return from there: "
