@@ -311,7 +311,7 @@ def test_forget_of_what_is_not_indexed_fails_with_one_line(talks: Shell) -> None
 def test_forget_says_that_a_copy_it_never_read_stays_out_as_well(talks: Shell) -> None:
     talks.write("copy.jsonl", (talks.notes / "s1.jsonl").read_bytes())
     forgot = talks("forget", str(talks.notes / "s1.jsonl"), "--yes")
-    assert "a file that was not indexed before contains them" in forgot.out
+    assert "a file that is not indexed yet contains them" in forgot.out
     assert talks("index").code == 0
     assert found(talks) == ALL - {question for question, _ in TURNS}
 

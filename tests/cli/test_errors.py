@@ -414,7 +414,7 @@ LIST_COMMANDS = """
 import sys
 from typer.main import get_command
 from anchord.cli.app import app
-from anchord.cli.loading import MODULE_OF_COMMAND, load_commands
+from anchord.cli.loading import load_commands
 load_commands(sys.argv[1:])
 print(*get_command(app).commands)
 """

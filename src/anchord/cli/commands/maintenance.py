@@ -163,8 +163,8 @@ def _print_forgotten(result: ForgetAnswer) -> None:
     )
     if result.exchanges:
         print_line(
-            "its exchanges stay out too if the file is renamed, or if a file that was not indexed "
-            "before contains them"
+            "its exchanges stay out even if the file is renamed, or if a file that is not indexed "
+            "yet contains them"
         )
     if result.also_in:
         warn(
