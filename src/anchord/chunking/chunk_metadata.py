@@ -175,6 +175,7 @@ def _keywords(contents: Sequence[str]) -> list[list[str]]:
     }
     keywords: list[list[str]] = []
     for counts in word_counts:
-        ranked = sorted((-count * rarity[word], word) for word, count in counts.items())
+        scores = {word: count * rarity[word] for word, count in counts.items()}
+        ranked = sorted((-score, word) for word, score in scores.items())
         keywords.append([word for _, word in ranked[:_MAX_KEYWORDS]])
     return keywords

@@ -27,7 +27,8 @@ def read_set_keys(file: Path) -> frozenset[str]:
     """
     content = tomllib.loads(read_text(file))
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
-    return frozenset(f"{name}.{key}" for name, table in tables.items() for key in table)
+    keys = ((name, key) for name, table in tables.items() for key in table)
+    return frozenset(f"{name}.{key}" for name, key in keys)
 
 
 def read_text(file: Path) -> str:

@@ -130,7 +130,8 @@ def _without_root_lines(text: str, index: int) -> str:
     while _is_blank_or_comment(lines[end - 1]):
         end -= 1
     # Of blank lines before and after the table only those before it stay.
-    while first and end < len(lines) and not lines[first - 1].strip() and not lines[end].strip():
+    is_blank_before = first > 0 and not lines[first - 1].strip()
+    while is_blank_before and end < len(lines) and not lines[end].strip():
         end += 1
     return "".join(lines[:first] + lines[end:])
 

@@ -251,4 +251,6 @@ def _home_suffix() -> str:
         account_home = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
         account_home = home  # A container's user need not have an account.
-    return "" if home == account_home else f"-{zlib.crc32(os.fsencode(home)):08x}"
+    if home == account_home:
+        return ""
+    return f"-{zlib.crc32(os.fsencode(home)):08x}"

@@ -259,6 +259,7 @@ def _free_name(path: str, roots: Sequence[Root], *, is_new: bool = False) -> str
     taken_names = {root.name for root in roots}
     base = escape_non_utf8(Path(resolve_path(path)).name) or "root"
     if is_new and ("`" in base or escape_line(base) != base):
-        base = "".join("-" if char == "`" or escape_line(char) != char else char for char in base)
-    candidates = [base, *(f"{base}-{number}" for number in range(2, len(roots) + 3))]
-    return next(name for name in candidates if name not in taken_names)
+        plain = [char if char != "`" and escape_line(char) == char else "-" for char in base]
+        base = "".join(plain)
+    numbered_names = [f"{base}-{number}" for number in range(2, len(roots) + 3)]
+    return next(name for name in [base, *numbered_names] if name not in taken_names)

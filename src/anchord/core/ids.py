@@ -65,7 +65,8 @@ def boundary_priority(text: str) -> int:
         text: The text after the cut. Of its first 160 characters, the first 32 that are not white
             space count, so that re-indenting moves no cut.
     """
-    return xxhash.xxh64_intdigest("".join(text[:160].split())[:32].encode())
+    without_blanks = "".join(text[:160].split())
+    return xxhash.xxh64_intdigest(without_blanks[:32].encode())
 
 
 def make_chunk_id(

@@ -145,7 +145,8 @@ def find_match_spans(query: ParsedQuery, text: str) -> list[tuple[int, int]]:
         Ranges [start, end) of characters, sorted and disjoint.
     """
     stems = _stems(query.text)
-    spans = [match.span() for match in _WORD.finditer(text) if _stem(match[0].lower()) in stems]
+    words = _WORD.finditer(text)
+    spans = [word.span() for word in words if _stem(word[0].lower()) in stems]
     for pattern in _literal_patterns(query):
         spans += [match.span() for match in re.finditer(pattern, text)]
     return _merge_overlapping(sorted(spans))

@@ -167,7 +167,8 @@ def quote_name(name: str) -> str:
     limit = _max_chars(name)
     if len(shown) > limit:
         half = limit // 2
-        shown = escape_line(f"{shown[: half - 1]}…{shown[-half:]}")
+        start, end = shown[: half - 1], shown[-half:]
+        shown = escape_line(f"{start}…{end}")
     return json.dumps(shown, ensure_ascii=False).replace("`", "\\u0060")
 
 
@@ -247,8 +248,9 @@ def _escape(controls: str, text: str) -> str:
 
 
 def _escape_run(run: re.Match[str]) -> str:
-    shown = "".join(f"\\u{{{ord(char):x}}}" for char in run[0][:_MAX_SHOWN])
-    omitted = len(run[0]) - _MAX_SHOWN
+    chars = run[0]
+    shown = "".join(f"\\u{{{ord(char):x}}}" for char in chars[:_MAX_SHOWN])
+    omitted = len(chars) - _MAX_SHOWN
     return shown + _count_omitted(omitted) if omitted > 0 else shown
 
 
@@ -266,7 +268,8 @@ def _escape_part_for_json(part: re.Match[str]) -> str:
 
 def _escape_for_json(run: re.Match[str]) -> str:
     units = run[0].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    pairs = [units[start : start + 2] for start in range(0, len(units), 2)]
+    return "".join(f"\\u{pair.hex()}" for pair in pairs)
 
 
 def _limit_marks(text: str, replacement: str) -> str:

@@ -97,4 +97,5 @@ def store_error(file: str, code: int, detail: str) -> StoreError:
         detail: SQLite's own message.
     """
     known = RESULT_CODES.get(code & PRIMARY_CODE_MASK, _BUG)
-    return known.error(f"{known.reason.format(file=file)} ({detail})", known.hint)
+    reason = known.reason.format(file=file)
+    return known.error(f"{reason} ({detail})", known.hint)

@@ -202,7 +202,8 @@ def _check_root(root: Root, mounts: tuple[Mount, ...]) -> Finding:
             "the folder is polled",
             "if you can, run anchord on the machine that has the disk",
         )
-    return Finding("roots", Health.GOOD, f"{quote_name(root.name)}: {quote_name(root.path)}")
+    name, path = quote_name(root.name), quote_name(root.path)
+    return Finding("roots", Health.GOOD, f"{name}: {path}")
 
 
 def _check_index(context: CheckContext) -> Iterator[Finding]:
@@ -247,7 +248,9 @@ def _check_row_count(context: CheckContext, expected_rows: int) -> Finding:
     uri = store_uri(context.paths, context.config)
     dimension = _configured_profile(context).dimension
     rows = LanceStore(uri, dimension, "", read_only=True).count_rows()
-    observation = f"{rows:,} rows" if is_local(uri) else f"{rows:,} rows in {uri}"
+    observation = f"{rows:,} rows"
+    if not is_local(uri):
+        observation += f" in {uri}"
     is_pending = bool(context.daemon_status and context.daemon_status.pending)
     if rows == expected_rows or is_pending:
         return Finding("index", Health.GOOD, observation)

@@ -40,6 +40,7 @@ def check_table_files(table: Path) -> Iterator[Finding]:
 
 
 def _describe(problems: Sequence[FileProblem]) -> str:
-    shown = ", ".join(f"{problem.path} {problem.reason}" for problem in problems[:_SHOWN])
-    more = len(problems) - _SHOWN
+    reasons = [f"{problem.path} {problem.reason}" for problem in problems]
+    shown = ", ".join(reasons[:_SHOWN])
+    more = len(reasons) - _SHOWN
     return f"{shown}, and {more} more" if more > 0 else shown

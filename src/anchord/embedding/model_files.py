@@ -214,11 +214,12 @@ def _read_modules(file: Path) -> list[_Module]:
         return []
     if not isinstance(entries, list):
         return []
-    return [
-        _Module(kind=str(entry.get("type", "")).rpartition(".")[2], path=str(entry.get("path", "")))
-        for entry in entries
-        if isinstance(entry, dict)
-    ]
+    modules = []
+    for entry in entries:
+        if isinstance(entry, dict):
+            _, _, kind = str(entry.get("type", "")).rpartition(".")
+            modules.append(_Module(kind=kind, path=str(entry.get("path", ""))))
+    return modules
 
 
 def _read_dimension(folder: Path, modules: list[_Module]) -> int:
@@ -303,7 +304,8 @@ def _positive_int(value: object) -> int:
 def _digest_blocks(folder: Path, files: list[Path]) -> Iterator[bytes]:
     """Yield files with names and sizes, so that a byte moved between files changes the digest."""
     for file in files:
-        yield f"\0{file.relative_to(folder)}\0{file.stat().st_size}\0".encode()
+        name, size = file.relative_to(folder), file.stat().st_size
+        yield f"\0{name}\0{size}\0".encode()
         with file.open("rb") as stream:
             while block := stream.read(_BLOCK_BYTES):
                 yield block

@@ -259,7 +259,8 @@ def _adapt_to_this_machine(paths: Paths, restoring: Path, moved: Mapping[str, st
         save_cli_state(cli_state_file, cli_state)
     config = load_config(config_file)
     uri = store_uri(paths, config)
-    if config.store.uri and is_local(uri) and Path(uri).exists() and any(Path(uri).iterdir()):
+    table = Path(uri)
+    if config.store.uri and is_local(uri) and table.exists() and any(table.iterdir()):
         raise UsageError(
             f"the table's folder {uri}, which the configuration names, is not empty",
             f"move it away, or restore with --map {uri}=NEW",

@@ -52,4 +52,5 @@ def record_start(catalog: SqliteCatalog) -> None:
 
 
 def _digest(files: FileStamps) -> str:
-    return hash_fields(*(f"{path} {size} {time}" for path, (size, time) in sorted(files.items())))
+    fields = [f"{path} {size} {time}" for path, (size, time) in sorted(files.items())]
+    return hash_fields(*fields)

@@ -230,7 +230,8 @@ def pin_recipe_digests(
         root: max(counts, key=lambda digest: counts[digest])
         for root, counts in catalog.recipe_counts_by_root().items()
     }
-    is_current = all(digest == configured.recipe.digest(root) for root, digest in digests.items())
+    current = {root: configured.recipe.digest(root) for root in digests}
+    is_current = digests == current
     if profile is configured and is_current:
         return profile
     recipe = PinnedRecipe(

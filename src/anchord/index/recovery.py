@@ -247,6 +247,7 @@ def _move_sqlite_aside(paths: Paths, database_file: Path) -> Path:
 
 def make_damaged_folder(paths: Paths) -> Path:
     """Create a new folder for damaged files, and return it."""
-    folder = paths.damaged_folder / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
+    now = datetime.now(UTC)
+    folder = paths.damaged_folder / f"{now:%Y%m%dT%H%M%S}-{os.getpid()}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -187,7 +187,8 @@ class IndexWriter(IndexReader):
         if root.kind == "conversations":
             for recipe in (self.profile.recipe, self.configured_profile.recipe):
                 recipe.ingest_identity_by_root[root.name] = self.conversations.reader_version
-        self.roots[:] = [*(other for other in self.roots if other.name != root.name), root]
+        others = [other for other in self.roots if other.name != root.name]
+        self.roots[:] = [*others, root]
         attach_exchanges(self.archive, self.roots)
         cli_state = self.cli_state.without_root(root.name)
         if not root.is_configured:

@@ -222,7 +222,8 @@ def _words_of(text: str) -> str:
     Everything but letters and digits separates words, and a number is a word: "plan2026_b.md" is
     " plan 2026 b md ".
     """
-    return f" {' '.join(_WORD.findall(unicodedata.normalize('NFC', text))).lower()} "
+    words = _WORD.findall(unicodedata.normalize("NFC", text))
+    return f" {' '.join(words).lower()} "
 
 
 def _words_of_name(name: str) -> str:

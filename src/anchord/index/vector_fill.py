@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from anchord.core.types import (
     Absent,
@@ -165,7 +166,8 @@ class VectorFill:
 
     def _fill_from_known(self, files: Sequence[_FileToFill]) -> None:
         """Give rows the vectors that another row or the vector cache has."""
-        keys = list(dict.fromkeys(key for file in files for key, _ in file.due.values()))
+        due = chain.from_iterable(file.due.values() for file in files)
+        keys = list(dict.fromkeys(key for key, _ in due))
         if not keys:
             return
         known = dict(self._dependencies.store.vectors_by_key(keys))
@@ -226,7 +228,9 @@ class VectorFill:
         filled: list[tuple[_FileToFill, list[str]]] = []
         for file in self._begun.values():
             ids = [row_id for row_id, (key, _) in file.due.items() if key in vectors]
-            keyed_by_id.update((id_, (file.due[id_][0], vectors[file.due[id_][0]])) for id_ in ids)
+            for row_id in ids:
+                key, _ = file.due[row_id]
+                keyed_by_id[row_id] = (key, vectors[key])
             filled.append((file, ids))
         self._dependencies.store.set_vectors(keyed_by_id)
         self._committer.commit_count += 1

@@ -24,7 +24,8 @@ def protocol_schema() -> dict[str, Any]:
     """
     types = [*(each for method in METHODS for each in (method.params, method.answer)), Progress]
     schemas, definitions = msgspec.json.schema_components(types, ref_template=_REF_TEMPLATE)
-    params_and_results = zip(schemas[:-1:2], schemas[1:-1:2], strict=True)
+    params, results = schemas[:-1:2], schemas[1:-1:2]
+    params_and_results = zip(params, results, strict=True)
     return {
         "$schema": _DIALECT,
         "title": "The methods of anchord's socket (JSON-RPC 2.0, one object a line)",

@@ -197,7 +197,8 @@ def _error_result(error: Exception) -> CallToolResult:
 def _wrong_arguments(error: ValidationError) -> UsageError:
     """Return which parameters are wrong and why, without the arguments."""
     wrong = error.errors(include_input=False, include_context=False, include_url=False)
-    reasons = [f"{each['loc'][0]}: {each['msg']}" for each in wrong if each["loc"]]
+    located = [each for each in wrong if each["loc"]]
+    reasons = [f"{each['loc'][0]}: {each['msg']}" for each in located]
     return UsageError("; ".join(reasons) or "the arguments are not valid")
 
 

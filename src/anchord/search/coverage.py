@@ -50,7 +50,8 @@ class Coverage:
         # Files that were never seen by a walk wait too, so more can wait than were found.
         counts = f"{self.waiting:,} files wait"
         if self.waiting <= self.found:
-            counts = f"{self.found - self.waiting:,} of {self.found:,} files are up to date"
+            current = self.found - self.waiting
+            counts = f"{current:,} of {self.found:,} files are up to date"
         if self.reason:
             return f"{self.reason} ({counts})"
         return {
@@ -61,7 +62,8 @@ class Coverage:
         }.get(self.state, f"still indexing: {counts}")
 
     def _meaning_so_far(self) -> str:
-        percent = max(0, 100 * (self.chunks - self.without_vector)) // max(1, self.chunks)
+        with_vector = max(0, self.chunks - self.without_vector)
+        percent = 100 * with_vector // max(1, self.chunks)
         sentence = f"words find all of what is indexed, meaning {percent} % of it so far"
         if self.vectors_left_s is None:
             return sentence

@@ -209,7 +209,8 @@ class Layout:
 
     def atom_text(self, index: int) -> str:
         """Return an atom's text."""
-        return self.lines[self.atom_lines[index]][self.atom_starts[index] : self.atom_ends[index]]
+        line = self.lines[self.atom_lines[index]]
+        return line[self.atom_starts[index] : self.atom_ends[index]]
 
 
 def build_layout(  # noqa: PLR0913 - the parts of a layout that a format finds
@@ -310,7 +311,8 @@ def _split_heavy_line(
         else:
             spans += _split_sentence(text, start, end)
     split_spans: list[_StrengthSpan] = []
-    weights, _ = sizing.measure_weights_and_tokens([text[start:end] for start, end, _ in spans])
+    span_texts = [text[start:end] for start, end, _ in spans]
+    weights, _ = sizing.measure_weights_and_tokens(span_texts)
     for span, weight in zip(spans, weights, strict=True):
         if weight <= heavy_weight:
             split_spans.append(span)

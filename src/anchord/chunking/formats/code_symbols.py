@@ -131,7 +131,8 @@ def grammar_versions() -> str:
     Part of the recipe: with other grammars, code has other chunks.
     """
     wheels = sorted({grammar.wheel for grammar in _GRAMMARS.values() if find_spec(grammar.wheel)})
-    return " ".join(f"{wheel} {metadata.version(wheel.replace('_', '-'))}" for wheel in wheels)
+    versions = [metadata.version(wheel.replace("_", "-")) for wheel in wheels]
+    return " ".join(f"{wheel} {version}" for wheel, version in zip(wheels, versions, strict=True))
 
 
 def has_grammar(language: str) -> bool:

@@ -159,7 +159,8 @@ def _print_check(names: list[str], interrupted_names: list[str], problems: list[
     for name in interrupted_names:
         print_line(f"{name} was interrupted; the next backup deletes it")
     verdict = f"{len(problems)} problems" if problems else "no problems"
-    print_line(f"checked {len(names)} backups, {names[0]} to {names[-1]}: {verdict}")
+    oldest, newest = names[0], names[-1]
+    print_line(f"checked {len(names)} backups, {oldest} to {newest}: {verdict}")
     if problems:
         warn("back up into a new folder: later backups share files with damaged ones")
 

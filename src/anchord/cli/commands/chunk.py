@@ -199,7 +199,8 @@ def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, RootCh
     from anchord.config.roots import find_root, gather_roots, resolve_path
 
     # Only the folder is resolved: a symbolic link to a file is not the file it points to.
-    absolute = os.path.join(resolve_path(os.path.dirname(file)), os.path.basename(file))
+    folder, name = os.path.split(file)
+    absolute = os.path.join(resolve_path(folder), name)
     remembered_roots = load_cli_state(paths.cli_state_file).given_roots
     roots = gather_roots(config, remembered_roots, (), paths.own_folders)
     found = find_root(roots, absolute)

@@ -72,12 +72,14 @@ def _print_folders(folders: Sequence[ConversationFolder]) -> None:
     width = max((len(folder.program) for folder in folders), default=0)
     for folder in folders:
         newest = datetime.fromtimestamp(folder.newest_ns / 1e9, UTC).astimezone()
-        figures = f"{folder.files} files, {folder.bytes / 1e6:.1f} MB, newest {newest:%Y-%m-%d}"
+        megabytes = folder.bytes / 1e6
+        figures = f"{folder.files} files, {megabytes:.1f} MB, newest {newest:%Y-%m-%d}"
         state = "[yellow]not indexed[/]"
         if folder.root:
             state = f"[green]indexed as {escape_markup(quote_name(folder.root))}[/]"
         path = escape_markup(escape_gaps(escape_non_utf8(folder.path)))
-        print_line(f"{folder.program:<{width}}  {state}  {figures}  [dim]{path}[/]", markup=True)
+        program = f"{folder.program:<{width}}"
+        print_line(f"{program}  {state}  {figures}  [dim]{path}[/]", markup=True)
 
 
 def _offer_to_index(paths: Paths, folders: Sequence[ConversationFolder], *, ask: bool) -> None:
@@ -92,8 +94,10 @@ def _offer_to_index(paths: Paths, folders: Sequence[ConversationFolder], *, ask:
 
 def _add(paths: Paths, folder: ConversationFolder, taken_names: Collection[str]) -> str:
     """Add a folder, through the daemon or to the configuration file; return its name."""
-    wanted_name = f"{folder.program} {Path(folder.path).name}".lower().replace(" ", "-")
-    candidates = chain([wanted_name], (f"{wanted_name}-{number}" for number in count(2)))
+    folder_name = Path(folder.path).name
+    wanted_name = f"{folder.program} {folder_name}".lower().replace(" ", "-")
+    numbered_names = (f"{wanted_name}-{number}" for number in count(2))
+    candidates = chain([wanted_name], numbered_names)
     name = next(candidate for candidate in candidates if candidate not in taken_names)
     client = try_connect(paths)
     if client is None:

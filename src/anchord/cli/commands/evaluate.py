@@ -199,7 +199,8 @@ def _parse_share(text: str) -> float:
 
 def _print_tables(data: EvaluationData, results: Sequence[VariantResult]) -> None:
     counts = Counter(question.kind for question in data.questions)
-    questions = ", ".join(f"{count} {kind} questions" for kind, count in counts.items())
+    listed = [f"{count} {kind} questions" for kind, count in counts.items()]
+    questions = ", ".join(listed)
     print_line(f"{len(data.documents)} documents, {questions}, {len(data.edits)} edits")
     for kind in counts:
         _print_table(kind, results)

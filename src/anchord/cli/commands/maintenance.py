@@ -132,7 +132,8 @@ def _confirm_forget(preview: ForgetAnswer) -> None:
     question = f"delete {_listed(preview)} from the index for good"
     if not sys.stdin.isatty():
         raise UsageError(f"this would {question}", "add --yes to do it")
-    if not typer.confirm(f"{question[0].upper()}{question[1:]}?", err=True):
+    first, rest = question[0].upper(), question[1:]
+    if not typer.confirm(f"{first}{rest}?", err=True):
         raise typer.Abort
 
 

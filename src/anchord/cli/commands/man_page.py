@@ -59,7 +59,8 @@ def _command_lines(name: str, command: Any) -> Iterator[str]:  # noqa: ANN401 - 
     arguments = [param for param in command.params if _is_argument(param)]
     options = [param for param in command.params if not _is_argument(param) and not param.hidden]
     yield ".SS"
-    yield _to_roff(" ".join([name, *(param.metavar or param.name.upper() for param in arguments)]))
+    metavars = [param.metavar or param.name.upper() for param in arguments]
+    yield _to_roff(" ".join([name, *metavars]))
     yield _to_roff(command.help or "")
     for option in options:
         yield ".TP"

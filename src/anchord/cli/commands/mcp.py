@@ -24,7 +24,8 @@ class _LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[0] if record.exc_info else None
         cause = f": {error.__name__}" if error else ""
-        return escape_line(f"{record.levelname} {record.name}: {record.getMessage()}{cause}")
+        source = f"{record.levelname} {record.name}"
+        return escape_line(f"{source}: {record.getMessage()}{cause}")
 
 
 def _configure_sdk_logging() -> None:

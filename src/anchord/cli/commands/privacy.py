@@ -94,7 +94,8 @@ def privacy_check(
         print_json({"secrets": rows, "left_out": is_left_out})
     else:
         for row in rows:
-            print_line(f"{row['line']}: {row['kind']}  {row['text']}")
+            line, kind, text = row["line"], row["kind"], row["text"]
+            print_line(f"{line}: {kind}  {text}")
         if is_left_out:
             warn("The file holds mostly secrets: it is not indexed.")
         if not rows:

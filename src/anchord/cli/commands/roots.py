@@ -64,7 +64,8 @@ def add(
     if json:
         print_json(added)
     else:
-        print_line(f"added {quote_name(added.name)} ({quote_name(added.path)}); {next_step}")
+        name, path = quote_name(added.name), quote_name(added.path)
+        print_line(f"added {name} ({path}); {next_step}")
 
 
 @app.command()
@@ -107,8 +108,9 @@ def roots(json: JsonOption = False) -> None:
     names = [escape_gaps(root.name) for root in listed]
     width = max(map(len, names), default=0)
     for name, root in zip(names, listed, strict=True):
-        figures = f"{root.kind}, {root.files} files, {root.chunks} chunks"
-        print_line(f"{name:<{width}}  {escape_gaps(root.path)}  ({figures}, {root.origin})")
+        path = escape_gaps(root.path)
+        figures = f"{root.kind}, {root.files} files, {root.chunks} chunks, {root.origin}"
+        print_line(f"{name:<{width}}  {path}  ({figures})")
 
 
 config_app = typer.Typer(

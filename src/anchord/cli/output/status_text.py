@@ -78,7 +78,8 @@ def _root_lines(roots: Sequence[RootStatus]) -> Iterator[str]:
         state = root.state
         counts = _root_counts(root)
         path = escape_markup(escape_gaps(root.path))
-        yield f"  {name:<{width}}  {state}  {counts}  [dim]{path}[/]"
+        padded_name = f"{name:<{width}}"
+        yield f"  {padded_name}  {state}  {counts}  [dim]{path}[/]"
 
 
 def _root_counts(root: RootStatus) -> str:

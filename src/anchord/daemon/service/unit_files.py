@@ -85,7 +85,8 @@ def render_launchd_agent(settings: ServiceSettings, template: bytes) -> bytes:
 
 def _render_service(settings: ServiceSettings, template: str) -> str:
     text = template.replace("@ANCHORD@", _render_command(settings.command))
-    assignments = [f"{name}={value}" for name, value in sorted(settings.environment.items())]
+    environment = sorted(settings.environment.items())
+    assignments = [f"{name}={value}" for name, value in environment]
     lines = [f"Environment={_quote(assignment)}\n" for assignment in assignments]
     text = text.replace(_OFFLINE_LINE, "".join([_OFFLINE_LINE, *lines]))
     runtime_folder = PurePath(settings.socket_path).parent.name

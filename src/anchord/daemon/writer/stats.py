@@ -62,4 +62,5 @@ def p50_and_p95(values: Sequence[float]) -> Percentiles:
         return Percentiles(p50=None, p95=None)
     ordered = sorted(values)
     rank = math.ceil(0.95 * len(ordered)) - 1
-    return Percentiles(p50=round(statistics.median(ordered), 1), p95=round(ordered[rank], 1))
+    median = statistics.median(ordered)
+    return Percentiles(p50=round(median, 1), p95=round(ordered[rank], 1))

@@ -106,7 +106,8 @@ def main() -> None:
         OSError, MemoryError: For lack of disk space or memory; nothing is written, because another
             try may work.
     """
-    settings, folder, precision = settings_from_argv(), Path(sys.argv[2]), sys.argv[3]
+    settings = settings_from_argv()
+    folder, precision = Path(sys.argv[2]), sys.argv[3]
     lower_priority(settings.nice)
     refuse_internet()
     os.dup2(2, 1)
@@ -340,8 +341,8 @@ def _split_vectors(vectors: bytes, settings: WorkerSettings) -> list[bytes]:
 
 def _cosine(vector: bytes, other: bytes) -> float:
     """Return the cosine of two L2-normalised vectors."""
-    products = (a * b for a, b in zip(array("f", vector), array("f", other), strict=True))
-    return math.fsum(products)
+    pairs = zip(array("f", vector), array("f", other), strict=True)
+    return math.fsum(a * b for a, b in pairs)
 
 
 def _reason(error: Exception) -> str:

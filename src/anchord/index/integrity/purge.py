@@ -93,7 +93,8 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     if found.files or found.exchange_count or os.path.lexists(found.path):
         # First, so that no walk indexes the path again while this runs.
         writer.save_cli_state(writer.cli_state.with_forgotten_path(found.path))
-    origins = list(dict.fromkeys((*found.files, *writer.archive.erase(found.path))))
+    erased = writer.archive.erase(found.path)
+    origins = list(dict.fromkeys((*found.files, *erased)))
     row_ids = list(
         dict.fromkeys(row_id for origin in origins for row_id in writer.store.ids_of_file(origin))
     )
@@ -234,7 +235,8 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
 
 def _resolve_parent(path: str) -> str:
     """Return the absolute path; symbolic links of its folder are resolved, a link itself is not."""
-    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
 
 
 def _erase_from_disk(writer: IndexWriter) -> int:

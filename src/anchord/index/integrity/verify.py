@@ -393,5 +393,7 @@ def cosine(a: Vector, b: Vector) -> float:
     if len(left) != len(right):
         return 0.0
     product = sum(x * y for x, y in zip(left, right, strict=True))
-    lengths = math.sqrt(sum(x * x for x in left) * sum(y * y for y in right))
+    left_squares = sum(x * x for x in left)
+    right_squares = sum(y * y for y in right)
+    lengths = math.sqrt(left_squares * right_squares)
     return product / lengths if lengths else 0.0

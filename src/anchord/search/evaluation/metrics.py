@@ -93,7 +93,8 @@ def _ndcg(hits: Sequence[bool], chunk_count: int) -> float:
 
     It can exceed 1 before the cap, where more chunks hold the section than were counted.
     """
-    gain = sum(hit / math.log2(rank + 1) for rank, hit in enumerate(hits[:NDCG_DEPTH], 1))
+    ranks_of_hits = [rank for rank, is_hit in enumerate(hits[:NDCG_DEPTH], 1) if is_hit]
+    gain = sum(1 / math.log2(rank + 1) for rank in ranks_of_hits)
     best_ranks = range(1, min(NDCG_DEPTH, max(chunk_count, 1)) + 1)
     best_gain = sum(1 / math.log2(rank + 1) for rank in best_ranks)
     return min(1.0, gain / best_gain)

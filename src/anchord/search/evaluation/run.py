@@ -83,7 +83,9 @@ def load_documents(target: str) -> dict[str, str]:
     Raises:
         UsageError: There is no markdown document.
     """
-    folder, only_name = (target, "") if os.path.isdir(target) else os.path.split(target)
+    folder, only_name = target, ""
+    if not os.path.isdir(target):
+        folder, only_name = os.path.split(target)
     files = FolderFiles({_ROOT: Root(name=_ROOT, path=folder)}, (), MAX_FILE_BYTES)
     documents: dict[str, str] = {}
     for path in [only_name] if only_name else _walk_paths(files):

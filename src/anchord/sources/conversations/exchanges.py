@@ -242,7 +242,8 @@ def _superseded_exchange(
     session: str, done: _OpenExchange, question: Turn, run: list[Turn]
 ) -> Iterator[Exchange]:
     """Yield a run of superseded answers as an exchange with the same question."""
-    copy = replace(question, id=f"{question.id}~{run[0].id}", superseded=True)
+    copy_id = f"{question.id}~{run[0].id}"
+    copy = replace(question, id=copy_id, superseded=True)
     yield from _exchanges_of(
         session, _OpenExchange(question=copy, number=done.number, offset=done.offset, answers=run)
     )

@@ -148,6 +148,7 @@ def _options(path: str) -> str:
         has_log = file.read(len(_WAL_VERSION)) == _WAL_VERSION
     if not has_log or os.path.exists(f"{path}-shm"):
         return "readonly_shm=1"
-    if os.path.exists(f"{path}-wal") and os.path.getsize(f"{path}-wal"):
+    log = f"{path}-wal"
+    if os.path.exists(log) and os.path.getsize(log):
         raise BrokenError("the write-ahead log has no index: copy the file -shm too")
     return "immutable=1"

@@ -230,7 +230,8 @@ class ConversationIngester:
             folder = RootedPath(origin.root, path)
             if path and self._archive.find_transcript_file(folder):
                 listed = self._files.list_files_below(folder)
-                members = (RootedPath(origin.root, f"{path}/{name}") for name, _ in listed)
+                member_paths = [f"{path}/{name}" for name, _ in listed]
+                members = (RootedPath(origin.root, member) for member in member_paths)
                 return None if any(path_filter(each).is_included for each in members) else folder
         return None
 

@@ -281,7 +281,8 @@ def unknown_records_problem(counts: Counter[str]) -> Problem | None:
     """Return the problem that names the records that were skipped; None if there were none."""
     if not counts:
         return None
-    listed = ", ".join(f"{kind} ({count})" for kind, count in counts.most_common(_LISTED_KINDS))
+    most_common = counts.most_common(_LISTED_KINDS)
+    listed = ", ".join(f"{kind} ({count})" for kind, count in most_common)
     total = counts.total()
     records = "1 record of an unknown kind" if total == 1 else f"{total} records of unknown kinds"
     return Problem(f"skipped {records}: {listed}", is_partial=True)

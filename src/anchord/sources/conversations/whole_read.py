@@ -141,7 +141,9 @@ def digest_of_read(request: ReadRequest, fingerprint: Fingerprint) -> str:
 def _edges(request: ReadRequest) -> Iterable[bytes]:
     with request.open() as stream:
         yield stream.read(_DIGEST_BYTES)
-        stream.seek(max(stream.tell(), stream.seek(0, os.SEEK_END) - _DIGEST_BYTES))
+        read_so_far = stream.tell()
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(read_so_far, size - _DIGEST_BYTES))
         yield stream.read(_DIGEST_BYTES)
 
 

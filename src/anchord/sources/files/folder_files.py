@@ -93,7 +93,8 @@ class FolderFiles:
         Args:
             paths: Absolute paths.
         """
-        self._forgotten_paths = frozenset(f"/{actual_path('/', path[1:])}" for path in paths)
+        actual = [actual_path("/", path[1:]) for path in paths]
+        self._forgotten_paths = frozenset(f"/{path}" for path in actual)
 
     def redact_path(self, path: str) -> str:
         """Return how a path on disk is known: without the secrets in its names."""

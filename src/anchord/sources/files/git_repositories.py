@@ -284,7 +284,8 @@ def _files_behind(entries: list[_Setting], top: str, git_folder: str) -> Iterato
 
 def _entries(output: bytes) -> list[_Setting]:
     fields = os.fsdecode(output).split("\0")
-    return list(zip(fields[0::3], fields[1::3], fields[2::3], strict=False))
+    first, second, third = fields[0::3], fields[1::3], fields[2::3]
+    return list(zip(first, second, third, strict=False))
 
 
 def _settings_of(entries: list[_Setting], top: str) -> GitSettings:

@@ -195,7 +195,8 @@ def _any_of(sources: Sequence[str]) -> re.Pattern[str]:
     """Return one regex that matches whatever one of some regexes matches."""
     if not sources:
         return _NOTHING
-    return re.compile("|".join(f"(?:{source})" for source in dict.fromkeys(sources)), re.DOTALL)
+    groups = [f"(?:{source})" for source in dict.fromkeys(sources)]
+    return re.compile("|".join(groups), re.DOTALL)
 
 
 @functools.lru_cache(maxsize=10_000)

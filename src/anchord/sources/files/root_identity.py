@@ -96,4 +96,5 @@ def _count_present(folder: str, paths: Collection[str]) -> tuple[int, int]:
     """Return how many of some paths exist below a folder, and how many were looked for."""
     step = max(1, len(paths) // _MAX_SAMPLE)
     sample = sorted(paths)[::step]
-    return sum(os.path.lexists(f"{folder}/{path}") for path in sample), len(sample)
+    found = sum(os.path.lexists(f"{folder}/{path}") for path in sample)
+    return found, len(sample)

@@ -121,7 +121,8 @@ def split_lines(content: bytes) -> tuple[str, ...]:
     Names are bytes to git: they become text as `os.fsdecode` does it for paths.
     """
     text = os.fsdecode(content.removeprefix(codecs.BOM_UTF8))
-    return tuple(line.partition("\0")[0].removesuffix("\r") for line in text.split("\n"))
+    before_zeros = [line.partition("\0")[0] for line in text.split("\n")]
+    return tuple(line.removesuffix("\r") for line in before_zeros)
 
 
 def _read(open_file: OpenFile) -> tuple[bytes, int]:

@@ -119,9 +119,8 @@ class RulesReader:
             # Transcripts are no part of a project: only what is in the root counts.
             self._add_outside(root, f"{root.path}/.git/info/exclude", collected)
             return self._with_folder(rules, "", IGNORE_FILE_NAMES, collected)
-        self._state(root).outside.update(
-            (f"{folder}/{GIT}", _kind_of(f"{folder}/{GIT}")) for folder in _folders_up(root.path)
-        )
+        git_paths = [f"{folder}/{GIT}" for folder in _folders_up(root.path)]
+        self._state(root).outside.update((path, _kind_of(path)) for path in git_paths)
         repository = self._repositories.around(root.path)
         if repository is None or repository.top != root.path:
             own = self._repositories.at(root.path)

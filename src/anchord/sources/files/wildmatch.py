@@ -145,7 +145,9 @@ class _Reader:
     def _literal(self, char: str) -> str:
         if self._ignores_case and char in string.ascii_letters:
             return f"[{char.lower()}{char.upper()}]"
-        return f"\\x{ord(char):02x}" if char not in string.ascii_letters + "/" else char
+        if char in string.ascii_letters + "/":
+            return char
+        return f"\\x{ord(char):02x}"
 
     def _escaped(self, char: str) -> str:
         # git lowers the path's letter and not the escaped one of the pattern.

@@ -192,7 +192,8 @@ def _class_at(text: str, start: int, name: str) -> NameClass:
     """Return what a name says about its value; of a mere "key", with the word before it."""
     name_class = classify_name(name)
     if name_class is NameClass.NONE and name.lower() in {"key", "keys"}:
-        return classify_name(f"{_WORD_BEFORE.findall(text[max(0, start - 20) : start])} {name}")
+        words_before = _WORD_BEFORE.findall(text[max(0, start - 20) : start])
+        return classify_name(f"{words_before} {name}")
     return name_class
 
 

@@ -103,7 +103,8 @@ def _find_in_forms_and_tables(text: str, lower_text: str, places: WordPlaces) ->
     table_end = 0
     for place in _exactly(text, "pass", places):
         yield from _checked(_PASS_ARGUMENT.match(text, place))
-        if text[place - 1] in "\"'" and lower_text.startswith("type=", max(0, place - 6)):
+        is_quoted = text[place - 1] in "\"'"
+        if is_quoted and lower_text.startswith("type=", max(0, place - 6)):
             yield from _checked(_HTML_INPUT.match(text, place + len("password")))
         if text[place - 1] == "," and place > table_end:
             found, table_end = _find_in_csv(text, lower_text, place)
@@ -175,7 +176,8 @@ def _find_in_csv(text: str, lower_text: str, place: int) -> tuple[list[Finding],
         if len(fields) < len(names) or column == len(names):
             break
         start = place + sum(len(field) + 1 for field in fields[:column])
-        if len(fields[column].strip('"\r')) > 1:
-            found.append(Finding(start, start + len(fields[column].rstrip("\r")), "assigned"))
+        value = fields[column].rstrip("\r")
+        if len(value.strip('"\r')) > 1:
+            found.append(Finding(start, start + len(value), "assigned"))
         place = end + 1
     return found, place

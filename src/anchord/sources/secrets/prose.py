@@ -117,7 +117,8 @@ _MIN_SEED_WORDS = 9
 
 
 def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Finding]:
-    if text[after : after + 1].isalnum() or text[after : after + 1] in "_-.(":
+    following = text[after : after + 1]
+    if following.isalnum() or following in "_-.(":
         return  # Part of a longer name.
     for pattern in (_SAID, _CELL, _PROMPT):
         match = pattern.match(text, after)
@@ -128,7 +129,8 @@ def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Fin
     if match and is_word_list(_WORD.findall(match["value"])):
         yield Finding(*match.span("value"), "assigned")
         return
-    match = _SAID_BEFORE.search(text, max(0, start - _MAX_BEFORE), start + (text[start] == " "))
+    end = start + 1 if text[start] == " " else start
+    match = _SAID_BEFORE.search(text, max(0, start - _MAX_BEFORE), end)
     if match and is_chosen(match["value"]) and not is_placeholder(match["value"]):
         yield Finding(*match.span("value"), "assigned")
 
@@ -148,5 +150,6 @@ def _find_codes(lower_text: str, after: int) -> Iterator[Finding]:
     if match is None:
         return
     for code in _CODE.finditer(lower_text, *match.span("codes")):
-        if any(char.isdigit() for char in code[0]) and any(char.isalpha() for char in code[0]):
+        has_digit = any(map(str.isdigit, code[0]))
+        if has_digit and any(map(str.isalpha, code[0])):
             yield Finding(*code.span(), "recovery-code")

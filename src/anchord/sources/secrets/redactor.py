@@ -143,7 +143,9 @@ def _findings_at(
 def _in_lower_case(text: str) -> str:
     """Return a text in lower case, of the same length."""
     lower_text = text.lower()
-    return lower_text if len(lower_text) == len(text) else text.replace(_LONG_I, "i").lower()
+    if len(lower_text) == len(text):
+        return lower_text
+    return text.replace(_LONG_I, "i").lower()
 
 
 @cache

@@ -212,7 +212,8 @@ def _find_pgpass(text: str, places: Sequence[int]) -> Iterator[Finding]:
         if port.start() < end:
             continue
         end = port.end()
-        line_start = text.rfind("\n", max(0, port.start() - _MAX_COMMAND), port.start()) + 1
+        first = max(0, port.start() - _MAX_COMMAND)
+        line_start = text.rfind("\n", first, port.start()) + 1
         match = _PGPASS.match(text, line_start)
         if match is None:
             continue

@@ -106,4 +106,5 @@ def _alternation(prefixes: Iterable[str]) -> str:
     by_first: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, reverse=True):
         by_first.setdefault(prefix[0], []).append(re.escape(prefix[1:]))
-    return "|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in by_first.items())
+    groups = {first: "|".join(rest) for first, rest in by_first.items()}
+    return "|".join(f"{re.escape(first)}(?:{group})" for first, group in groups.items())

@@ -77,7 +77,8 @@ def is_placeholder(value: str) -> bool:
 def is_token_placeholder(token: str) -> bool:
     """Return whether a token of a provider's form is one from a manual, such as `ghp_xxxx`."""
     head = token[:_MAX_TOKEN_PLACEHOLDER]
-    return bool(_TOKEN_PLACEHOLDER.search(head)) or len(set(token[-24:])) < _MIN_DISTINCT
+    distinct_at_end = set(token[-24:])
+    return bool(_TOKEN_PLACEHOLDER.search(head)) or len(distinct_at_end) < _MIN_DISTINCT
 
 
 def is_sentry_dsn(value: str) -> bool:
@@ -122,7 +123,8 @@ def is_password(value: str, *, is_quoted: bool) -> bool:
     """
     if len(value) < _MIN_PASSWORD_CHARS or any(char.isspace() for char in value):
         return False
-    has_digit, has_letter = bool(_DIGIT.search(value)), bool(_LETTER.search(value))
+    has_digit = bool(_DIGIT.search(value))
+    has_letter = bool(_LETTER.search(value))
     if has_digit:
         return has_letter or len(value) > _MIN_DISTINCT
     if not is_wordy(value) or (has_letter and _SPECIAL.search(value[1:])):
@@ -179,7 +181,8 @@ def _is_pass_phrase(value: str, *, is_quoted: bool) -> bool:
 
 
 def _is_mixed(value: str) -> bool:
-    return any(char.isupper() for char in value) and any(char.islower() for char in value)
+    has_upper = any(map(str.isupper, value))
+    return has_upper and any(map(str.islower, value))
 
 
 def _is_word(part: str) -> bool:

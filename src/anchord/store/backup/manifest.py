@@ -137,8 +137,9 @@ def next_snapshot_name(now: datetime, existing: list[Path]) -> str:
     newest = existing[-1].name if existing else ""
     if name > newest:
         return name
-    base, _, number = newest.partition("Z")
-    return f"{base}Z-{int(number.lstrip('-') or 1) + 1:03}"
+    base, _, suffix = newest.partition("Z")
+    number = int(suffix.lstrip("-") or 1) + 1
+    return f"{base}Z-{number:03}"
 
 
 def folder_id(folder: Path) -> tuple[int, int] | None:

@@ -146,7 +146,8 @@ def _glob_regex(glob: str) -> str:
     """
     path = glob.removesuffix("/")
     parts = _GLOB_TOKEN.split(path.removeprefix("/"))
-    body = "".join(_GLOB_REGEX.get(part) or re.escape(part) for part in parts)
+    regexes = [_GLOB_REGEX.get(part) or re.escape(part) for part in parts]
+    body = "".join(regexes)
     if path != glob:
         inside = "/.*"  # A "/" at the end: only what is in the folder.
     elif _WILDCARD_IN_LAST_PART.search(path):

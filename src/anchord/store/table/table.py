@@ -293,7 +293,8 @@ class LanceStore:
             with suppress(*LANCE_ERRORS):  # A stale address may lie beyond its fragment.
                 query = self._table.handle.take_row_ids(addresses).select(names)
                 rows = list(run_sync(query.to_arrow()).to_pylist())
-                if len(rows) == len(unique) and {row["id"] for row in rows} == set(unique):
+                found_ids = {row["id"] for row in rows}
+                if len(rows) == len(unique) and found_ids == set(unique):
                     return rows
         return self._select_by_id(unique, names)
 
@@ -322,7 +323,8 @@ class LanceStore:
         if self.schema_version < FIRST_CHECKSUM_VERSION:
             return [(row_id, "") for row_id in self.all_ids()]
         columns = self._table.select("", ["id", "row_hash"])
-        return list(zip(columns["id"].to_pylist(), columns["row_hash"].to_pylist(), strict=True))
+        ids, row_hashes = columns["id"].to_pylist(), columns["row_hash"].to_pylist()
+        return list(zip(ids, row_hashes, strict=True))
 
     def all_rows(self) -> Iterator[Row]:
         """Yield every row, in no order; a batch at a time is in memory."""

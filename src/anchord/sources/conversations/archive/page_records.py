@@ -220,7 +220,8 @@ def layouts_of(file: int, wal: int | None) -> Sequence[PageLayout]:
         wal: Descriptor of its WAL; None if there is none.
     """
     header = _pread(file, _DATABASE_HEADER_BYTES, 0)
-    reserved = header[20] if len(header) > 20 and header[21:24] == b"\x40\x20\x20" else 0
+    is_header = len(header) > 20 and header[21:24] == b"\x40\x20\x20"
+    reserved = header[20] if is_header else 0
     sizes = [int.from_bytes(header[16:18])]
     if wal is not None:
         sizes.insert(0, int.from_bytes(_pread(wal, 4, 8)))
@@ -313,7 +314,8 @@ def _frames_in_order(wal: int, page_size: int, order: str) -> Mapping[int, int]:
     for offset in offsets:
         frame = _pread(wal, size, offset)
         is_sound = len(frame) == size and frame[8:16] == salts and len(previous) == 8
-        if is_sound and _checksum(frame[:8] + frame[24:], previous, order) == frame[16:24]:
+        checked = frame[:8] + frame[24:]
+        if is_sound and _checksum(checked, previous, order) == frame[16:24]:
             number, size_at_commit = struct.unpack(">II", frame[:8])
             pending[number] = offset + _FRAME_HEADER_BYTES
             if size_at_commit:

@@ -171,7 +171,8 @@ class _Salvage:
     def _take_exchange(self, row: dict[str, Value]) -> None:
         data = _read_content(row)
         if data is None:
-            self._named.unreadable[_int(row["id"])] = (str(row["root"]), str(row["path"]))
+            place = (str(row["root"]), str(row["path"]))
+            self._named.unreadable[_int(row["id"])] = place
             return
         exchange = json.loads(data)
         row["name"], row["until"] = exchange["exchange"], exchange["until"]
@@ -200,8 +201,9 @@ class _Salvage:
         return self._insert("INSERT OR IGNORE", "exchanges", row)
 
     def _insert(self, verb: str, table: str, row: dict[str, Value]) -> bool:
+        columns = ",".join(row)
         marks = ",".join("?" * len(row))
-        statement = f"{verb} INTO {table}({','.join(row)}) VALUES({marks})"
+        statement = f"{verb} INTO {table}({columns}) VALUES({marks})"
         return self._db.execute(statement, tuple(row.values())).rowcount > 0
 
     def _note_index_entry(self, values: Sequence[Value]) -> None:
@@ -279,7 +281,8 @@ def fit_columns(columns: Sequence[Column], others: Sequence[Column]) -> bool:
     if columns[0].is_rowid != others[0].is_rowid:
         return False
     shared = range(_least_columns(columns), len(columns) + 1)
-    counts = [count for count in range(_least_columns(others), len(others) + 1) if count in shared]
+    counts_of_others = range(_least_columns(others), len(others) + 1)
+    counts = [count for count in counts_of_others if count in shared]
     has_rowid = columns[0].is_rowid
     return any(
         has_rowid
@@ -369,7 +372,11 @@ def _best_place(
     """Return the root and path that fit an exchange's session best; the first among equals."""
     root, source, session_name = session
     paths = (exchange_path(source, session_name, name), exchange_path(source, "", name))
-    return max(places, key=lambda place: (place[0] == root) + (place[1] in paths))
+
+    def fit(place: tuple[str, str]) -> int:
+        return (place[0] == root) + (place[1] in paths)
+
+    return max(places, key=fit)
 
 
 def _int(value: Value) -> int:

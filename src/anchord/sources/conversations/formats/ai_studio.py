@@ -171,7 +171,8 @@ def _add_attachment_question(state: _State) -> None:
     if not state.pending_attachments:
         return
     text = "\n\n".join(state.pending_attachments)
-    state.turns[state.last_key] = [Turn(id=state.last_key, role=Role.QUESTION, text=text)]
+    question = Turn(id=state.last_key, role=Role.QUESTION, text=text)
+    state.turns[state.last_key] = [question]
     state.pending_attachments = []
 
 

@@ -86,5 +86,6 @@ def _last_question(turns: Sequence[Turn]) -> Turn | None:
 def _repeat_question(question: Turn | None, answer: Turn) -> Turn:
     """Return the question of a superseded answer: an empty one where nothing was asked before."""
     if question is None:
-        return Turn(id=f"~{answer.id}", role=Role.QUESTION, text="", offset=answer.offset)
+        turn_id = f"~{answer.id}"
+        return Turn(id=turn_id, role=Role.QUESTION, text="", offset=answer.offset)
     return replace(question, id=f"{question.id}~{answer.id}")

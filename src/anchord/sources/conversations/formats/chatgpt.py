@@ -143,7 +143,8 @@ def _superseded_turns(
         questions = [turn for turn in shared if turn.role is Role.QUESTION]
         if questions:
             question = questions[-1]
-            turns.insert(0, replace(question, id=f"{question.id}~{turns[0].id}"))
+            copy_id = f"{question.id}~{turns[0].id}"
+            turns.insert(0, replace(question, id=copy_id))
     yield from (replace(turn, superseded=True) for turn in turns)
 
 

@@ -248,7 +248,8 @@ def _parse_tool_call(message: _Message) -> tuple[str, object]:
         names = filter(None, (get_str(call, "serverName"), get_str(call, "toolName")))
         return "/".join(names) or message.kind, decode_json_text(call.get("arguments"))
     tool = first_str(call, "tool", "action") or message.kind
-    return tool, {key: value for key, value in call.items() if key not in ("tool", "action")}
+    arguments = {key: call[key] for key in call if key not in ("tool", "action")}
+    return tool, arguments
 
 
 def _edited_files(arguments: object) -> Iterator[str]:

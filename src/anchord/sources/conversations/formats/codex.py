@@ -168,7 +168,8 @@ def _find_event_messages(transcript_file: TranscriptFile) -> dict[str, int]:
     for line in transcript_file.lines():
         for kind in _MESSAGE_EVENTS - first_offsets.keys():
             # The substring test spares decoding nearly all lines of a file.
-            if f'"{kind}"'.encode() in line.data and _payload_type(line) == kind:
+            quoted = f'"{kind}"'.encode()
+            if quoted in line.data and _payload_type(line) == kind:
                 first_offsets[kind] = line.offset
         if len(first_offsets) == len(_MESSAGE_EVENTS):
             break

@@ -56,7 +56,8 @@ def matches(head: bytes, path: str) -> bool:
     if path.rpartition("/")[2] == _INDEX_FILE:
         is_list = head.removeprefix(BOM_UTF8).lstrip().startswith(b"[")
         return is_list and b'"sessionId"' in head and b'"workspaceDirectory"' in head
-    return path.endswith(".json") and b'"history"' in head and any(key in head for key in _KEYS)
+    is_candidate = path.endswith(".json") and b'"history"' in head
+    return is_candidate and any(key in head for key in _KEYS)
 
 
 def read_events(transcript_file: TranscriptFile) -> Iterator[Event]:
@@ -106,7 +107,8 @@ def _question_turns(turn_id: str, item: Record) -> Iterator[Turn]:
     """Yield a question; one of context files alone has their names as its text."""
     message = get_dict(item, "message")
     context_names = list(iter_strs(get_dicts(item, "contextItems"), "name"))
-    question = _typed_text(message) or "\n\n".join(f"[{name}]" for name in context_names)
+    named = "\n\n".join(f"[{name}]" for name in context_names)
+    question = _typed_text(message) or named
     if question:
         yield Turn(
             id=turn_id,

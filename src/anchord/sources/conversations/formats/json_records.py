@@ -175,10 +175,12 @@ def format_tool_call(name: str, arguments: object) -> str:
     """
     argument = _main_argument(arguments)
     try:
-        text = " ".join(map(str, argument)) if isinstance(argument, list) else str(argument)
+        words = argument if isinstance(argument, list) else [argument]
+        text = " ".join(map(str, words))
     except RecursionError:
         text = "..."
-    return f"[{name}] {' '.join(text.split())}"[:_MAX_TOOL_CALL_CHARS].rstrip()
+    on_one_line = " ".join(text.split())
+    return f"[{name}] {on_one_line}"[:_MAX_TOOL_CALL_CHARS].rstrip()
 
 
 def _main_argument(arguments: object) -> object:
