@@ -18,7 +18,7 @@ import pytest
 from faults.service import SETTINGS, Service, until
 
 from anchord.chunking.chunker import split_into_chunks
-from anchord.core.types import Vector
+from anchord.core.types import ChunkDiff, FileUpdate, RootedPath, Vector
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError, StoreError
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, GenerationBuild
@@ -91,6 +91,32 @@ def test_a_changed_strategy_is_built_beside_what_serves(
     assert service.status()["generation"] is None
     assert service.status()["chunks"] > before
     assert found(service, "capybaras") == {"d3.md"}
+    assert service.is_right()
+
+
+def test_a_first_index_that_was_interrupted_builds_no_second_one(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents(service)
+    service.start().sync()
+    service.stop()
+    with SqliteCatalog(service.places.catalog_file) as catalog:
+        nothing = ChunkDiff(added=(), changed=(), removed=(), shifted=0, kept=0)
+        catalog.save_intents(
+            [
+                FileUpdate(
+                    origin=RootedPath("docs", f"new{n}.md"),
+                    new_record=None,
+                    diff=nothing,
+                    texts_to_embed=(),
+                    reason="a new file",
+                )
+                for n in range(20)
+            ]
+        )
+    Stepwise(monkeypatch)
+    service.start().sync()
+    assert service.status()["generation"] is None
     assert service.is_right()
 
 

@@ -307,10 +307,16 @@ class SqliteCatalog:
         return {root: (files, chunks) for root, files, chunks in rows}
 
     def recipe_counts_by_root(self) -> Mapping[str, Mapping[str, int]]:
-        """Return root -> recipe digest -> how many files of the root have that recipe."""
+        """Return root -> recipe digest -> how many files of the root have that recipe.
+
+        A file without a digest does not count: its first update was interrupted, so it says
+        nothing about the recipe of the others.
+        """
         counts: dict[str, dict[str, int]] = {}
         rows = self._db.execute("SELECT root, recipe, count(*) FROM files GROUP BY root, recipe")
         for root, recipe, count in rows:
+            if not recipe:
+                continue
             counts.setdefault(root, {})[recipe] = count
         return counts
 
