@@ -848,3 +848,22 @@ def test_explain_tells_the_strategy_that_a_notebook_is_cut_by(shell: Shell) -> N
     assert shell("index").code == 0
     assert shell("explain", "notes/a.ipynb", "--json").json["strategy"] == "anchored"
     assert shell("chunk", "notes/a.ipynb", "--json").json[0]["strategy"] == "anchored"
+
+
+@pytest.mark.parametrize("table", ["meta", "files", "chunks", "problems", "recipes"])
+def test_a_damaged_page_of_the_catalogue_is_repaired_by_the_command_that_meets_it(
+    indexed: Shell, table: str
+) -> None:
+    catalogue = indexed.home / "data" / "state.sqlite"
+    with closing(sqlite3.connect(catalogue)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT rootpage FROM sqlite_master WHERE name=?"
+        (page,) = db.execute(query, (table,)).fetchone()
+    with catalogue.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    ran = indexed("index", "--json")
+    assert ran.code == 0, ran.err
+    assert "the file catalog was damaged and is rebuilt" in ran.err
+    assert ran.json["embedded"] == 0
+    assert indexed("verify").code == 0

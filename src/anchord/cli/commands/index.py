@@ -222,6 +222,8 @@ def dump() -> None:
 def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> IndexAnswer:
     """Bring the index up to date in this process, with a progress bar. Blocks until done.
 
+    If it meets damage in a database, it starts once more: opening sets a copy aside first.
+
     Args:
         paths: Where anchord keeps its files.
         folders: Absolute paths of the folders to index; empty for all that were added.
@@ -232,7 +234,14 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> IndexA
 
     Raises:
         UsageError: There is no folder to index.
+        StoreError: The index cannot be read or written.
     """
+    from anchord.index.archive_recovery import retry_after_damage
+
+    return retry_after_damage(_index_in_process)(paths, folders, mode)
+
+
+def _index_in_process(paths: Paths, folders: list[str], mode: str) -> IndexAnswer:
     from anchord.index.integrity.repair import list_repairs
     from anchord.index.integrity.table_repair import retry_after_repair
     from anchord.index.run_once import index_once
