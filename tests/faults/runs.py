@@ -77,6 +77,7 @@ class Run:
         self._late: list[str] = []
         """Hints that are delivered late."""
         self._made: tuple[ExpectedRows, ...] | None = None
+        self._maker = self.stage.judge
 
     def close(self) -> None:
         """Close the stores."""
@@ -151,7 +152,6 @@ class Run:
         self.done.append("restart")
         self.stage.close()
         self.stage.open()
-        self._made = None
 
     def kill(self, rng: Random) -> None:
         """Arm a kill at a labelled step of the next work."""
@@ -180,7 +180,6 @@ class Run:
         self.stage.close()
         lost = rng.choice(LOSSES)(self.stage.base, rng)
         self.stage.open()
-        self._made = None
         self._ever &= self.stage.has(self._ever)
         if lost:
             self.done.append(lost)
@@ -194,7 +193,6 @@ class Run:
             self.figures.kills += 1
             self.done.append("killed; start")
             self.stage.crash()
-            self._made = None
             if rng.random() < 0.3:
                 fault = random_kill(rng)
                 self.done.append(f"({fault})")
@@ -257,11 +255,12 @@ class Run:
         return wanted
 
     def _rebuilt(self) -> tuple[ExpectedRows, ...]:
-        """Return the rows of a rebuild of the tree; cached until the next change or process.
+        """Return the rows of a rebuild of the tree; cached until the next change or start.
 
         A new process does not know the rules of an ignore file that cannot be read any more.
         """
-        if self._made is None:
+        if self._made is None or self._maker is not self.stage.judge:
+            self._maker = self.stage.judge
             self._made = self.stage.rebuilt()
         return self._made
 
