@@ -42,6 +42,14 @@ settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run the tests: one more than there are cores.
+
+    Tests wait for a quarter of their time for processes that they start.
+    """
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by how long their files take; tests of a file keep their order."""
     items.sort(key=_start_rank)

@@ -68,6 +68,9 @@ def list_unlisted_files(
     """
     list_excluded_files(archive, catalog, roots, files)
     _list_in_catalog(catalog, _deleted_files(archive, _present(roots), files))
+    # A kill between the archive's commit and the catalog's leaves an excluded file in the catalog
+    # as if its exchanges were indexed. If the rules include it again, no walk would find a change.
+    catalog.mark_for_reread(list(_returned_files(archive, _present(roots), files)))
 
 
 def list_excluded_files(
@@ -99,6 +102,16 @@ def _excluded_files(
             members = [RootedPath(root.name, path) for path in below] or [origin]
             if not any(path_filter(each).is_included for each in members):
                 yield members[0]
+
+
+def _returned_files(
+    archive: ArchiveWriter, roots: Iterable[Root], files: FolderFiles
+) -> Iterator[RootedPath]:
+    """Yield the files whose exchanges are detached by rules that include them now."""
+    path_filter = files.path_filter()
+    for root in roots:
+        detached = archive.excluded_files.paths(root.name)
+        yield from (each for each in detached if path_filter(each).is_included)
 
 
 def _deleted_files(
