@@ -34,6 +34,11 @@ MENDED = {
         " rebuild@20261201000000000261.20 ignore_talks@20261201000000000261.22"
         " killed@20261201000000000261.23"
     ),
+    "a rebuild after ignore files could not be read": (
+        "say_something@20261201000000001042.6 index@20261201000000001042.7"
+        " delete_talk@20261201000000001042.11 unreadable_rules@20261201000000001042.12"
+        " failing_call@20261201000000001042.13"
+    ),
 }
 """Sequences that once differed."""
 

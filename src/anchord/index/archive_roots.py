@@ -66,18 +66,11 @@ def list_unlisted_files(
         roots: Those of kind `conversations` whose folders are there are looked at.
         files: The roots' files and their rules.
     """
-    list_excluded_files(archive, catalog, roots, files)
+    _list_in_catalog(catalog, _excluded_files(archive, _present(roots), files))
     _list_in_catalog(catalog, _deleted_files(archive, _present(roots), files))
     # A kill between the archive's commit and the catalog's leaves an excluded file in the catalog
     # as if its exchanges were indexed. If the rules include it again, no walk would find a change.
     catalog.mark_for_reread(list(_returned_files(archive, _present(roots), files)))
-
-
-def list_excluded_files(
-    archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root], files: FolderFiles
-) -> None:
-    """Do that part of `list_unlisted_files` which is about files that the rules exclude now."""
-    _list_in_catalog(catalog, _excluded_files(archive, _present(roots), files))
 
 
 def _list_in_catalog(catalog: SqliteCatalog, files: Iterable[RootedPath]) -> None:

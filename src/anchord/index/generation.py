@@ -23,7 +23,7 @@ import structlog
 from anchord.core.ports import VectorCache
 from anchord.core.types import Action, FileOutcome, RootedPath, Vector
 from anchord.errors import StoreDamagedError, UsageError
-from anchord.index.archive_roots import list_excluded_files
+from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.indexer import Indexer
 from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
@@ -96,9 +96,9 @@ class GenerationBuild:
     def _make_indexer(self) -> Indexer:
         """Return the indexer that writes the new catalog and table."""
         writer = self._writer
-        # Invariant: an empty catalog knows no file that was indexed before the rules excluded it.
+        # Invariant: an empty catalog knows no file that was deleted, or that the rules exclude now.
         files = writer.files.folder_files
-        list_excluded_files(writer.archive, self.catalog, writer.roots, files)
+        list_unlisted_files(writer.archive, self.catalog, writer.roots, files)
         vector_cache = _NoVectors() if self.request.is_from_scratch else _SharedVectors(writer)
         indexer = writer.make_indexer(
             writer.configured_profile,

@@ -24,6 +24,8 @@ from tools.simulator.world import LINE_WORDS, Root, World
 BRINGS_UP_TO_DATE = frozenset({"index", "reindex", "rebuild", "sync"})
 TRASH_S = 30 * 24 * 3600
 """How long the trash keeps exchanges."""
+_MISSING_ROWS = frozenset({"row-missing-conversation", "row-missing-detached"})
+_UNREAD_RULES = "nothing in its folder is indexed"
 _SHOWN = 4
 
 
@@ -281,7 +283,18 @@ def _table_differences(world: World, by_file: Rows, answer: Answer) -> Iterator[
             only = ("row-of-excluded",) if root.name in spared else ()
             yield from (each for each in found if not only or each.kind in only)
         elif root.name not in spared:
-            yield from _conversation_differences(world, root, of_root)
+            found = _conversation_differences(world, root, of_root)
+            may_miss = _has_unread_rules(world, root, answer)
+            yield from (each for each in found if not (may_miss and each.kind in _MISSING_ROWS))
+
+
+def _has_unread_rules(world: World, root: Root, answer: Answer) -> bool:
+    """Return whether nothing of a folder is indexed because its ignore file cannot be read."""
+    folder = str(world.folder_of(root))
+    return any(
+        problem["path"].startswith(f"{folder}/") and _UNREAD_RULES in problem["reason"]
+        for problem in answer.json.get("problems", ())
+    )
 
 
 def _rows_of_forgotten(world: World, words: set[str], path: str) -> Iterator[Finding]:
