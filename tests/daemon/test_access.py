@@ -13,8 +13,8 @@ from anchord.config.file import load_config
 from anchord.config.paths import Paths, find_paths
 from anchord.daemon import access
 from anchord.errors import AnchordError, StoreError
+from anchord.index.opening import open_writer
 from anchord.index.run_once import index_once
-from anchord.index.session import open_writer
 from anchord.ipc import requests
 from anchord.store.writer_lock import WriterLock
 

@@ -19,7 +19,8 @@ from anchord.daemon.status import StatusReporter
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.index.integrity.repair import verify_index
 from anchord.index.integrity.verify import VerifyResult
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.opening import open_writer
+from anchord.index.session import IndexWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
 PATIENCE_S = 60.0

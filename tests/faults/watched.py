@@ -26,7 +26,7 @@ from anchord.config.paths import Paths
 from anchord.core.types import RootedPath
 from anchord.daemon.writer.work_queue import WorkQueue
 from anchord.index.integrity.verify import expected_rows_of_roots
-from anchord.index.session import open_reader
+from anchord.index.opening import open_reader
 from anchord.sources.files import rule_files
 from anchord.store.vector_cache import SqliteVectorCache
 

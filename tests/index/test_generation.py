@@ -31,10 +31,11 @@ from anchord.index.generation import (
 )
 from anchord.index.indexer import Indexer
 from anchord.index.integrity.repair import verify_index
+from anchord.index.opening import open_writer
 from anchord.index.profile import PinnedRecipe
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.run_once import index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError

@@ -19,6 +19,7 @@ from anchord.errors import (
 )
 from anchord.index import recovery
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start, was_clean_shutdown
+from anchord.index.opening import open_writer
 from anchord.index.recovery import (
     begin_promotion,
     finish_promotion,
@@ -27,7 +28,7 @@ from anchord.index.recovery import (
     open_or_reset_cli_state,
 )
 from anchord.index.run_once import index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table.damage import TableRepair, list_table_files
 from anchord.store.table.pinned_files import PINNED_NAME, pin_table

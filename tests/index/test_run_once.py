@@ -14,8 +14,9 @@ from anchord.core.types import ChangedDuringRead, Problem, RootedPath
 from anchord.errors import UsageError
 from anchord.index import run_once as oneshot
 from anchord.index.integrity.repair import verify_index
+from anchord.index.opening import open_writer
 from anchord.index.run_once import RunSummary, index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 
 
 def text_of(subject: str) -> str:

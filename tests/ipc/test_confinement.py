@@ -132,7 +132,7 @@ def test_each_attempt_succeeds_in_a_process_that_is_not_confined(
     folder: Path, start: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(confinement, "_KEPT_VARIABLES", ("PYTHONPATH", "OPENAI_API_KEY", "HOME"))
-    program = "".join(map(_OPEN.format, ("limit_resources", "read_only_below"))) + _PARSER
+    program = "".join(map(_OPEN.format, ("limit_resources", "confine_to_reading"))) + _PARSER
     succeeded = parser_answer(start(program, ()), folder)
     assert isinstance(succeeded, list)
     assert _ATTEMPTS - set(succeeded) <= {"set an attribute", "connect over IPv6", "open 300 files"}

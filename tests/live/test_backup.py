@@ -17,7 +17,8 @@ from live.conftest import Home, until
 from anchord.config.file import load_config
 from anchord.config.paths import find_paths
 from anchord.errors import AnchordError
-from anchord.index.session import IndexReader, open_reader
+from anchord.index.opening import open_reader
+from anchord.index.session import IndexReader
 
 
 @pytest.fixture

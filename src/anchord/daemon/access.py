@@ -174,7 +174,7 @@ def open_index_reader(paths: Paths) -> Iterator[IndexReader]:
         StoreError: There is no index, it cannot be opened, or its replacement takes over 5 s.
     """
     # Loads LanceDB: half a second that no client of the socket needs.
-    from anchord.index.session import open_reader  # noqa: PLC0415
+    from anchord.index.opening import open_reader  # noqa: PLC0415
 
     require_index(paths)
     _wait_for_promotion(paths)

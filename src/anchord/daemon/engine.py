@@ -23,7 +23,8 @@ from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import UsageError
 from anchord.index.integrity.repair import list_repairs
-from anchord.index.session import IndexReader, open_writer
+from anchord.index.opening import open_writer
+from anchord.index.session import IndexReader
 from anchord.ipc import methods
 from anchord.ipc.callers import BlockingMethods
 from anchord.ipc.messages.status import Progress

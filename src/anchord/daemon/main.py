@@ -36,7 +36,8 @@ from anchord.daemon.service.sd_notify import (
 from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AlreadyRunningError, StoreUnavailableError
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.opening import open_writer
+from anchord.index.session import IndexWriter
 from anchord.ipc.connections import MAX_CONNECTIONS
 from anchord.ipc.messages.base import Params
 from anchord.ipc.methods import Handler

@@ -32,8 +32,8 @@ class Verification:
         """Compare the index with a clean rebuild; with `repair`, delete and redo what differs.
 
         A difference counts only if it is still there after two more walks: files may change while
-        they are compared. The caller waits first for a generation that is being built: until it
-        serves, the index is what an older configuration made.
+        they are compared. Wait before the call until no generation is being built: until then the
+        index is still that of the older configuration, and everything would differ.
 
         Raises:
             EmbedderError: The model is not available.

@@ -111,11 +111,14 @@ def reset_cpu_limit(seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (used_s + seconds, hard))
 
 
-def read_only_below(folders: Iterable[str]) -> None:
-    """Confine this process for good: it reads files below some folders, and does little else.
+def confine_to_reading(folders: Iterable[str]) -> None:
+    """Confine this process for good: it may read files below some folders, and little else.
 
     It can also read Python, its modules and the system's libraries, and use what is open already.
-    It can write no file, start no process and open no socket. A layer that is missing is skipped.
+    It can write no file, start no process and open no socket.
+
+    Landlock restricts files, seccomp restricts system calls. One that the system lacks is left out
+    without an error (`anchord doctor` reports it); on other systems than Linux nothing is confined.
 
     Args:
         folders: Absolute paths. One that does not exist is skipped.

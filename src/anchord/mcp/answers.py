@@ -60,7 +60,8 @@ def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET)
         token_budget: Maximum tokens of the rendered answer, by `token_upper_bound`.
 
     Returns:
-        A `schema.SearchAnswer`. Files that do not fit are counted.
+        A dictionary of the shape `mcp.schema.SearchAnswer`, which is not the daemon's
+        `SearchAnswer` in `found`. Files that do not fit are left out and counted in `omitted`.
     """
     result = _escaped(found)
     words = OwnWords()

@@ -232,10 +232,10 @@ def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:
 def _first_chunk_of(catalog: SqliteCatalog, origin: RootedPath) -> str:
     record = catalog.get_record(origin)
     if record is None or not record.chunks:
-        state = "holds no text" if record else "is not indexed"
+        name = f"{quote_name(origin.path)} of root {quote_name(origin.root)}"
         raise UsageError(
-            f"{quote_name(origin.path)} of root {quote_name(origin.root)} {state}",
-            "`anchord explain PATH` says why",
+            f"{name} has no text" if record else f"{name} is not indexed",
+            "`anchord explain` with its path says why",
         )
     return record.chunks[0].chunk_id
 

@@ -13,7 +13,8 @@ from anchord.config.schema import Config, EmbeddingConfig, WatchConfig
 from anchord.core.types import RootedPath
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.opening import open_writer
+from anchord.index.session import IndexWriter
 
 
 class Steps:

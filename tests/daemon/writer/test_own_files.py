@@ -14,8 +14,9 @@ from conversations.conftest import answer, claude
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig
 from anchord.daemon.writer.own_files import OwnFiles
+from anchord.index.opening import open_writer
 from anchord.index.run_once import index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 
 COUNT = 3
 

@@ -45,10 +45,11 @@ from anchord.index.integrity.verify import (
     verify,
     verify_unchanged_files,
 )
+from anchord.index.opening import open_writer
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow
 from anchord.index.run_once import index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
 
 TREE = {

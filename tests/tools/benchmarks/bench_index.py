@@ -29,8 +29,9 @@ from anchord.config.paths import find_paths
 from anchord.config.schema import Config, parse_config
 from anchord.core.types import SearchFilters
 from anchord.index.integrity.repair import verify_index
+from anchord.index.opening import open_writer
 from anchord.index.run_once import index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 from anchord.store.table.table import LanceStore
 
 _WORDS = (

@@ -42,7 +42,8 @@ from invented import write_notes
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import parse_config
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.opening import open_writer
+from anchord.index.session import IndexWriter
 
 T = TypeVar("T")
 

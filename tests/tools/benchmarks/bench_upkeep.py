@@ -49,8 +49,9 @@ from anchord.core.ids import hash_fields
 from anchord.core.types import Action, FileOutcome, RootedPath, Row
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.maintenance import Maintenance
+from anchord.index.opening import open_writer
 from anchord.index.run_once import index_once
-from anchord.index.session import IndexWriter, open_writer
+from anchord.index.session import IndexWriter
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")

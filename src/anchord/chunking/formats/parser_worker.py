@@ -12,7 +12,7 @@ import os
 import sys
 
 from anchord.chunking.formats.code_symbols import find_definitions
-from anchord.ipc.confinement import limit_resources, read_only_below, reset_cpu_limit
+from anchord.ipc.confinement import confine_to_reading, limit_resources, reset_cpu_limit
 from anchord.ipc.framing import read_frame, write_frame
 
 MAX_MEMORY_BYTES = 1 << 30
@@ -27,7 +27,7 @@ def apply_resource_limits() -> None:
     limit_resources(
         {"AS": MAX_MEMORY_BYTES, "FSIZE": 0, "NPROC": 0, "NOFILE": _MAX_OPEN_FILES, "CORE": 0}
     )
-    read_only_below(())
+    confine_to_reading(())
 
 
 def main() -> None:

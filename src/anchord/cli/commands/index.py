@@ -244,8 +244,8 @@ def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> IndexA
 def _index_in_process(paths: Paths, folders: list[str], mode: str) -> IndexAnswer:
     from anchord.index.integrity.repair import list_repairs
     from anchord.index.integrity.table_repair import retry_after_repair
+    from anchord.index.opening import open_writer
     from anchord.index.run_once import index_once
-    from anchord.index.session import open_writer
 
     configure_stderr_logging(logging.WARNING)
     with progress_bar() as bar:

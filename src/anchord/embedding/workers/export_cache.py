@@ -129,8 +129,10 @@ def export_and_cache_model(
         on_process_started: Receives the process, so that it can be killed.
 
     Returns:
-        The export and its model file. A failure gives the runtime torch and the reason. It is
-        stored if it would happen again; lack of disk space or memory is not.
+        The export and the path of its model file. If the export fails, nothing is raised: the
+        export's runtime is "torch", its reason says why, and there is no file at the path. A
+        failure that would happen again is stored, so that it is not tried again; running out of
+        disk space or memory is not stored.
     """
     target = exports_folder / f"{model_digest}-{precision}"
     build_folder: Path | None = None

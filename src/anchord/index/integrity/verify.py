@@ -306,7 +306,7 @@ def _has_indexed_size(origin: RootedPath, content: FileContent) -> bool:
 def _held_by_guard(
     root: str, walk: WalkResult, files: FileTree, catalog: Catalog
 ) -> list[RootedPath]:
-    """Return the files whose deletion the mass-deletion guard holds."""
+    """Return the files that are gone, but that the mass-deletion guard keeps in the index."""
     records = catalog.list_records(root, "")
     unseen = find_missing_files(walk, records)
     if unseen:

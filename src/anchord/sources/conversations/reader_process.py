@@ -123,7 +123,8 @@ class ReaderProcess(OnDemandWorker):
             except WorkerProcessError as error:
                 # This is not the file's fault: the writer tries again later.
                 raise StoreError(
-                    f"the process that reads conversations {error}", "check the free memory"
+                    f"conversations cannot be read: the process for it {error}",
+                    "free some memory; anchord tries again by itself",
                 ) from error
             is_complete = False
             try:

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from anchord.ipc.confinement import limit_resources, read_only_below, reset_cpu_limit
+from anchord.ipc.confinement import confine_to_reading, limit_resources, reset_cpu_limit
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import die_with_parent
 from anchord.sources.conversations.events import Exchange, TooLongError, UnknownRecord
@@ -49,7 +49,7 @@ def main() -> None:
             "CORE": 0,
         }
     )
-    read_only_below(sys.argv[1:])
+    confine_to_reading(sys.argv[1:])
     while isinstance(request := read_frame(sys.stdin.buffer), dict):
         _answer(answers, request)
 

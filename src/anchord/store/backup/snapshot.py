@@ -154,10 +154,10 @@ class _SnapshotWriter:
         for path, connection in self._pinned.databases.items():
             file = self._make_folder_of(path)
             copy_database(connection, file, self._on_bytes)
-            self._add_unless_known(path, *hash_file(file, lambda _: None))
+            self._add_or_link(path, *hash_file(file, lambda _: None))
         for path, content in self._pinned.small_files.items():
             sha256 = write_file(self._make_folder_of(path), content)
-            self._add_unless_known(path, len(content), sha256)
+            self._add_or_link(path, len(content), sha256)
         for plain_file in plain_files:
             self._write_plain_file(plain_file)
         sources = self._pinned.sources
@@ -199,12 +199,12 @@ class _SnapshotWriter:
             self._entries.append(self._previous_files[file.path])
             return
         size, sha256 = copy_file(file.source, destination, self._on_bytes)
-        self._add_unless_known(file.path, size, sha256)
+        self._add_or_link(file.path, size, sha256)
 
-    def _add_unless_known(self, path: str, size: int, sha256: str) -> None:
-        """Add a file that was written; one like in the snapshot before gives up its own space.
+    def _add_or_link(self, path: str, size: int, sha256: str) -> None:
+        """List a written file, or replace it by a hard link to the same one of the snapshot before.
 
-        The other copy is read first: a sound one must not make room for one that was damaged since.
+        The earlier copy is read first: a new copy must not be replaced by one that was damaged.
         """
         known = self._previous_files.get(path)
         shared = self._previous_file(path, size) if known and known.sha256 == sha256 else None

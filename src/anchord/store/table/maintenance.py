@@ -151,7 +151,8 @@ def erase_deleted_rows(store: LanceStore) -> int:
     except LANCE_ERRORS as error:
         raise_if_unavailable(f"the table in {table}", error)
         raise StoreError(
-            f"rewriting the table failed: {first_line(error)}", "check the free space of the disk"
+            f"the index could not be rewritten without the deleted texts: {first_line(error)}",
+            "free some disk space and run the command again",
         ) from error
     store.refresh()
     files_after = _files(table)

@@ -37,7 +37,7 @@ _CACHED_PAGES = 64
 
 
 class BrokenRecordError(ValueError):
-    """Bytes that are no record."""
+    """Bytes that are not a record of a SQLite page."""
 
 
 class FoundRecord(NamedTuple):
@@ -106,7 +106,7 @@ class DamagedFile:
             cell = int.from_bytes(page[offset : offset + 2])
             try:
                 yield self._parse_cell(page, cell, kind)
-            except (BrokenRecordError, IndexError, struct.error):
+            except BrokenRecordError:
                 continue
 
     def _parse_cell(self, page: bytes, offset: int, kind: int) -> FoundRecord:
@@ -233,10 +233,16 @@ def layouts_of(file: int, wal: int | None) -> Sequence[PageLayout]:
 
 
 def parse_record(payload: bytes) -> tuple[Value, ...]:
-    """Decode the columns of a record.
+    """Decode a record of a SQLite page: a header of column types, then the columns' values.
+
+    Args:
+        payload: The whole record, with what stood on its overflow pages.
+
+    Returns:
+        One value per column, in order. Text that is not UTF-8 is None.
 
     Raises:
-        BrokenRecordError, IndexError: The bytes are no record.
+        BrokenRecordError: The bytes are not such a record.
     """
     header_bytes, offset = _read_varint(payload, 0)
     if not offset <= header_bytes <= len(payload):
@@ -282,11 +288,12 @@ def _decode_value(data: bytes, serial_type: int) -> Value:
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
     """Return a variable-length integer, and where the next byte is."""
     value = 0
-    for index in range(offset, offset + 8):
-        byte = data[index]
+    for index, byte in enumerate(data[offset : offset + 8], start=offset):
         value = value << 7 | byte & 0x7F
         if byte < 0x80:
             return value, index + 1
+    if offset + 8 >= len(data):
+        raise BrokenRecordError
     return value << 8 | data[offset + 8], offset + 9
 
 

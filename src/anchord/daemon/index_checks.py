@@ -1,0 +1,143 @@
+"""The checks of `anchord doctor` that look at the index, the archive and the model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from anchord.core.sqlite_errors import damaged_error
+from anchord.daemon.findings import CheckContext, Finding, Health
+from anchord.daemon.table_check import check_table_files
+from anchord.embedding.workers.export_cache import find_export
+from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
+from anchord.index.profile import IndexProfile, ProfileInputs, build_configured_profile
+from anchord.index.table_location import is_local, store_uri
+from anchord.sources.conversations.archive.reader import Archive
+from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.table.table import TABLE_FOLDER, LanceStore
+
+
+def check_index(context: CheckContext) -> Iterator[Finding]:
+    """Check the pages of the catalog, the number of rows, and the files of the table."""
+    catalog_file = context.paths.catalog_file
+    if not catalog_file.exists():
+        yield Finding("index", Health.GOOD, "none yet: `anchord index` builds it")
+        return
+    with SqliteCatalog(catalog_file, read_only=True) as catalog:
+        if not catalog.is_intact():
+            yield Finding(
+                "index",
+                Health.BAD,
+                f"{catalog_file} is damaged",
+                "`anchord restart` rebuilds it from your files",
+            )
+            return
+        expected_rows = sum(chunks for _, chunks in catalog.counts_by_root().values())
+    yield _check_row_count(context, expected_rows)
+    uri = store_uri(context.paths, context.config)
+    if is_local(uri):
+        yield from check_table_files(Path(uri) / TABLE_FOLDER)
+    if finding := _check_damaged_folder(context.paths.damaged_folder):
+        yield finding
+
+
+def check_archive(context: CheckContext) -> Iterator[Finding]:
+    """Check the pages of the archive, which can be the only copy of conversations."""
+    file = context.paths.archive_file
+    if not file.exists():
+        return
+    with closing(Archive(file, read_only=True)) as archive:
+        if not archive.is_intact():
+            raise damaged_error(str(file), "its pages do not fit together")
+        counts = archive.counts_by_root().values()
+    exchanges = sum(root["exchanges"] for root in counts)
+    if exchanges:
+        yield Finding("archive", Health.GOOD, f"{exchanges:,} exchanges, its pages are sound")
+
+
+def _check_row_count(context: CheckContext, expected_rows: int) -> Finding:
+    """Compare the table's rows with the catalog's. While files wait, they may differ."""
+    uri = store_uri(context.paths, context.config)
+    dimension = _configured_profile(context).dimension
+    rows = LanceStore(uri, dimension, "", read_only=True).count_rows()
+    observation = f"{rows:,} rows"
+    if not is_local(uri):
+        observation += f" in {uri}"
+    is_pending = bool(context.daemon_status and context.daemon_status.pending)
+    if rows == expected_rows or is_pending:
+        return Finding("index", Health.GOOD, observation)
+    return Finding(
+        "index",
+        Health.DOUBTFUL,
+        f"{observation}, but {expected_rows:,} are expected",
+        "`anchord verify --repair` finds and repairs the difference",
+    )
+
+
+def _check_damaged_folder(folder: Path) -> Finding | None:
+    """Return a finding if damaged files were set aside, None otherwise."""
+    count = len(list(folder.iterdir())) if folder.is_dir() else 0
+    if not count:
+        return None
+    lost = sum(
+        len(file.read_bytes().splitlines()) for file in folder.glob(f"*/{LOST_EXCHANGES_FILE}")
+    )
+    if lost:
+        return Finding(
+            "index",
+            Health.DOUBTFUL,
+            f"damaged data was set aside {count} times; {lost:,} exchanges could not be saved",
+            f"check the health of the disk; {folder}/*/{LOST_EXCHANGES_FILE} names the exchanges",
+        )
+    return Finding(
+        "index",
+        Health.DOUBTFUL,
+        f"anchord has rebuilt damaged files {count} times; the damaged copies are in {folder}",
+        "check the disk for errors; delete the copies when you no longer need them",
+    )
+
+
+def check_model(context: CheckContext) -> Iterator[Finding]:
+    """Check the configured model; a model server is asked for one vector."""
+    profile = _configured_profile(context)
+    name = profile.model_files.name
+    with closing(profile.embedder) as embedder:
+        if profile.provider == "hash":
+            yield Finding(
+                "model",
+                Health.DOUBTFUL,
+                "none: the provider `hash` is for tests and cannot search by meaning",
+                "set `provider` under [embedding]",
+            )
+            return
+        if profile.provider == "openai":
+            began = time.monotonic()
+            embedder.embed(["anchord"], is_query=True)
+            observation = f"{name} answered in {time.monotonic() - began:.2f} s"
+        else:
+            observation = f"{name}, {_export_state(context, profile)}"
+        reason = embedder.fallback_reason
+    health = Health.DOUBTFUL if reason else Health.GOOD
+    yield Finding("model", health, observation, reason)
+
+
+def _export_state(context: CheckContext, profile: IndexProfile) -> str:
+    """Return whether a local model was exported already, in words."""
+    export = find_export(
+        context.paths.models_folder,
+        profile.model_files.compute_digest(),
+        context.config.embedding.precision,
+    )
+    if export is None:
+        return "not prepared yet: the first use takes about 15 s"
+    info, _ = export
+    return f"on {info.runtime}"
+
+
+def _configured_profile(context: CheckContext) -> IndexProfile:
+    inputs = ProfileInputs(
+        config=context.config, roots=context.roots, models_folder=context.paths.models_folder
+    )
+    return build_configured_profile(inputs)
