@@ -13,9 +13,23 @@ from dataclasses import dataclass
 
 from anchord.sources.secrets.words import WordPlaces
 
-_INVISIBLE = (
-    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
-    "\u2066-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f"
+_INVISIBLE_RANGES = (
+    ("\u00ad", "\u00ad"),
+    ("\u034f", "\u034f"),
+    ("\u061c", "\u061c"),
+    ("\u115f", "\u1160"),
+    ("\u17b4", "\u17b5"),
+    ("\u180b", "\u180e"),
+    ("\u200b", "\u200f"),
+    ("\u202a", "\u202e"),
+    ("\u2060", "\u2064"),
+    ("\u2066", "\u206f"),
+    ("\ufe00", "\ufe0f"),
+    ("\ufeff", "\ufeff"),
+    ("\U000e0000", "\U000e007f"),
+)
+_INVISIBLE = "".join(
+    chr(code) for first, last in _INVISIBLE_RANGES for code in range(ord(first), ord(last) + 1)
 )
 _ASCII_ESCAPES = (
     r"%[0-9A-Fa-f]{2}",
@@ -30,7 +44,7 @@ WORDS = (
     *(f"%{digit}" for digit in "0123456789abcdef"),
     *("\\u", "\\x", "\\/", "&a", "&q", "&l", "&g", "&#"),
     *(f"{quote}{after}" for quote in "\"'" for after in f"{_SPACES}.+&\\"),
-    *re.findall(f"[{_INVISIBLE}]", "".join(map(chr, range(0xE0080)))),
+    *_INVISIBLE,
 )
 """Each escape begins with one of these, in lower case."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
