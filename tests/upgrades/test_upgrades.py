@@ -95,6 +95,26 @@ def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding
     assert "gone.md" not in paths  # A forgotten file stays forgotten although it exists.
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("verify",), ("search", "gulls", "--mode", "text"), ("search", "gulls", "--detached", "--mode", "text"),
+        ("dump",), ("roots",), ("privacy", "report"), ("doctor",),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_commands_that_read_understand_a_home_before_it_is_updated_and_leave_it_as_it_is(
+    base: Base, command: tuple[str, ...]
+) -> None:
+    before = base.on_disk()
+    ran = base.run(*command)
+    assert ran.out.strip(), ran.err
+    assert "error in anchord" not in ran.err + ran.out
+    if command == ("verify",):
+        assert ran.code == 0, ran.out
+    assert base.on_disk() == before
+
+
 def test_what_was_undone_after_the_update_embeds_nothing(base: Base) -> None:
     """The vectors of rows that left were kept by the version before."""
     (base.folder / "docs" / "edited.md").write_text(

@@ -360,8 +360,6 @@ class DetachedExchanges:
 
     def exchanges(self) -> Iterator[DetachedExchange]:
         """Yield every detached exchange, in the order of sessions."""
-        if not self.groups():
-            return  # An older schema that is only read lacks columns that are used below.
         rows = self._db.execute(
             "SELECT e.root, e.path, s.source, s.name, s.title, s.project, "
             "coalesce(c.path, e.last_path, x''), e.content FROM exchanges e "

@@ -150,12 +150,19 @@ def open_database(file: Path, *, read_only: bool) -> CheckedConnection:
 
 
 def add_missing_tables(connection: CheckedConnection) -> None:
-    """Give a connection to an older schema empty temporary tables for what it lacks."""
+    """Give a read-only connection to an older schema what it lacks, for this connection only.
+
+    SQLite looks a name up among temporary tables and views first.
+    """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version < _DETACHED_SINCE:
         connection.execute("CREATE TEMP TABLE roots(name TEXT, folder BLOB)")
         connection.execute(
             "CREATE TEMP TABLE detached(key TEXT, reason TEXT, root TEXT, folder BLOB)"
+        )
+        connection.execute(
+            "CREATE TEMP VIEW exchanges AS "
+            "SELECT *, NULL AS last_path, 0 AS detached_ns FROM main.exchanges"
         )
     if version < _DELETIONS_SINCE:
         connection.execute("CREATE TEMP TABLE deleted(root TEXT, path TEXT)")
