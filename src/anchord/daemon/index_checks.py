@@ -13,10 +13,11 @@ from anchord.daemon.table_check import check_table_files
 from anchord.embedding.workers.export_cache import find_export
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
 from anchord.index.profile import IndexProfile, ProfileInputs, build_configured_profile
-from anchord.index.table_location import is_local, store_uri
+from anchord.index.table_location import store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table.table import TABLE_FOLDER, LanceStore
+from anchord.store.table.uri import is_local
 
 
 def check_index(context: CheckContext) -> Iterator[Finding]:

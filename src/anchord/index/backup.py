@@ -25,7 +25,7 @@ from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.quoting import quote_name
 from anchord.core.types import Root
 from anchord.errors import AnchordError, TargetNotWritableError, UsageError
-from anchord.index.table_location import is_local, store_uri
+from anchord.index.table_location import store_uri
 from anchord.store.backup.copying import replace_file
 from anchord.store.backup.last_backup import save_last_backup
 from anchord.store.backup.manifest import Manifest, load_manifest
@@ -39,6 +39,7 @@ from anchord.store.backup.pin import (
 )
 from anchord.store.backup.restore import copy_snapshot, find_snapshot
 from anchord.store.backup.snapshot import OnProgress, SnapshotResult, write_snapshot
+from anchord.store.table.uri import is_local
 from anchord.store.writer_lock import WriterLock
 
 _RESTORING_NAME = "restoring"

@@ -28,12 +28,13 @@ from anchord.index.indexer import Indexer
 from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
-from anchord.index.table_location import is_local, store_uri
+from anchord.index.table_location import store_uri
 from anchord.index.vector_fill import FILES_PER_FILL, made_vectors
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
+from anchord.store.table.uri import is_local
 from anchord.store.table.versions import FIRST_CURRENT_COLUMNS_VERSION
 
 log = structlog.get_logger()

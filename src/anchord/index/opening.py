@@ -35,7 +35,7 @@ from anchord.index.recovery import (
 )
 from anchord.index.session import IndexReader, IndexWriter
 from anchord.index.source_files import open_source_tree, redact_archive
-from anchord.index.table_location import is_local, store_uri
+from anchord.index.table_location import store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.ingest import ConversationIngester
 from anchord.sources.conversations.reader_process import ReaderProcess, WholeReads
@@ -44,6 +44,7 @@ from anchord.sources.files.source_memory import SourceMemory
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.crash_journal import CrashJournal
 from anchord.store.table.table import TABLE_FOLDER, LanceStore
+from anchord.store.table.uri import is_local
 from anchord.store.table_owner import claim_table_folder
 from anchord.store.vector_cache import SqliteVectorCache
 from anchord.store.writer_lock import WriterLock

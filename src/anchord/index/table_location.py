@@ -9,8 +9,3 @@ from anchord.config.schema import Config
 def store_uri(paths: Paths, config: Config) -> str:
     """Return the table's location: a folder of this machine, or a URI with "://"."""
     return config.store.uri or str(paths.data_folder / "lance")
-
-
-def is_local(uri: str) -> bool:
-    """Whether a table at this URI is a folder of this machine."""
-    return "://" not in uri

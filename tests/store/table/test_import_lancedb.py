@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,29 @@ def test_the_client_of_remote_catalogs_is_not_loaded(module: str) -> None:
     loaded = report(f"import {module}", f"[name for name in {unused} if name in sys.modules]")
     assert loaded == []
     assert report(f"import {module}", "sys.modules['lance_namespace']._is_loaded") is False
+
+
+def test_indexing_searching_and_verifying_do_not_load_it_either(tmp_path: Path) -> None:
+    home, notes = tmp_path / "home", tmp_path / "notes"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text('[embedding]\nprovider = "hash"\n')
+    notes.mkdir()
+    (notes / "a.md").write_text("# Gulls\n\nThey are loud.\n")
+    program = f"""
+import contextlib, io, os
+os.environ["ANCHORD_HOME"] = {str(home)!r}
+from anchord.cli import main
+codes = []
+for command in (["index", {str(notes)!r}], ["index"], ["search", "gulls"], ["verify"]):
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())):
+        try:
+            sys.argv = ["anchord", *command]
+            main()
+        except SystemExit as ended:
+            codes.append(ended.code)
+"""
+    expression = "[codes, sys.modules['lance_namespace']._is_loaded]"
+    assert report(f"import sys\n{program}", expression) == [[0, 0, 0, 0], False]
 
 
 def test_the_packages_load_when_they_are_used() -> None:

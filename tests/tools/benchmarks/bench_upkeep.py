@@ -192,9 +192,10 @@ def _invented_row(number: int, choose: random.Random) -> Row:
 
 
 def _edit(run: Run) -> list[tuple[str, ...]]:
-    for name in ("home", "tree"):
-        shutil.rmtree(run.base / name)
-        shutil.copytree(run.base / f"{name}-at-first", run.base / name)
+    shutil.rmtree(run.base / "home")
+    shutil.copytree(run.base / "home-at-first", run.base / "home")
+    # The folder itself stays: another one in its place would not be read.
+    shutil.copytree(run.base / "tree-at-first", run.base / "tree", dirs_exist_ok=True)
     reports = []
     with closing(_open(run.base)) as writer:
         foreign = writer.store.count_rows() - sum(1 for _ in writer.catalog.iter_expected_rows())

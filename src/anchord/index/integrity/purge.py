@@ -12,10 +12,11 @@ from anchord.core.types import RootedPath
 from anchord.errors import UsageError
 from anchord.index.file_planner import plan_row_removal
 from anchord.index.session import IndexWriter
-from anchord.index.table_location import is_local, store_uri
+from anchord.index.table_location import store_uri
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.secrets.redactor import rules_version
 from anchord.store.table import maintenance as table_maintenance
+from anchord.store.table.uri import is_local
 
 _RULES_KEY = "rules for secrets on disk"
 _NO_RULES = "none"

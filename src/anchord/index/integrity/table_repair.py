@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from anchord.core.types import RootedPath
 from anchord.index.session import IndexWriter
-from anchord.index.table_location import is_local
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
 from anchord.store.table.damage import repair_table, salvage_vectors
 from anchord.store.table.table import TABLE_NAME
+from anchord.store.table.uri import is_local
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from anchord.sources.secrets.commands import find_in_commands
 from anchord.sources.secrets.encodings import base64_runs, decode_escapes
 from anchord.sources.secrets.finding import MARK_START, Finding
 from anchord.sources.secrets.prose import find_in_prose
-from anchord.sources.secrets.rule_pack import load_rule_pack
+from anchord.sources.secrets.rule_pack import read_rule_pack_version
 from anchord.sources.secrets.runs import generated_runs
 from anchord.sources.secrets.structures import PEM_KIND, decode_base64, find_structured
 from anchord.sources.secrets.tokens import shared_token_finder
@@ -51,7 +51,7 @@ class RedactedText:
 
 def rules_version() -> str:
     """Name the rules: what was redacted by other rules is read again."""
-    return f"secrets {load_rule_pack().version}"
+    return f"secrets {read_rule_pack_version()}"
 
 
 def redact(text: str) -> RedactedText:

@@ -25,6 +25,7 @@ from anchord.store.table.schema import (
     table_schema,
     unknown_columns,
 )
+from anchord.store.table.uri import has_local_table, is_local
 from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
 
 T = TypeVar("T")
@@ -83,7 +84,10 @@ class TableConnection:
     def _open_or_create(self) -> None:
         """Open the table; the writer creates it if it is missing."""
         try:
-            exists = self.name in run_sync(self._db.list_tables()).tables
+            if is_local(self._uri):
+                exists = has_local_table(self._uri, self.name)
+            else:
+                exists = self.name in run_sync(self._db.list_tables()).tables
         except LANCE_ERRORS as error:
             raise self._unreachable(error) from error
         if exists:
