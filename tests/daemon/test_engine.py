@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -11,7 +13,9 @@ import pytest
 import anchord
 from anchord.config.paths import find_paths
 from anchord.daemon.writer.loop import WriterLoop
-from anchord.errors import AlreadyRunningError, StoreError, UsageError
+from anchord.daemon.writer.turn_work import TurnWork
+from anchord.errors import AlreadyRunningError, StoreError, TimeoutExpiredError, UsageError
+from anchord.index.generation import GenerationBuild
 from anchord.store.writer_lock import WriterLock
 
 
@@ -158,3 +162,48 @@ def test_nothing_is_printed(home: Path, capfd: pytest.CaptureFixture[str]) -> No
     with anchord.open(home) as index:
         index.index()
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("method", ["index", "sync", "rescan", "verify", "reindex"])
+def test_a_disk_that_stays_full_ends_every_call_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.sqlite")
+
+    with anchord.open(home) as index:
+        index.index()
+    (home.parent / "notes" / "soup.md").write_text("# Soup\n\nBoil the leeks slowly.\n")
+    monkeypatch.setattr("anchord.daemon.writer.loop.LONGEST_BLOCK_S", 1e-9)
+    monkeypatch.setattr("anchord.daemon.handlers.LONGEST_BLOCK_S", 1e-9)
+    monkeypatch.setattr(TurnWork, "index", fail)
+    monkeypatch.setattr(WriterLoop, "_build", fail)
+    calls: dict[str, Callable[[anchord.Engine], object]] = {
+        "index": lambda index: index.index(),
+        "sync": lambda index: index.sync(),
+        "rescan": lambda index: index.rescan(),
+        "verify": lambda index: (index.reindex(force_rechunk=True), index.verify(repair=True)),
+        "reindex": lambda index: index.reindex(),
+    }
+    with (
+        anchord.open(home) as index,
+        pytest.raises((StoreError, TimeoutExpiredError), match=r"full|free space"),
+    ):
+        calls[method](index)
+
+
+def test_a_new_index_that_cannot_take_over_ends_the_call_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to index meanwhile: that must not look like a step that succeeded."""
+
+    def fail(*_: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.sqlite")
+
+    monkeypatch.setattr("anchord.daemon.handlers.LONGEST_BLOCK_S", 0.1)
+    monkeypatch.setattr("anchord.daemon.writer.backoff._FIRST_PAUSE_S", 0.04)
+    monkeypatch.setattr(GenerationBuild, "promote", fail)
+    with anchord.open(home) as index:
+        index.index()
+        with pytest.raises(StoreError, match=r"cannot be finished: .*full"):
+            index.reindex(force_rechunk=True)

@@ -163,6 +163,8 @@ class InProcessService:
             self._methods = RpcHandlers(self._writer, reader, self._loop, lambda: None)
             undo.callback(self._methods.close)
             self._loop.paused = True
+            # No other process would show why a call waits, and nobody may be there to end it.
+            self._loop.interrupts_calls_when_blocked = True
             self._loop.run_promotion = self._methods.switch_generation
             self._loop.maintenance.on_index_merge = self._methods.reopen_reader
             self._loop.start()

@@ -29,8 +29,8 @@ from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
 from anchord.daemon.verification import Verification
-from anchord.daemon.writer.loop import WriterLoop
-from anchord.errors import AnchordError, TimeoutExpiredError
+from anchord.daemon.writer.loop import LONGEST_BLOCK_S, WriterLoop
+from anchord.errors import AnchordError, StoreUnavailableError, TimeoutExpiredError
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, require_local_table
 from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
 from anchord.index.metrics import WorkCounters
@@ -320,12 +320,22 @@ class RpcHandlers:
         return self._summarize_since(before)
 
     def _wait_for_generation(self) -> None:
-        """Wait while a generation is being built; raise when it waits for a root itself."""
+        """Wait while a generation is being built.
+
+        Raises:
+            StoreUnavailableError: Every step has failed for `LONGEST_BLOCK_S`.
+            AnchordError: The build waits for a root itself, or indexing is paused.
+        """
         call = current_call()
         while (building := self._loop.next_generation) and self._loop.alive:
             if call.is_cancelled:
                 return
             require_indexing(self._loop)
+            if self._loop.blocked_s >= LONGEST_BLOCK_S:
+                raise StoreUnavailableError(
+                    f"the new index cannot be finished: {self._loop.blocked_reason}",
+                    "what is done is saved: once that is solved, run the command again",
+                )
             if names := quote_names(building.unavailable_roots, if_none=""):
                 raise AnchordError(
                     f"the new index cannot be finished: not all files of {names} can be seen",

@@ -10,7 +10,6 @@ import functools
 import importlib.metadata
 import io
 import os
-import pkgutil
 import resource
 import sys
 import time
@@ -21,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import lance  # noqa: F401 - a process that is forked has it already
-import lance_namespace_urllib3_client.models
 import rich.progress  # noqa: F401 - likewise
 import typer.main
 from tools.simulator import faulty
@@ -51,8 +49,6 @@ def _prepare() -> None:
 
     Nothing here starts a thread: lancedb itself is imported and not used.
     """
-    for module in pkgutil.iter_modules(lance_namespace_urllib3_client.models.__path__):
-        importlib.import_module(f"{lance_namespace_urllib3_client.models.__name__}.{module.name}")
     typer.main.get_command = functools.cache(typer.main.get_command)
     load_commands([])
     typer.main.get_command(app)

@@ -30,6 +30,8 @@ class Backoff:
         """Seconds that the next pause takes."""
         self.resume_at = 0.0
         """When the pause ends, by the monotonic clock."""
+        self.failing_since: float | None = None
+        """When the first of the failures in a row happened, by the monotonic clock."""
         self.unexpected_errors = 0
         """Errors since the last successful step that point to a bug or to damaged data."""
 
@@ -40,6 +42,8 @@ class Backoff:
             Whether only a new process can help: the table is damaged and is repaired when it is
             opened, or four steps in a row failed with errors that anchord does not expect.
         """
+        if self.failing_since is None:
+            self.failing_since = time.monotonic()
         if isinstance(error, StoreDamagedError):
             record_archive_damage(self._paths, error)
             self.reason = error.message
@@ -67,6 +71,7 @@ class Backoff:
         """Forget the last error's reason and pause, but not how many unexpected errors came."""
         self.reason = ""
         self.pause_s = _FIRST_PAUSE_S
+        self.failing_since = None
 
     def reset(self) -> None:
         """Forget all errors: a step that changed or checked files succeeded."""

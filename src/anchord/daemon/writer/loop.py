@@ -42,6 +42,8 @@ T = TypeVar("T")
 
 _SUPERVISE_S = 2.0
 """How often roots, battery and memory are looked at; also the longest sleep of the loop."""
+LONGEST_BLOCK_S = 10.0
+"""How long a call that shows no progress waits while every step fails."""
 
 
 class WriterLoop:
@@ -73,6 +75,8 @@ class WriterLoop:
         """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
         self.folder_problem = ""
         """Why nothing is indexed any more: the data folder or a database is gone. "" if not."""
+        self.interrupts_calls_when_blocked = False
+        """Whether calls of `sync` return False once all steps have failed for `LONGEST_BLOCK_S`."""
         self.backlog_waits_for_mains = False
         """Whether all but saves and deletions waits for mains: `[embedding] on_battery`."""
         self.index_check.on_repair = lambda: self.maintenance.on_index_merge()  # noqa: PLW0108 - set later
@@ -171,6 +175,12 @@ class WriterLoop:
     def blocked_reason(self) -> str:
         """Why the last step failed and is being retried, "" when it succeeded."""
         return self._backoff.reason
+
+    @property
+    def blocked_s(self) -> float:
+        """For how many seconds steps have failed; 0 when the last one succeeded."""
+        since = self._backoff.failing_since
+        return 0.0 if since is None else time.monotonic() - since
 
     @property
     def pending_count(self) -> int:
@@ -405,7 +415,6 @@ class WriterLoop:
             return
         for outcome in outcomes:
             self.stats.record_outcome(outcome)
-        self._backoff.reset()
         if building.is_finished:
             self.run_promotion(building.promote)
             self.index_check.note_new_table()
@@ -415,6 +424,8 @@ class WriterLoop:
             self.work_queue.vectors.is_known = False
             # Files may have changed since the build read them.
             self.work_queue.reconcile_all()
+        # Last: a promotion that fails each time must not look like a step that succeeded.
+        self._backoff.reset()
 
     def _rest(self, now: float) -> None:
         """Maintain the index, stop idle worker processes, sleep until something is due."""
@@ -466,4 +477,6 @@ class WriterLoop:
             )
             if needs_restart:
                 self._request_restart(self.blocked_reason)
+        if self.interrupts_calls_when_blocked and self.blocked_s >= LONGEST_BLOCK_S:
+            self._barrier.interrupt_calls()
         self._backoff.start_pause()

@@ -78,8 +78,12 @@ class SyncBarrier:
         """While blocked, make all calls return False at once: nothing is indexed meanwhile."""
         with self._lock:
             self._blocked = blocked
-            if not blocked:
-                return
+        if blocked:
+            self.interrupt_calls()
+
+    def interrupt_calls(self) -> None:
+        """Make all waiting calls return False now. Later calls wait as usual."""
+        with self._lock:
             calls = [*self._accepted_calls, *self._new_calls]
             self._new_calls = []
         for call in calls:
