@@ -172,7 +172,7 @@ def test_damage_that_was_found_while_running_is_salvaged_at_the_next_start(
     record_archive_damage(paths, StoreDamagedError(f"{paths.archive_file} is damaged (a page)"))
     saved, (told,) = recovered(paths, catalog)
     assert saved == set(contents)
-    assert "was damaged" in told
+    assert "was damaged (a page could not be read)" in told
     assert recovered(paths, catalog)[1] == []  # Once.
 
 
@@ -231,6 +231,7 @@ def test_a_start_that_is_killed_while_it_saves_an_archive_is_completed_by_the_ne
             patch.setattr(Path, died_before, die)
         with pytest.raises(KeyboardInterrupt):
             open_or_salvage_archive(paths, catalog, [])
+    assert paths.archive_file.exists(), "there is one at any moment"
     assert recovered(paths, catalog)[0] == set(contents)
 
 
@@ -286,11 +287,56 @@ def test_the_whole_archive_is_only_read_after_an_unclean_stop(
         read.append(archive)
         return False
 
+    closed: list[ArchiveWriter] = []
+    real_close = ArchiveWriter.close
+
+    def close(archive: ArchiveWriter) -> None:
+        closed.append(archive)
+        real_close(archive)
+
     monkeypatch.setattr(ArchiveWriter, "is_intact", is_intact)
+    monkeypatch.setattr(ArchiveWriter, "close", close)
     catalog.set_meta("clean", clean)
     saved, repairs = recovered(paths, catalog)
     assert saved == set(contents)
     assert (len(read), len(repairs)) == ((0, 0) if clean == "1" else (1, 1))
+    assert all("was damaged (pages of it are damaged)" in told for told in repairs)
+    assert set(read) <= set(closed)
+
+
+def test_an_archive_that_opening_finds_damaged_is_salvaged_with_that_reason(
+    paths: Paths, catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = write_archive(paths.archive_file, 20)
+    opened: list[Path] = []
+    real_open = ArchiveWriter.__init__
+
+    def open_archive(archive: ArchiveWriter, file: Path) -> None:
+        opened.append(file)
+        if len(opened) == 1:
+            raise StoreDamagedError("its schema is damaged", "")
+        real_open(archive, file)
+
+    monkeypatch.setattr(ArchiveWriter, "__init__", open_archive)
+    saved, (told,) = recovered(paths, catalog)
+    assert saved == set(contents)
+    assert "was damaged (its schema is damaged)" in told
+    assert opened[0] == opened[-1] == paths.archive_file
+
+
+def test_a_complete_salvaged_file_takes_over_at_the_start_and_nothing_is_salvaged_again(
+    paths: Paths, catalog: SqliteCatalog
+) -> None:
+    salvaged = write_archive(Path(f"{paths.archive_file}-salvaged"), 20)
+    with closing(sqlite3.connect(f"{paths.archive_file}-salvaged")) as db:
+        db.execute("PRAGMA journal_mode=DELETE")
+    write_archive(paths.archive_file, 40)
+    damage_both(paths.archive_file)
+    Path(f"{paths.archive_file}-damaged").touch()
+    assert recovered(paths, catalog) == (set(salvaged), [])
+    assert not paths.damaged_folder.exists()
+    assert not Path(f"{paths.archive_file}-damaged").exists()
+    assert not Path(f"{paths.archive_file}-salvaged").exists()
 
 
 def test_an_emptied_archive_is_told_like_a_missing_one(

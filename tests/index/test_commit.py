@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -310,7 +311,167 @@ def test_a_commit_embeds_for_about_three_seconds(
     assert commit.committer.texts_per_commit == count
 
 
+# Words first
+
+
+def words_first(commit: Commits, per_second: float = 1.0) -> Commits:
+    """Let rows be written before vectors that take long."""
+    commit.committer.words_first = True
+    commit.model.texts_per_second = per_second
+    return commit
+
+
+def vectorless(commit: Commits) -> set[str]:
+    return {name for name, (_, vector) in commit.store.table.items() if not vector}
+
+
+@pytest.mark.parametrize(
+    ("per_second", "count", "waits"),
+    [(1.0, 16, True), (1.0, 17, False), (40.0, 20, True), (40.0, 21, False)],
+)
+def test_a_commit_waits_for_sixteen_texts_or_half_a_second(
+    commit: Commits,
+    per_second: float,
+    count: int,
+    waits: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    rows = texts(count)
+    told = words_first(commit, per_second)(update(rows))
+    assert told is not None
+    keys = {each.vector_key for each in rows}
+    assert told.embedded_keys == (keys if waits else set())
+    assert told.due_keys == (set() if waits else keys)
+    assert vectorless(commit) == (set() if waits else {each.id for each in rows})
+    assert len(commit.model.embedded) == (count if waits else 0)
+
+
+@pytest.mark.parametrize("why", ["asked for", "immediate", "needs vectors"])
+def test_a_commit_of_words_is_larger_and_only_where_vectors_can_follow(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    words_first(commit)
+    if why == "immediate":
+        commit.model.is_immediate = True
+    elif why == "needs vectors":
+        monkeypatch.setattr(FakeStore, "can_lack_vectors", False)
+    assert commit.committer.texts_per_commit == (512 if why == "asked for" else 64)
+    told = commit(update(texts(17)))
+    assert told is not None
+    assert len(told.due_keys) == (17 if why == "asked for" else 0)
+    commit.model.texts_per_second = 200.0
+    assert commit.committer.texts_per_commit == 600
+
+
+def test_a_model_that_fails_is_not_asked_again_and_its_vectors_are_kept(commit: Commits) -> None:
+    words_first(commit).model.fails_after = 4
+    told = commit(update(texts(10)))
+    assert told is not None
+    assert commit.committer.model_fails
+    assert vectorless(commit) == {f"text{number}" for number in range(4, 10)}
+    assert told.due_keys == {f"key-of-text-{number}" for number in range(4, 10)}
+    assert told.embedded_keys == {f"key-of-text-{number}" for number in range(4)}
+    commit.model.fails_after = 10**9
+    commit.committer.restless_files.add(FILE)
+    told = commit(update([row("n", "new")]))
+    assert told is not None
+    assert told.due_keys == {"key-of-new"}
+    assert commit.model.embedded[4:] == []
+    commit.committer.model_fails = False
+    told = commit(update([row("m", "more")]))
+    assert told is not None
+    assert told.due_keys == set()
+    assert commit.model.embedded[4:] == ["more"]
+
+
+def test_where_rows_need_their_vectors_a_model_that_fails_is_raised_and_remembered(
+    commit: Commits,
+) -> None:
+    commit.model.fails_after = 0
+    with pytest.raises(EmbedderError):
+        commit(update(texts(1)))
+    assert commit.committer.model_fails
+    assert commit.store.table == {}
+    commit.model.fails_after = 10**9
+    told = commit(update(texts(1)))
+    assert told is not None
+    assert told.due_keys == set()
+
+
+def test_a_restless_file_waits_for_its_own_vectors_once(commit: Commits) -> None:
+    words_first(commit).committer.restless_files.add(FILE)
+    other = RootedPath("r", "b.md")
+    told = commit(update(texts(20)), update(texts(20, "other"), file=other))
+    assert told is not None
+    assert told.embedded_keys == {f"key-of-text-{number}" for number in range(20)}
+    assert told.due_keys == {f"key-of-other-{number}" for number in range(20)}
+    assert vectorless(commit) == {f"other{number}" for number in range(20)}
+    assert commit.committer.restless_files == set()
+    told = commit(update(texts(20, "later")))
+    assert told is not None
+    assert len(told.due_keys) == 20
+
+
+def test_a_commit_that_is_interrupted_leaves_a_file_restless(commit: Commits) -> None:
+    words_first(commit).committer.restless_files.add(FILE)
+    assert commit(update(texts(20)), stops=True) is None
+    assert commit.committer.restless_files == {FILE}
+
+
+# What is left over
+
+
+def test_rows_that_are_deleted_after_an_excluded_file_keep_their_vectors(commit: Commits) -> None:
+    other = RootedPath("r", "b.md")
+    commit(update(texts(1)), update([row("copy", "text-0")], file=other))
+    commit(update(removed=["text0"], forgets=True))
+    assert commit.cache.kept == {}
+    commit.committer.delete_rows(["copy"])
+    assert set(commit.cache.kept) == {"key-of-text-0"}
+
+
+def test_nothing_is_looked_up_for_an_update_of_lines_alone(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    real = commit.store.look_up_vectors
+
+    def look_up(ids: Sequence[str], keys: Sequence[str]) -> Any:  # noqa: ANN401 - as in the original
+        asked.append((list(ids), list(keys)))
+        return real(ids, keys)
+
+    monkeypatch.setattr(commit.store, "look_up_vectors", look_up)
+    commit(update())
+    assert (asked, commit.cache.asked) == ([], [])
+    commit(update(texts(1)))
+    commit(update(changed=[row("text0", "other")], removed=["gone"]))
+    assert asked == [
+        (["text0"], ["key-of-text-0"]),
+        (["text0", "gone"], ["key-of-other"]),
+    ]
+
+
+def test_a_vector_is_put_into_the_cache_once(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TEXTS_PER_COMMIT_RANGE", (4, 4))
+    kept: list[list[str]] = []
+    monkeypatch.setattr(commit.cache, "put", lambda vectors, _: kept.append(list(vectors)))
+    commit(update(texts(9)))
+    assert kept == [
+        [f"key-of-text-{number}" for number in part] for part in (range(4), range(4, 8))
+    ]
+
+
 # Texts that the model cannot embed
+
+
+def test_a_deleted_file_has_no_lines_that_the_model_cannot_embed(commit: Commits) -> None:
+    commit(update([row("b", CRASHES)]))
+    gone = replace(update(removed=["b"]), new_record=None)
+    told = commit(gone)
+    assert told is not None
+    assert told.updates == [gone]
+    assert (commit.store.table, commit.catalog.files) == ({}, {})
 
 
 def test_a_text_that_crashes_the_model_is_listed_and_not_tried_again(commit: Commits) -> None:
@@ -351,3 +512,5 @@ def test_lines_are_added_to_a_problem_that_is_there() -> None:
     assert told is not None
     assert told.reason.startswith("too long; lines 1-5, 9-13 crash the embedding process: ")
     assert with_unembeddable_lines(record, {"k2"}) is record
+    noted = with_unembeddable_lines(record, {"k1", "k9"})
+    assert with_unembeddable_lines(noted, {"k1", "k9"}) is noted, "once"

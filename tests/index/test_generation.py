@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -14,10 +15,10 @@ import pytest
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig
-from anchord.core.types import Action, FileOutcome, RootedPath
+from anchord.core.types import NO_FINGERPRINT, Action, FileOutcome, RootedPath
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import StoreDamagedError, StoreError, UsageError
-from anchord.index import generation
+from anchord.index import generation, recovery
 from anchord.index.generation import (
     REBUILD,
     RECHUNK,
@@ -165,6 +166,15 @@ def test_without_a_reason_in_the_files_a_build_reads_none_of_them_again(
     assert paths_in(writer) == ALL
 
 
+def test_a_table_of_the_first_version_with_these_columns_is_cloned(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION)
+    build = GenerationBuild(writer, NOTHING_CHANGES)
+    assert build.store.count_rows() == 5
+    build.delete()
+
+
 @pytest.mark.parametrize("difference", ["dimension", "schema"])
 def test_a_table_with_other_columns_is_not_cloned(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, difference: str
@@ -266,9 +276,35 @@ class Walks:
         return self.outcomes
 
 
-def building(writer: IndexWriter, walks: Any) -> GenerationBuild:  # noqa: ANN401 - a stand-in
-    build = GenerationBuild(writer, NOTHING_CHANGES)
+class Fill:
+    """Vectors that some files lack; each fill gives the next outcomes."""
+
+    def __init__(self, due: Sequence[RootedPath], *outcomes: Sequence[FileOutcome]) -> None:
+        """Begin with the files, and the outcomes of each fill."""
+        self.due = due
+        self.outcomes = list(outcomes)
+        self.asked: list[list[RootedPath]] = []
+
+    def find_due(self) -> list[RootedPath]:
+        """Return the files."""
+        return list(self.due)
+
+    def fill(self, files: Sequence[RootedPath], _: object) -> Sequence[FileOutcome]:
+        """Return the next outcomes."""
+        self.asked.append(list(files))
+        return self.outcomes.pop(0)
+
+
+def building(walks: Any) -> GenerationBuild:  # noqa: ANN401 - a stand-in
+    """Give a build of two roots over walks, without catalog and table."""
+    build = object.__new__(GenerationBuild)
+    roots: Any = [SimpleNamespace(name=name) for name in ("docs", "more")]
+    build._writer = SimpleNamespace(roots=roots)  # type: ignore[assignment]
     build._indexer = walks
+    build._queue, build._confirmed_gone = {}, set()
+    build._walk_count = build.files_done = 0
+    build._may_lack_vectors, build._has_begun_again = True, False
+    build.reason, build.unavailable_roots = NOTHING_CHANGES.reason, ()
     return build
 
 
@@ -277,29 +313,26 @@ def building(writer: IndexWriter, walks: Any) -> GenerationBuild:  # noqa: ANN40
     [ReconcileResult(walk_error="gone"), ReconcileResult(held_deletions=1)],
     ids=["missing", "held"],
 )
-def test_a_build_waits_for_roots_that_cannot_be_seen_as_a_whole(
-    writer: IndexWriter, result: ReconcileResult
-) -> None:
+def test_a_build_waits_for_roots_that_cannot_be_seen_as_a_whole(result: ReconcileResult) -> None:
     walks = Walks(more=result)
-    build = building(writer, walks)
+    build = building(walks)
     for _ in range(3):
         step(build)
     assert (build.unavailable_roots, build.is_finished) == (("more",), False)
     walks.results.clear()
     step(build)
     assert (build.unavailable_roots, build.is_finished) == ((), True)
-    build.delete()
 
 
-def test_files_that_are_changing_count_and_are_not_told(writer: IndexWriter) -> None:
+def test_files_that_are_changing_count_and_are_not_told() -> None:
     one, other = RootedPath("docs", "0.md"), RootedPath("docs", "1.md")
-    gone = {one: writer.files.fingerprint(one)}
-    walks = Walks(docs=ReconcileResult(paths_due=(one, other), gone_or_emptied=gone))  # type: ignore[arg-type]
+    gone = {one: NO_FINGERPRINT}
+    walks = Walks(docs=ReconcileResult(paths_due=(one, other), gone_or_emptied=gone))
     walks.outcomes = [
         FileOutcome(origin=one, action=Action.RETRY, reason="written while it was read"),
         FileOutcome(origin=other, action=Action.INDEXED, reason="new"),
     ]
-    build = building(writer, walks)
+    build = building(walks)
     assert [outcome.origin for outcome in step(build)] == [other]
     assert (build.files_done, build.files_due) == (2, 0)
     assert walks.asked == [([one, other], {one})]
@@ -307,6 +340,121 @@ def test_files_that_are_changing_count_and_are_not_told(writer: IndexWriter) -> 
     walks.outcomes = []
     step(build)
     assert walks.asked[1] == ([], set()), "the files that were gone at the walk before"
+
+
+def filled(name: str, action: Action = Action.EMBEDDED, embedded: int = 1) -> FileOutcome:
+    return FileOutcome(origin=RootedPath("docs", name), action=action, reason="", embedded=embedded)
+
+
+def test_a_build_makes_the_vectors_that_its_rows_lack_before_it_is_finished() -> None:
+    due = [RootedPath("docs", f"{number}.md") for number in range(3)]
+    fill = Fill(
+        due,
+        [filled("0.md"), filled("1.md", embedded=0)],
+        [
+            filled("0.md", embedded=0),
+            filled("1.md", embedded=0),
+            filled("2.md", Action.RETRY, embedded=2),
+        ],
+        [],
+    )
+    walks = Walks()
+    walks.vector_fill = fill  # type: ignore[assignment]
+    build = building(walks)
+    assert step(build) == [filled("0.md")], "what nothing was made for is not told"
+    assert (build._walk_count, build.files_due, build.is_finished) == (1, 0, False)
+    build._walk_count = 2
+    assert not build.is_finished, "one file was not handled"
+    build._walk_count = 1
+    told = step(build)
+    assert told == [filled("2.md", embedded=2)], "it was made, though the file changed"
+    assert (build.files_due, build.is_finished) == (1, False), "the changed file is indexed again"
+    walks.outcomes = [filled("2.md", Action.INDEXED)]
+    assert step(build) == walks.outcomes
+    assert walks.asked[-1] == ([due[2]], set())
+    assert (fill.asked, build.is_finished) == ([due, due], True), "no more than was lacking"
+
+
+def test_so_many_files_get_their_vectors_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generation, "FILES_PER_FILL", 2)
+    due = [RootedPath("docs", f"{number}.md") for number in range(3)]
+    fill = Fill(due, [filled("0.md"), filled("1.md")], [filled("2.md")])
+    walks = Walks()
+    walks.vector_fill = fill  # type: ignore[assignment]
+    build = building(walks)
+    step(build)
+    fill.due = due[2:]
+    step(build)
+    assert (fill.asked, build.is_finished) == ([due[:2], due[2:]], True)
+
+
+def test_no_vector_is_made_after_a_stop_or_while_files_are_due() -> None:
+    one = RootedPath("docs", "0.md")
+    fill = Fill([one], [filled("0.md")])
+    walks = Walks(docs=ReconcileResult(paths_due=(one,)))
+    walks.vector_fill = fill  # type: ignore[assignment]
+    build = building(walks)
+    step(build)
+    assert (fill.asked, build.files_due) == ([], 1)
+    walks.outcomes = [filled("0.md", Action.INDEXED)]
+    build.index_next_files(lambda: True)
+    assert (fill.asked, build.files_due) == ([], 0)
+    build._walk_count = 2
+    assert not build.is_finished
+    walks.results.clear()
+    walks.outcomes = []
+    assert step(build) == [filled("0.md")]
+    assert build.is_finished
+
+
+def test_a_build_that_is_not_finished_has_files_or_vectors_left() -> None:
+    build = building(Walks())
+    one = RootedPath("docs", "0.md")
+    for walks, files, lacks, unavailable, is_finished in (
+        (2, [], False, (), True),
+        (3, [], False, (), True),
+        (1, [], False, (), False),
+        (2, [one], False, (), False),
+        (2, [], True, (), False),
+        (2, [], False, ("docs",), False),
+    ):
+        build._walk_count = walks
+        build._queue = dict.fromkeys(files)
+        build._may_lack_vectors = lacks
+        build.unavailable_roots = unavailable
+        assert build.is_finished is is_finished
+
+
+def test_vectors_that_the_present_generation_lacks_are_made_for_the_next(
+    writer: IndexWriter, embedded: list[str]
+) -> None:
+    row = next(iter(writer.store.all_rows()))
+    writer.store.upsert([row], {}, due_keys={row.vector_key})
+    assert writer.store.count_due() == 1
+    build = GenerationBuild(writer, NOTHING_CHANGES)
+    (told,) = step(build)
+    assert (told.origin, told.action) == (RootedPath(row.root, row.path), Action.EMBEDDED)
+    assert (embedded, build.store.count_due(), build.is_finished) == ([row.text], 0, False)
+    assert step(build) == []
+    build.promote()
+    assert writer.store.count_due() == 0
+
+
+def test_a_build_writes_no_chunk_without_its_vector(writer: IndexWriter) -> None:
+    build = GenerationBuild(writer, RECHUNK)
+    assert writer.indexer._committer.words_first
+    assert not build._indexer._committer.words_first
+    build.delete()
+
+
+def test_a_build_knows_the_files_of_the_archive_that_are_gone_or_excluded(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[tuple[object, ...]] = []
+    monkeypatch.setattr(generation, "list_unlisted_files", lambda *given: listed.append(given))
+    build = GenerationBuild(writer, REBUILD)
+    files = writer.files.folder_files
+    assert listed == [(writer.archive, build.catalog, writer.roots, files)]
     build.delete()
 
 
@@ -345,6 +493,8 @@ def test_a_changed_recipe_model_or_form_of_the_table_requires_a_build(
     other: Any = HashEmbedder()
     monkeypatch.setattr(writer, "profile", replace(configured, recipe=pinned, embedder=other))
     assert find_required_build(writer) == model_changed
+    monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION)
+    assert find_required_build(writer) == model_changed
     monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION - 1)
     assert find_required_build(writer) == BuildRequest("a new form of the table")
     require_local_table(writer)
@@ -365,6 +515,55 @@ def test_a_table_that_cannot_be_moved_into_place_is_said(
     with pytest.raises(StoreDamagedError, match="Permission denied"):
         build.promote()
     assert writer.paths.promotion_marker.exists(), "the next start completes it"
+    assert not writer.paths.next_catalog_file.exists(), "its content is in place already"
+    recovery.finish_promotion(writer.paths, str(next_table(writer).parent), [])
+    assert not writer.paths.promotion_marker.exists()
+
+
+def test_an_error_without_a_number_that_keeps_a_table_from_its_place_is_said_too(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no number")
+
+    build = finished(writer, RECHUNK)
+    monkeypatch.setattr(generation, "finish_promotion", refuse)
+    with pytest.raises(StoreDamagedError, match="could not be moved into place") as raised:
+        build.promote()
+    assert os.strerror(0) in raised.value.message
+    assert raised.value.hint == "the next start of anchord completes it"
+
+
+def test_the_writer_goes_on_with_the_profile_of_the_promoted_generation(
+    writer: IndexWriter,
+) -> None:
+    configured = writer.configured_profile
+    closed: list[str] = []
+    former = HashEmbedder()
+    former.close = lambda: closed.append("former")  # type: ignore[method-assign]
+    writer.profile = replace(configured, embedder=former)
+    writer.catalog.set_meta("made with", "")
+    former_indexer = writer.indexer
+    build = finished(writer, BuildRequest("the model changed"))
+    build.promote()
+    assert writer.profile is configured
+    assert (closed, writer.indexer is former_indexer) == (["former"], False)
+    made_with = writer.catalog.get_meta("made with").split("\n")
+    assert made_with[2:] == [configured.embedder.model_id, str(configured.dimension)]
+    (Path(writer.roots_by_name["docs"].path) / "new.md").write_text("A new one.\n")
+    index_once(writer, (), lambda *_: None)
+    assert paths_in(writer) == {*ALL, "docs/new.md"}
+    assert verify_index(writer, None).differences == ()
+
+
+def test_an_embedder_that_serves_on_is_not_closed(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    with monkeypatch.context() as recorded:
+        recorded.setattr(HashEmbedder, "close", lambda _: closed.append("the same"))
+        finished(writer, RECHUNK).promote()
+    assert closed == []
 
 
 def test_vectors_come_from_the_table_that_serves_and_from_the_cache() -> None:
@@ -408,6 +607,34 @@ def test_a_build_whose_table_is_damaged_begins_again(
     build.promote()
     assert paths_in(writer) == ALL
     assert verify_index(writer, None).differences == ()
+
+
+def test_a_build_that_begins_again_forgets_what_it_had_done(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generation, "_STEP_FILES", 2)
+    build = GenerationBuild(writer, REBUILD)
+    step(build)
+    former = build.catalog
+    build._queue = {RootedPath("docs", "never.md"): None, **build._queue}
+    build._may_lack_vectors = False
+    real, fails = Indexer.index, [True]
+
+    def fail_once(*given: Any) -> Any:  # noqa: ANN401 - as in the original
+        if fails:
+            fails.clear()
+            raise TableReadError("reading rows failed", "", NEXT_TABLE_NAME)
+        return real(*given)
+
+    monkeypatch.setattr(Indexer, "index", fail_once)
+    assert {outcome.origin.root for outcome in step(build)} == {"docs"}
+    assert (build.files_done, build.files_due, build._walk_count) == (2, 3, 1)
+    assert build._may_lack_vectors
+    with pytest.raises((StoreError, sqlite3.Error)):
+        former.get_meta("why")
+    assert {f"{row.root}/{row.path}" for row in build.store.all_rows()} <= ALL
+    assert build.store.count_rows() == 2
+    build.delete()
 
 
 def test_damage_that_comes_back_is_raised(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from fakes import FakeCatalogue, FakeFiles, FakeStore, FakeVanished
 from index.test_reconcile import RECIPE
+from index.test_vector_fill import SlowModel
 
 from anchord.core.ports import IndexerDependencies, NoConversations
 from anchord.core.types import (
@@ -22,12 +23,14 @@ from anchord.core.types import (
     Row,
 )
 from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.errors import StoreError
 from anchord.index import indexer as module
 from anchord.index.file_planner import (
     TRANSCRIPT_DIGEST,
     FilePlanner,
     FingerprintRefresh,
     IngestNeeded,
+    plan_row_removal,
 )
 from anchord.index.indexer import Indexer
 from anchord.sources.conversations.events import Exchange
@@ -438,6 +441,79 @@ def test_an_exchange_that_is_due_itself_is_not_planned_again_unchanged(world: Wo
     assert world.indexer.commit_count == 1
 
 
+def test_an_exchange_that_is_only_touched_is_not_planned_again(world: World) -> None:
+    world.files.put(ONE, exchange())
+    world.index(ONE)
+    replace_time(world, ONE)
+    world.files.put(TALK, "told\n")
+    world.talks.results[TALK] = IngestResult(changed_exchanges=(ONE,))
+    assert [each.origin for each in world.index(ONE, TALK)] == [ONE, TALK]
+
+
+def test_a_new_time_that_waits_for_its_commit_is_written_before_the_file_is_planned_again(
+    world: World,
+) -> None:
+    world.files.put(ONE, exchange())
+    world.index(ONE)
+    replace_time(world, ONE)
+    world.files.put(TALK, "told\n")
+
+    def ingest(origin: RootedPath) -> IngestResult:
+        assert origin == TALK
+        replace_time(world, ONE)
+        return IngestResult(changed_exchanges=(ONE,))
+
+    world.talks.ingest = ingest  # type: ignore[method-assign]
+    world.catalog.writes.clear()
+    assert [each.origin for each in world.index(ONE, TALK)] == [ONE, ONE, TALK]
+    assert [each for each in world.catalog.writes if each[0] == "seen"] == [("seen", 1)] * 2
+    record = world.catalog.get_record(ONE)
+    assert record is not None
+    assert record.fingerprint == world.files.fingerprints[ONE]
+
+
+def test_an_exchange_after_one_that_was_planned_already_is_planned_too(world: World) -> None:
+    for file in (ONE, TWO):
+        world.files.put(file, exchange(file.path))
+    for talk in (TALK, OTHER_TALK):
+        world.files.put(talk, "told\n")
+    world.talks.results[TALK] = IngestResult(changed_exchanges=(ONE,))
+    world.talks.results[OTHER_TALK] = IngestResult(changed_exchanges=(ONE, TWO))
+    outcomes = world.index(TALK, OTHER_TALK)
+    assert [each.origin for each in outcomes] == [ONE, TALK, TWO, OTHER_TALK]
+
+
+@pytest.mark.parametrize("told", ["exchanges", "files"])
+def test_what_the_archive_told_before_a_stop_is_known_until_it_is_committed(
+    world: World, told: str
+) -> None:
+    """The archive tells it once. A second run must find it, and a third has nothing more to do."""
+    for file in (ONE, TWO):
+        world.files.put(file, exchange(file.path))
+    for talk in (TALK, OTHER_TALK):
+        world.files.put(talk, "told\n")
+    world.index(OTHER_TALK)
+    world.talks.results[TALK] = (
+        IngestResult(changed_exchanges=(ONE,))
+        if told == "exchanges"
+        else IngestResult(files_to_reread=(OTHER_TALK,))
+    )
+
+    def fail(*_: object) -> None:
+        raise StoreError("the disk is full", "")
+
+    with pytest.MonkeyPatch.context() as fault:
+        fault.setattr(world.catalog, "confirm_updates", fail)
+        with pytest.raises(StoreError):
+            world.index(TALK)
+    world.talks.results[TALK] = IngestResult(changed_exchanges=(TWO,))
+    expected = [ONE, TWO, TALK] if told == "exchanges" else [TWO, TALK, OTHER_TALK]
+    assert [each.origin for each in world.index(TALK)] == expected
+    world.talks.results[TALK] = IngestResult()
+    world.files.put(TALK, "told again\n")
+    assert [each.origin for each in world.index(TALK)] == [TALK]
+
+
 def test_a_file_that_must_be_read_again_in_the_same_run_waits_for_its_commit(world: World) -> None:
     world.files.put(OTHER_TALK, "told\n")
     world.files.put(TALK, "told\n")
@@ -509,10 +585,19 @@ def test_refreshed_files_count_among_those_of_a_commit_too() -> None:
     assert not batch.is_full(64)
     batch.add(refresh)
     assert batch.is_full(64)
-    batch = module._Batch(text_count=63)
-    assert not batch.is_full(64)
-    batch.text_count = 64
-    assert batch.is_full(64)
+
+
+@pytest.mark.parametrize(("texts", "is_full"), [(63, False), (64, True), (65, True)])
+def test_the_new_texts_of_all_files_fill_a_commit(
+    texts: int,
+    is_full: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    batch = module._Batch()
+    first = plan_row_removal(FILE, [], "")
+    for count in (1, texts - 1):
+        batch.add(replace(first, texts_to_embed=(("key", "text"),) * count))
+    assert batch.is_full(64) is is_full
+    assert (len(batch.updates), len(module._Batch().updates)) == (2, 0), "each has its own"
 
 
 def test_a_text_of_several_files_is_counted_for_the_first(world: World) -> None:
@@ -521,7 +606,49 @@ def test_a_text_of_several_files_is_counted_for_the_first(world: World) -> None:
         world.files.put(file, "The very same words.\n")
     one, other = world.index(*files)
     assert (one.upserted, one.embedded, one.reused) == (1, 1, 0)
-    assert (other.upserted, other.embedded + other.reused) == (1, 1)
+    assert (other.upserted, other.embedded, other.reused) == (1, 0, 1)
+
+
+def test_an_outcome_says_what_became_of_each_chunk(world: World) -> None:
+    def write(*words: str) -> FileOutcome:
+        sections = [f"# {word}\n\n" + f"All there is to say about {word}.\n" * 25 for word in words]
+        world.files.put(FILE, "\n".join(sections))
+        (outcome,) = world.index(FILE)
+        return outcome
+
+    assert write("one", "two", "three") == FileOutcome(
+        origin=FILE, action=Action.INDEXED, reason="new file", chunks=3, upserted=3, embedded=3
+    )
+    assert write("one", "new", "two") == FileOutcome(
+        origin=FILE, action=Action.INDEXED, reason="its size changed", chunks=3, kept=1,
+        shifted=1, upserted=1, deleted=1, embedded=1,
+    )  # fmt: skip
+    text = world.files.contents[FILE].decode()
+    world.files.put(FILE, text + "\n\n")
+    assert [each.action for each in world.index(FILE)] == [Action.UNCHANGED]
+    world.files.put(FILE, text.replace("# two", "\n\n\n# two"))
+    assert world.index(FILE) == [
+        FileOutcome(
+            origin=FILE, action=Action.SHIFTED, reason="its size changed", chunks=3, kept=2,
+            shifted=1,
+        )
+    ]  # fmt: skip
+    world.files.remove(FILE)
+    assert world.index(FILE) == [
+        FileOutcome(
+            origin=FILE, action=Action.REMOVED, reason="the file is gone", chunks=0, deleted=3
+        )
+    ]
+
+
+def test_vectors_come_with_the_rows_unless_words_are_asked_for_first(world: World) -> None:
+    world.files.put(FILE, "".join(f"# {n}\n\n{f'Words of {n}. ' * 90}\n\n" for n in range(20)))
+    slow = SlowModel()
+    world.dependencies = replace(world.dependencies, embedder=slow)
+    world.indexer = world.make()
+    (outcome,) = world.index(FILE)
+    assert outcome.due == world.store.count_due() == 0
+    assert len(slow.texts) == outcome.embedded > 16
 
 
 # Exchanges that only rows have
@@ -550,6 +677,11 @@ def test_an_exchange_that_the_archive_lost_is_given_back_from_its_rows(world: Wo
     world.talks.lost = {ONE}
     world.index(TWO)
     assert len([name for name, _ in world.talks.events if name == "ingest"]) == 2, "but once"
+    world.talks.events.clear()
+    world.talks.lost = {TWO}
+    world.files.put(TWO, exchange())
+    assert [each.origin for each in world.index(TWO)] == [TWO]
+    assert world.talks.events == [("indexed", [TWO])], "TWO has no rows to be given back from"
 
 
 def test_before_all_rows_are_made_anew_lost_exchanges_are_given_back(world: World) -> None:
@@ -589,6 +721,11 @@ def test_stray_double_and_different_rows_are_deleted_or_written_again(
     assert world.unconfirmed() == {"lost.md", "twice.md", "other.md"}
     assert set(world.store.table) == {ids["sound"], ids["other"]}
     assert "of stray" in world.cache.kept
+    stray = replace(row, id="stray")
+    world.store.table["stray"] = (stray, vector)
+    monkeypatch.setattr(world.store, "all_row_hashes", lambda: [("stray", ""), ("stray", "")])
+    assert set(world.indexer.delete_stray_rows()) == set(files.values()), "all others are missing"
+    assert "stray" not in world.store.table
 
 
 def test_the_vectors_of_corrupt_rows_are_kept_nowhere(world: World) -> None:

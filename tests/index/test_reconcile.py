@@ -9,12 +9,13 @@ import pytest
 from fakes import FakeCatalogue, FakeFiles, FakeStore, plans
 
 from anchord.core.deletion_guard import DeletionPolicy, recent_deletions_meta_key
-from anchord.core.ports import IndexerDependencies, ignore_enter_dir
-from anchord.core.types import Problem, RootedPath, Vector
+from anchord.core.ports import IndexerDependencies, NoConversations, ignore_enter_dir
+from anchord.core.types import Fingerprint, Problem, RootedPath, Vector
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.indexer import Indexer
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import ReconcileResult, reconcile
+from anchord.sources.files.folder_files import MAX_FILE_BYTES
 
 RECIPE = Recipe(
     plans=plans(), model_identity=lambda: HashEmbedder.model_id, chunking_tools_identity="tokenizer"
@@ -36,6 +37,33 @@ class NoVectors:
         """Delete nothing."""
 
 
+class Talks(NoConversations):
+    """Conversations of which a test says what they are."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self.has_transcripts = False
+        self.safe: dict[str, set[RootedPath]] = {"kept": set(), "lost": set(), "renamed": set()}
+        """Paths whose rows are not lost with them, by the reason."""
+
+    def is_transcript_file(self, origin: RootedPath) -> bool:
+        """Tell the same of all."""
+        del origin
+        return self.has_transcripts
+
+    def keeps_after_delete(self, origin: RootedPath) -> bool:
+        """Tell what was given."""
+        return origin in self.safe["kept"]
+
+    def is_lost(self, origin: RootedPath) -> bool:
+        """Tell what was given."""
+        return origin in self.safe["lost"]
+
+    def is_renamed(self, origin: RootedPath) -> bool:
+        """Tell what was given."""
+        return origin in self.safe["renamed"]
+
+
 class World:
     """Files, a catalog that knows them, and what the heartbeat and the walk reported."""
 
@@ -44,6 +72,7 @@ class World:
         self.files, self.catalog = FakeFiles(), FakeCatalogue()
         self.beats: list[float] = []
         self.entered: list[RootedPath] = []
+        self.talks = Talks()
         self.dependencies = IndexerDependencies(
             files=self.files,
             catalog=self.catalog,
@@ -51,6 +80,7 @@ class World:
             embedder=HashEmbedder(),
             vector_cache=NoVectors(),
             clock=lambda: 10**18,
+            conversations=self.talks,
             heartbeat=self.beats.append,
         )
 
@@ -106,7 +136,8 @@ def test_a_root_that_is_missing_or_unreadable_has_nothing_to_do_and_says_why(wor
     assert world.walk() == ReconcileResult(walk_error="the folder does not exist")
     result = ReconcileResult()
     assert (result.paths_due, result.gone_or_emptied, result.moved_from) == ((), {}, {})
-    assert (result.held_deletions, result.file_count, result.skipped) == (0, 0, 0)
+    assert (result.held_deletions, result.released_deletions) == (0, 0)
+    assert (result.file_count, result.skipped, result.is_refused) == (0, 0, False)
     assert (result.listed_folders, result.folder_problems, result.walk_error) == ((), (), "")
 
 
@@ -187,6 +218,64 @@ def test_every_folder_is_a_sign_of_life_and_is_reported_before_it_is_listed(worl
     assert (world.beats, world.entered) == ([0], [RootedPath("r", "")])
 
 
+def test_a_file_that_cannot_be_used_is_due_until_its_problem_is_recorded(world: World) -> None:
+    world.index("a.md", "b.md")
+    (new, known) = paths("new.md", "a.md")
+    for file in (new, known):
+        world.files.problems[file] = Problem("permission denied")
+    world.remove("b.md")  # A file that could have moved.
+    result = world.walk()
+    assert result.paths_due == (known, new, *paths("b.md"))
+    assert (result.moved_from, result.mtimes_ns) == ({}, {})
+    assert set(result.gone_or_emptied) == set(paths("b.md"))
+    world.index()
+    assert world.walk().paths_due == ()
+
+
+def test_files_that_are_due_come_with_the_time_of_their_change(world: World) -> None:
+    world.index("a.md", "b.md", "c.md")
+    world.files.put(RootedPath("r", "a.md"), "Other words.\n", Fingerprint(13, 77, 78, 1, 1))
+    world.files.put(RootedPath("r", "new.md"), "Words.\n", Fingerprint(7, 99, 98, 9, 1))
+    world.remove("b.md")
+    result = world.walk()
+    assert result.paths_due == paths("a.md", "new.md", "b.md")
+    assert result.mtimes_ns == {RootedPath("r", "a.md"): 77, RootedPath("r", "new.md"): 99}
+
+
+def test_what_the_rules_exclude_now_is_due_first_and_no_deletion(world: World) -> None:
+    world.index(*names(60), "z.md")
+    for number, file in enumerate(paths(*names(60))):
+        world.files.excluded[file] = "a rule"
+        if number % 2:
+            world.files.remove(file)
+    world.files.put(RootedPath("r", "new.md"), "Words.\n")
+    world.remove("z.md")
+    result = world.walk()
+    assert result.paths_due == paths(*names(60), "new.md", "z.md")
+    assert set(result.gone_or_emptied) == set(paths(*names(60), "z.md"))
+    assert (result.held_deletions, result.released_deletions) == (0, 1)
+
+
+@pytest.mark.parametrize("has_transcripts", [True, False])
+def test_only_transcripts_may_have_any_size(
+    world: World,
+    has_transcripts: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    world.talks.has_transcripts = has_transcripts
+    fits = Fingerprint(MAX_FILE_BYTES, 1, 1, 1, 1)
+    large = Fingerprint(MAX_FILE_BYTES + 1, 1, 1, 2, 1)
+    world.files.put(RootedPath("r", "fits.md"), "Words.\n", fits)
+    world.files.put(RootedPath("r", "large.md"), "Words.\n", large)
+    assert world.walk().paths_due == paths("fits.md", "large.md")
+    world.index()
+    assert world.walk().paths_due == ()
+    (record,) = world.catalog.list_records("r", "large.md").values()
+    assert bool(record.problem) is not has_transcripts
+    # What is in the catalog is judged anew by the limit that holds now.
+    world.talks.has_transcripts = not has_transcripts
+    assert world.walk().paths_due == paths("large.md")
+
+
 # Folders
 
 
@@ -221,7 +310,73 @@ def test_a_moved_file_is_no_deletion(world: World) -> None:
     assert set(result.paths_due) == set(paths(*names(60), *(f"new/{name}" for name in names(60))))
 
 
+def test_a_file_that_was_moved_over_another_is_no_move_to_a_new_path(world: World) -> None:
+    world.index("a.md", "b.md")
+    world.files.move(RootedPath("r", "a.md"), RootedPath("r", "b.md"))
+    result = world.walk()
+    assert (result.paths_due, result.moved_from) == (paths("b.md", "a.md"), {})
+    assert result.released_deletions == 1
+
+
 # The guard
+
+
+def test_deletions_that_pass_are_counted_unless_a_person_confirmed_them(world: World) -> None:
+    world.index(*names(60))
+    assert world.walk().released_deletions == 0
+    world.remove(*names(2))
+    assert (world.walk().released_deletions, world.walk().held_deletions) == (2, 0)
+    assert world.walk(confirmed=True).released_deletions == 0
+    assert world.walk(released=paths("000.md")).released_deletions == 1
+    world.remove(*names(60)[2:])
+    assert (world.walk().released_deletions, world.walk().held_deletions) == (0, 60)
+    assert world.walk(confirmed=True).released_deletions == 0
+
+
+def test_a_move_among_deletions_does_not_hide_them(world: World) -> None:
+    world.index(*names(99))
+    world.files.move(RootedPath("r", "000.md"), RootedPath("r", "moved.md"))
+    world.remove(*names(51)[1:])
+    result = world.walk()
+    assert (result.held_deletions, result.paths_due) == (50, paths("moved.md", "000.md"))
+
+
+@pytest.mark.parametrize("why", ["excluded", "released"])
+@pytest.mark.parametrize(("known", "held"), [(140, 50), (141, 0)])
+def test_what_left_otherwise_is_not_among_the_files_that_half_is_counted_of(
+    world: World, why: str, known: int, held: int
+) -> None:
+    left = names(41)
+    world.index(*names(known))
+    world.remove(*names(91))
+    if why == "excluded":
+        world.files.excluded.update(dict.fromkeys(paths(*left), "a rule"))
+    result = world.walk(released=paths(*left) if why == "released" else ())
+    assert result.held_deletions == held
+    assert set(paths(*left)) <= set(result.paths_due)
+    assert len(result.paths_due) == 91 - held
+
+
+def test_released_files_of_another_root_do_not_count(world: World) -> None:
+    world.index(*names(100))
+    world.remove(*names(50))
+    others = [RootedPath("other", name) for name in names(60)]
+    result = world.walk(released=others)
+    assert (result.held_deletions, len(result.paths_due)) == (0, 50)
+    assert result.released_deletions == 50
+
+
+@pytest.mark.parametrize("why", ["kept", "lost", "renamed"])
+def test_a_transcript_or_exchange_that_loses_no_row_is_no_deletion(world: World, why: str) -> None:
+    world.index(*names(60))
+    world.remove(*names(60))
+    world.talks.safe[why] = set(paths(*names(11)))
+    result = world.walk()
+    assert (result.held_deletions, result.released_deletions) == (0, 49)
+    assert len(result.paths_due) == 60
+    world.talks.safe[why] = set(paths(*names(10)))
+    result = world.walk()
+    assert (result.held_deletions, result.paths_due) == (50, paths(*names(10)))
 
 
 def test_a_mass_deletion_is_held_and_everything_else_goes_on(world: World) -> None:

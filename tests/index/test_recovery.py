@@ -26,6 +26,7 @@ from anchord.index.recovery import (
     open_or_recover_table,
     open_or_reset_catalog,
     open_or_reset_cli_state,
+    record_catalog_damage,
 )
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
@@ -119,6 +120,7 @@ class Table:
 
     fails: dict[str, StoreError]
     opened: list[str]
+    read: list[str]
 
     def __init__(self, uri: str, dimension: int, model_id: str, *, table_name: str) -> None:
         """Open it."""
@@ -135,6 +137,7 @@ class Table:
         self._fail("read_indices")
 
     def _fail(self, name: str) -> None:
+        self.read.append(name)
         if name in self.fails:
             raise self.fails.pop(name)
 
@@ -152,7 +155,7 @@ class Opening:
         self.repairs: list[str] = []
         self.found = TableRepair(repairs=("it was repaired",))
         self.rebuilt: list[bool] = []
-        Table.fails, Table.opened = {}, []
+        Table.fails, Table.opened, Table.read = {}, [], []
         monkeypatch.setattr(recovery, "LanceStore", Table)
         monkeypatch.setattr(recovery, "repair_table", self._repair)
 
@@ -185,9 +188,10 @@ def test_rows_and_search_indexes_that_cannot_be_read_are_repaired_after_an_uncle
 ) -> None:
     Table.fails = {call: StoreError("cannot be read", "")}
     opening.open(was_clean_shutdown=True)
-    assert opening.repairs == []
+    assert (opening.repairs, Table.read) == ([], [])
     opening.open(was_clean_shutdown=False)
     assert opening.repairs == ["it was repaired"]
+    assert Table.read == ["all_ids", "read_indices"][: 1 + rebuilds], "once: the repair read it all"
     assert opening.rebuilt == [rebuilds]
     assert Table.opened == [f"{opening.folder}/chunks"] * 3
     opening.open(was_clean_shutdown=False)
@@ -294,6 +298,70 @@ def test_a_catalog_whose_note_of_its_last_stop_is_on_a_damaged_page_is_checked(
     assert "pages of it are damaged" in repairs[0]
 
 
+def test_a_catalog_that_cannot_be_opened_is_set_aside(paths: Paths) -> None:
+    damaged = b"no catalog at all " * 400
+    paths.catalog_file.write_bytes(damaged)
+    repairs: list[str] = []
+    with open_or_reset_catalog(paths, repairs) as catalog:
+        assert catalog.root_names() == []
+        assert catalog.is_intact()
+    (copy,) = paths.damaged_folder.glob("*/state.sqlite")
+    assert copy.read_bytes() == damaged
+    (told,) = repairs
+    assert told.startswith("the file catalog was damaged and is rebuilt from the files: ")
+    assert str(copy.parent) in told
+    with open_or_reset_catalog(paths, repairs):
+        assert len(repairs) == 1, "once"
+
+
+def test_a_catalog_with_damaged_pages_is_closed_before_it_is_moved(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SqliteCatalog(paths.catalog_file) as catalog:
+        catalog.set_meta("clean", "0")
+    events: list[str] = []
+    real_close, real_move = SqliteCatalog.close, recovery._move_sqlite_aside
+
+    def close(catalog: SqliteCatalog) -> None:
+        events.append("closed")
+        real_close(catalog)
+
+    def move(*given: Any) -> Path:  # noqa: ANN401 - as in the original
+        events.append("moved")
+        return real_move(*given)
+
+    monkeypatch.setattr(SqliteCatalog, "is_intact", lambda _: False)
+    monkeypatch.setattr(SqliteCatalog, "close", close)
+    monkeypatch.setattr(recovery, "_move_sqlite_aside", move)
+    opened = open_or_reset_catalog(paths, [])
+    assert events == ["closed", "moved"]
+    opened.close()
+
+
+@pytest.mark.parametrize("about", ["catalog", "another file"])
+def test_damage_that_was_met_makes_the_next_start_check_the_catalog_it_is_about(
+    paths: Paths, about: str
+) -> None:
+    with SqliteCatalog(paths.catalog_file) as catalog:
+        catalog.set_meta("clean", "1")
+    file = paths.catalog_file if about == "catalog" else paths.archive_file
+    is_noted = record_catalog_damage(paths, StoreDamagedError(f"{file} is damaged", ""))
+    assert is_noted is (about == "catalog")
+    with SqliteCatalog(paths.catalog_file) as catalog:
+        assert catalog.get_meta("clean") == ("0" if about == "catalog" else "1")
+
+
+def test_a_catalog_that_cannot_even_be_noted_as_damaged_is_noted_as_such(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object) -> None:
+        raise StoreDamagedError("a page is damaged", "")
+
+    monkeypatch.setattr(SqliteCatalog, "set_meta", damaged)
+    error = StoreDamagedError(f"{paths.catalog_file} is damaged", "")
+    assert record_catalog_damage(paths, error) is True
+
+
 def test_the_list_of_added_folders_that_was_damaged_is_set_aside_and_that_is_said(
     paths: Paths,
 ) -> None:
@@ -359,6 +427,43 @@ def test_a_full_disk_before_the_new_index_takes_over_leaves_the_former_one(
     assert not writer.paths.promotion_marker.exists()
     finish_promotion(writer.paths, str(writer.paths.data_folder / "lance"), [])
     assert len(writer.store.all_ids()) == 3
+
+
+@pytest.mark.parametrize("died_before", ["catalog", "deletion", "table", "marker"])
+def test_a_new_index_takes_over_whole_wherever_an_earlier_attempt_died(
+    paths: Paths, died_before: str
+) -> None:
+    folder = paths.data_folder / "lance"
+    following = folder / "next.lance"
+    with SqliteCatalog(paths.next_catalog_file) as following_catalog:
+        following_catalog.set_meta("of", "the new index")
+    if died_before != "marker":
+        following.mkdir()
+        (following / "new").touch()
+    paths.promotion_marker.touch()
+    if died_before != "catalog":
+        with SqliteCatalog(paths.catalog_file) as catalog:
+            catalog.overwrite_from(paths.next_catalog_file)
+    if died_before in {"table", "marker"}:
+        recovery.delete_next_catalog(paths)
+    repairs: list[str] = []
+    for _ in range(2):
+        finish_promotion(paths, str(folder), repairs)
+        with SqliteCatalog(paths.catalog_file) as catalog:
+            assert catalog.get_meta("of") == "the new index"
+    assert (table_of(paths) / "new").exists() == (died_before != "marker")
+    assert {each.name for each in folder.iterdir()} == {"chunks.lance"}
+    assert not list(paths.data_folder.glob("next.sqlite*"))
+    assert (paths.promotion_marker.exists(), repairs) == (False, [])
+
+
+def test_a_new_index_does_not_take_over_without_its_marker(paths: Paths) -> None:
+    following = paths.data_folder / "lance" / "next.lance"
+    following.mkdir()
+    SqliteCatalog(paths.next_catalog_file).close()
+    finish_promotion(paths, str(following.parent), [])
+    assert following.exists()
+    assert paths.next_catalog_file.exists()
 
 
 def test_a_damaged_catalog_of_the_new_index_is_said_and_the_former_one_is_kept(

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from anchord.core.types import FileUpdate, Root, RootedPath
+from anchord.config.schema import Config, PrivacyConfig
+from anchord.core.types import NO_FINGERPRINT, FileRecord, FileUpdate, Root, RootedPath
 from anchord.daemon.answers import forget_answer
-from anchord.errors import UsageError
+from anchord.errors import StoreError, UsageError
 from anchord.index.integrity import purge as module
 from anchord.index.integrity.purge import (
     PurgePreview,
+    erase_replaced_secrets,
+    is_erasure_due,
+    note_rules_of_new_index,
     preview_purge,
     purge_path,
     unforget_path,
@@ -218,3 +222,135 @@ def test_what_is_let_in_again_is_read_again(index: Index) -> None:
     with pytest.raises(UsageError, match="in no indexed folder now"):
         unforget_path(index.writer, "/elsewhere/b.md")
     assert len(index.events) == 3
+
+
+# The rules for secrets
+
+
+class Rules:
+    """An index of two files that were read with present rules, and what was done to it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin with rules that nobody has noted."""
+        self.events: list[Any] = []
+        self.notes: dict[str, str] = {}
+        self.row_count = 2
+        self.records = {
+            "a": {"1.md": self.record("recipe of a"), "2.md": self.record("recipe of a")},
+            "b": {"3.md": self.record("recipe of b")},
+        }
+        note = self.events.append
+        self.config = Config()
+        self.writer: Any = SimpleNamespace(
+            config=self.config,
+            paths=None,
+            profile=SimpleNamespace(
+                recipe=SimpleNamespace(digest=lambda root: f"recipe of {root}")
+            ),
+            catalog=SimpleNamespace(
+                get_meta=lambda key: self.notes.get(key, ""),
+                set_meta=self.notes.__setitem__,
+                root_names=lambda: list(self.records),
+                list_records=lambda root, _: self.records[root],
+                checkpoint_wal=lambda: note("catalog's log"),
+            ),
+            store=SimpleNamespace(count_rows=lambda: self.row_count),
+            vector_cache=SimpleNamespace(
+                clear=lambda: note("vectors"), checkpoint_wal=lambda: note("cache's log")
+            ),
+            archive=SimpleNamespace(truncate_wal=lambda: note("archive's log")),
+            heartbeat=SimpleNamespace(beat=lambda _: None),
+        )
+        self.redact("all")
+        monkeypatch.setattr(module, "rules_version", lambda: "rules 1")
+        monkeypatch.setattr(module, "store_uri", lambda *_: "uri")
+        monkeypatch.setattr(module, "is_local", lambda _: True)
+        monkeypatch.setattr(maintenance, "erase_deleted_rows", lambda _: note("table") or 1)
+
+    @staticmethod
+    def record(recipe_digest: str, content_digest: str = "digest") -> FileRecord:
+        """Give the record of a file."""
+        return FileRecord(NO_FINGERPRINT, 1, content_digest, recipe_digest, is_confirmed=True)
+
+    def redact(self, what: Literal["all", "conversations", "off"]) -> None:
+        """Configure what is redacted."""
+        self.writer.config = Config(privacy=PrivacyConfig(redact=what))
+
+    def noted(self) -> str:
+        """Return the rules that are noted."""
+        return self.notes.get("rules for secrets on disk", "")
+
+
+ERASED = ["vectors", "catalog's log", "cache's log", "archive's log", "table"]
+
+
+@pytest.fixture
+def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
+    return Rules(monkeypatch)
+
+
+def test_only_an_index_without_rows_begins_with_the_rules_of_now(rules: Rules) -> None:
+    note_rules_of_new_index(rules.writer)
+    assert rules.noted() == "", "other rules may have written its rows"
+    assert is_erasure_due(rules.writer)
+    rules.row_count = 0
+    note_rules_of_new_index(rules.writer)
+    assert rules.noted() == "all rules 1"
+    assert not is_erasure_due(rules.writer)
+    rules.redact("conversations")
+    note_rules_of_new_index(rules.writer)
+    assert rules.noted() == "all rules 1", "an index that was emptied may have old versions"
+    assert is_erasure_due(rules.writer)
+
+
+def test_what_other_rules_wrote_is_erased_once(rules: Rules) -> None:
+    erase_replaced_secrets(rules.writer)
+    assert (rules.events, rules.noted()) == (ERASED, "all rules 1")
+    assert not is_erasure_due(rules.writer)
+    erase_replaced_secrets(rules.writer)
+    assert rules.events == ERASED
+    rules.redact("conversations")
+    assert is_erasure_due(rules.writer)
+    erase_replaced_secrets(rules.writer)
+    assert (rules.events, rules.noted()) == (ERASED * 2, "conversations rules 1")
+
+
+@pytest.mark.parametrize(("root", "name"), [("a", "2.md"), ("b", "3.md")])
+def test_nothing_is_erased_before_every_file_was_read_with_the_present_rules(
+    rules: Rules, root: str, name: str
+) -> None:
+    read = rules.records[root][name]
+    rules.records[root][name] = rules.record("an old recipe")
+    erase_replaced_secrets(rules.writer)
+    assert (rules.events, rules.noted()) == ([], "")
+    rules.records[root][name] = rules.record("an old recipe", content_digest="")
+    erase_replaced_secrets(rules.writer)  # It has no rows: it could not be read.
+    assert (rules.events, rules.noted()) == (ERASED, "all rules 1")
+    rules.records[root][name] = read
+    assert not is_erasure_due(rules.writer)
+
+
+def test_without_rules_nothing_is_erased_and_that_is_noted(rules: Rules) -> None:
+    rules.redact("off")
+    erase_replaced_secrets(rules.writer)
+    assert (rules.events, rules.noted()) == ([], "none")
+    assert not is_erasure_due(rules.writer)
+    rules.redact("all")
+    erase_replaced_secrets(rules.writer)
+    assert (rules.events, rules.noted()) == (ERASED, "all rules 1")
+
+
+def test_a_rewriting_that_fails_is_tried_again(
+    rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise StoreError("the disk is full", "")
+
+    with monkeypatch.context() as fault:
+        fault.setattr(maintenance, "erase_deleted_rows", fail)
+        with pytest.raises(StoreError):
+            erase_replaced_secrets(rules.writer)
+    assert is_erasure_due(rules.writer)
+    rules.events.clear()
+    erase_replaced_secrets(rules.writer)
+    assert rules.events == ERASED

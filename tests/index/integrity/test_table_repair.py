@@ -34,6 +34,7 @@ class Index:
         self.events: list[Any] = []
         self.repair = TableRepair()
         self.due: list[RootedPath] = []
+        self.due_count = 0
         self.is_local = True
         note = self.events.append
         self.writer: Any = SimpleNamespace(
@@ -41,7 +42,7 @@ class Index:
                 dataset_uri=str(self.table),
                 refresh=lambda *, clear_cache=False: note(("refresh", clear_cache)),
                 scan=lambda columns: [pa.table({columns[0]: ["known"]})],
-                count_due=lambda: 0,
+                count_due=lambda: self.due_count,
             ),
             paths=SimpleNamespace(damaged_folder=self.damaged),
             heartbeat=SimpleNamespace(beat=lambda *_: note("beat")),
@@ -139,6 +140,17 @@ def test_vectors_of_missing_rows_are_looked_for_in_files_that_no_row_refers_to(
         "beat",
         ("kept", {"more": b"2"}),
     ]
+
+
+def test_vectors_that_rows_lack_are_looked_for_too(index: Index) -> None:
+    index.due_count = 1
+    assert audit_index(index.writer) == []
+    kept = [event for event in index.events if event[0] == "kept"]
+    assert kept == [("kept", {"lost": b"1"}), ("kept", {"more": b"2"})]
+    index.is_local = False
+    index.events.clear()
+    assert audit_index(index.writer) == []
+    assert index.events == []
 
 
 def test_a_job_that_cannot_read_rows_is_run_again_after_a_repair(index: Index) -> None:

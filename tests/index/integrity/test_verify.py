@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig
+from anchord.core.deletion_guard import recent_deletions_meta_key
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import (
     Action,
@@ -28,8 +29,10 @@ from anchord.core.types import (
     RootedPath,
     Row,
     Vector,
+    WalkResult,
 )
 from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.index.file_planner import plan_row_removal
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.indexer import Indexer
 from anchord.index.integrity import verify as module
@@ -41,6 +44,7 @@ from anchord.index.integrity.verify import (
     ExpectedRows,
     VerifyResult,
     cosine,
+    expected_rows_of_files,
     expected_rows_of_roots,
     verify,
     verify_unchanged_files,
@@ -50,6 +54,8 @@ from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
+from anchord.sources.conversations.events import Exchange
+from anchord.sources.conversations.exchange_document import add_session_info, encode_exchange
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
 
 TREE = {
@@ -385,10 +391,10 @@ RECIPE = Recipe(
 class Small:
     """A right index in fakes."""
 
-    def __init__(self) -> None:
-        """Index two files."""
+    def __init__(self, *names: str) -> None:
+        """Index two files, or those with given names."""
         self.files, self.catalogue, self.store = FakeFiles(), FakeCatalogue(), FakeStore()
-        for name in ("a.md", "deep/b.md"):
+        for name in names or ("a.md", "deep/b.md"):
             self.files.put(RootedPath("r", name), f"# {name}\n\nWords of {name}.\n")
         world = IndexerDependencies(
             files=self.files,
@@ -484,6 +490,190 @@ def test_rows_that_the_delete_guard_holds_are_left_out() -> None:
     assert small.verify().differences == ()
 
 
+def kinds_of(result: VerifyResult) -> Counter[str]:
+    return Counter(each.kind for each in result.differences)
+
+
+class Guarded:
+    """Files that the catalog knows, and what a verification says of those that are gone."""
+
+    def __init__(self, count: int) -> None:
+        """Record so many files."""
+        self.files, self.catalogue = FakeFiles(), FakeCatalogue()
+        self.paths = [RootedPath("r", f"{number:03}.md") for number in range(count)]
+        for path in self.paths:
+            record = FileRecord(self.files.put(path, "Words.\n"), 1, "", "", is_confirmed=True)
+            self.catalogue.confirm_updates([plan_row_removal(path, (), "", record)])
+
+    def held(self) -> set[RootedPath]:
+        """Return the files whose rows are kept."""
+        stores = (self.files, self.catalogue)
+        return set(next(expected_rows_of_roots(["r"], stores, RECIPE, count_words)).held_deletions)
+
+
+@pytest.mark.parametrize(
+    ("known", "missing", "recent", "is_held"),
+    [
+        (97, 49, "", False),
+        (97, 49, "1", True),
+        (99, 50, "", True),
+        (100, 50, "", False),
+        (50, 50, "0", True),
+        (60, 0, "60", False),
+    ],
+)
+def test_the_guard_holds_as_a_walk_does(
+    known: int,
+    missing: int,
+    recent: str,
+    is_held: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    guarded = Guarded(known)
+    for path in guarded.paths[:missing]:
+        guarded.files.remove(path)
+    guarded.catalogue.set_meta(recent_deletions_meta_key("r"), recent)
+    assert guarded.held() == (set(guarded.paths[:missing]) if is_held else set())
+
+
+def test_rows_of_files_that_moved_are_not_held() -> None:
+    guarded = Guarded(60)
+    for path in guarded.paths[:59]:
+        guarded.files.move(path, RootedPath("r", f"new/{path.path}"))
+    guarded.files.remove(guarded.paths[59])
+    assert guarded.held() == set()
+
+
+def test_rows_of_files_that_the_rules_exclude_are_not_held_and_not_counted() -> None:
+    guarded = Guarded(159)
+    for number, path in enumerate(guarded.paths[:60]):
+        guarded.files.excluded[path] = "a rule"
+        if number % 2:
+            guarded.files.remove(path)
+    assert guarded.held() == set()
+    for path in guarded.paths[60:109]:
+        guarded.files.remove(path)
+    assert guarded.held() == set(), "49"
+    guarded.files.remove(guarded.paths[109])
+    assert guarded.held() == set(guarded.paths[60:110]), "50 of 99"
+
+
+def test_ignore_files_that_cannot_be_read_are_counted_by_root(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = Small()
+    real = small.files.walk
+
+    def walk(root: str, prefix: str) -> object:
+        found = real(root, prefix)
+        assert isinstance(found, WalkResult)
+        return replace(found, unknown_rules=("deep/.gitignore", "x/.gitignore"))
+
+    monkeypatch.setattr(small.files, "walk", walk)
+    assert small.verify().unread_rules == {"r": 2}
+    assert [each.unread_rules for each in small.rebuild()] == [
+        (RootedPath("r", "deep/.gitignore"), RootedPath("r", "x/.gitignore")),
+        (),
+    ]
+
+
+def test_a_root_that_is_away_keeps_no_other_from_being_compared() -> None:
+    small = Small()
+    small.files.gone.add("away")
+    small.store.table.clear()
+    roots = ["away", "r"]
+    parts = expected_rows_of_roots(roots, (small.files, small.catalogue), RECIPE, count_words)
+    result = verify(parts, small.catalogue, small.store, (HashEmbedder(), None))
+    assert kinds_of(result) == {"missing": 2}
+
+
+@pytest.mark.parametrize(
+    ("path", "size", "count"),
+    [
+        ("a.md", MAX_FILE_BYTES, 1),
+        ("a.md", MAX_FILE_BYTES + 1, 0),
+        ("/codex/s/1", MAX_FILE_BYTES + 1, 1),
+    ],
+)
+def test_only_exchanges_have_rows_at_any_size(path: str, size: int, count: int) -> None:
+    files, origin = FakeFiles(), RootedPath("r", path)
+    told = Exchange(id="1", session="s", number=1, question="How?", answer="So.", at="", until="")
+    content = add_session_info(encode_exchange(told), "codex", "s", "", "")
+    seen = files.put(origin, content if path.startswith("/") else "Words.\n")
+    files.fingerprints[origin] = seen._replace(size=size)
+    part = expected_rows_of_files([origin], files, RECIPE, count_words)
+    assert (part.file_count, len(part.rows_by_id)) == (count, count)
+
+
+class Vectors:
+    """A model that gives every text the same vector."""
+
+    def __init__(self, *numbers: float) -> None:
+        """Give these numbers."""
+        self.vector = array("f", numbers).tobytes()
+
+    def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """Give the vector of each text."""
+        return [self.vector] * len(texts)
+
+
+def differ(stored: Sequence[float], fresh: Sequence[float]) -> bool:
+    """Verify an index whose model gives `fresh`, and that has `stored`."""
+    small = Small("a.md")
+    ((chunk_id, (row, _)),) = small.store.table.items()
+    small.store.table[chunk_id] = (row, array("f", stored).tobytes())
+    model: Any = Vectors(*fresh)
+    result = verify(small.rebuild(), small.catalogue, small.store, (model, None))
+    assert result.vectors_checked == 1
+    assert set(kinds_of(result)) <= {"vector"}
+    return bool(result.differences)
+
+
+@pytest.mark.parametrize(
+    ("cosine_of_both", "differs"),
+    [(1.0, False), (0.9995, False), (0.9985, True), (0.5, True), (0.0, True), (-1.0, True)],
+)
+def test_a_vector_may_differ_by_rounding_only(
+    cosine_of_both: float,
+    differs: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    stored = (cosine_of_both, math.sqrt(1 - cosine_of_both**2))
+    assert differ(stored, (1.0, 0.0)) is differs
+
+
+@pytest.mark.parametrize(("found", "differs"), [(0.999, False), (0.99899, True)])
+def test_a_vector_at_the_limit_is_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+    found: float,
+    differs: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    monkeypatch.setattr(module, "cosine", lambda *_: found)
+    assert differ((1.0, 0.0), (1.0, 0.0)) is differs
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "differs"),
+    [
+        ((0.0, 0.0), (0.0, 0.0), False),
+        ((0.0, 0.0), (1.0, 0.0), True),
+        ((1.0, 0.0), (0.0, 0.0), True),
+    ],
+)
+def test_only_a_text_that_still_crashes_the_model_may_have_a_vector_of_zeros(
+    stored: Sequence[float],
+    fresh: Sequence[float],
+    differs: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    assert differ(stored, fresh) is differs
+
+
+def test_a_model_that_leaves_out_a_text_is_not_believed() -> None:
+    small = Small()
+    model: Any = Vectors(1.0)
+    model.embed = lambda texts: [model.vector] * (len(texts) - 1)
+    with pytest.raises(ValueError, match="shorter"):
+        verify(small.rebuild(), small.catalogue, small.store, (model, None))
+
+
 def test_a_vector_of_no_numbers_is_found() -> None:
     small = Small()
     (chunk_id, (row, _)), *_ = small.store.table.items()
@@ -554,6 +744,28 @@ def test_a_check_of_unchanged_files_skips_what_changed_or_was_interrupted() -> N
     small.store.table.update(rows)
 
 
+def test_a_file_that_changes_while_it_is_compared_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    small = Small()
+    one, other = RootedPath("r", "a.md"), RootedPath("r", "deep/b.md")
+    records = [(path, small.catalogue.get_record(path)) for path in (one, other)]
+    entries = [(path, record) for path, record in records if record]
+    small.store.table.clear()
+    real = small.files.read
+
+    def read(origin: RootedPath) -> object:
+        content = real(origin)
+        if origin == one:
+            small.files.put(one, "Changed as soon as it was read.\n")
+        return content
+
+    monkeypatch.setattr(small.files, "read", read)
+    stores = (small.files, small.catalogue, small.store)
+    found = verify_unchanged_files(entries, *stores, (RECIPE, count_words))
+    assert [(each.kind, each.origin) for each in found] == [(DifferenceKind.MISSING, other)]
+
+
 def test_a_row_that_the_catalog_lists_and_the_file_does_not_give_is_extra() -> None:
     small = Small()
     one = RootedPath("r", "a.md")
@@ -597,7 +809,7 @@ def test_an_empty_index_of_nothing_is_right() -> None:
     made = expected_rows_of_roots([], (FakeFiles(), catalogue), RECIPE, count_words)
     result = verify(made, catalogue, FakeStore(), (HashEmbedder(), None))
     assert result == VerifyResult(file_count=0, chunk_count=0, vectors_checked=0, differences=())
-    assert (result.exchange_count, result.transcript_count) == (0, 0)
+    assert (result.exchange_count, result.transcript_count, result.without_vector) == (0, 0, 0)
 
 
 # The cosine
