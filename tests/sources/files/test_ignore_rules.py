@@ -259,6 +259,222 @@ def test_include_does_not_bring_back_what_an_ignore_file_took() -> None:
     )
 
 
+# Roots of conversations
+
+TALKS = replace(ROOT, kind="conversations")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("a.jsonl", "may hold conversations"),
+        ("2026/a.jsonl", "may hold conversations"),
+        (".specstory/history/a.md", "may hold conversations"),
+        (".aider.chat.history.md", "may hold conversations"),
+        ("history.jsonl", "no conversations by its name; add it to `include` to read it"),
+        ("a.png", "no conversations by its name; add it to `include` to read it"),
+        (".hidden.jsonl", "hidden; add it to `include` to index it"),
+        (".hidden/a.jsonl", "hidden; add it to `include` to index it"),
+        ("a/.b/c.jsonl", "hidden; add it to `include` to index it"),
+        ("todos/a.jsonl", "a folder of a program that holds no conversations"),
+        ("a/debug/b.jsonl", "a folder of a program that holds no conversations"),
+        ("node_modules/a.jsonl", "node_modules/ is never indexed"),
+    ],
+)
+def test_in_a_root_of_conversations_a_name_says_whether_a_look_is_worth_it(
+    path: str, reason: str
+) -> None:
+    is_in = reason == "may hold conversations"
+    assert judged(path, root=TALKS) == PathMatch(
+        is_included=is_in, reason=reason, is_worth_reporting=is_in
+    )
+
+
+def test_a_file_in_a_root_of_conversations_may_be_named_like_a_folder_beside_them() -> None:
+    assert judged("todos", root=TALKS).reason == "may hold conversations"
+
+
+def test_include_lets_a_file_without_a_known_name_into_a_root_of_conversations() -> None:
+    root = replace(TALKS, include=("history.jsonl", "todos/"))
+    for path, pattern in (("history.jsonl", "history.jsonl"), ("todos/a.png", "todos/")):
+        assert judged(path, root=root) == PathMatch(
+            is_included=True,
+            reason=f"included by the configuration: {pattern}",
+            is_worth_reporting=True,
+        )
+
+
+# Folders, asked for themselves
+
+
+@pytest.mark.parametrize(
+    ("folder", "root", "match"),
+    [
+        ("a", ROOT, PathMatch(is_included=True, reason="a folder")),
+        ("a.md", ROOT, PathMatch(is_included=True, reason="a folder")),
+        ("a.min.js", ROOT, PathMatch(is_included=True, reason="a folder")),
+        ("a", TALKS, PathMatch(is_included=True, reason="a folder")),
+        (
+            ".a",
+            ROOT,
+            PathMatch(is_included=False, reason="hidden; add it to `include` to index it"),
+        ),
+        (".specstory", TALKS, PathMatch(is_included=True, reason="a folder")),
+        (
+            ".a",
+            with_include(".a"),
+            PathMatch(is_included=True, reason="included by the configuration: .a"),
+        ),
+        (".a", with_include(".a/b.md"), PathMatch(is_included=True, reason="a folder")),
+        (".a", with_include("/.a/b.md"), PathMatch(is_included=True, reason="a folder")),
+        (
+            ".a",
+            with_include(".ab/b.md"),
+            PathMatch(is_included=False, reason="hidden; add it to `include` to index it"),
+        ),
+    ],
+)
+def test_a_folder_is_entered_or_not_and_never_worth_a_report(
+    folder: str, root: Root, match: PathMatch
+) -> None:
+    assert root_rules(root, ()).for_subfolder("", []).match(folder, is_folder=True) == match
+
+
+# Forgotten paths
+
+
+def test_a_forgotten_file_or_folder_is_out_whatever_lets_it_in() -> None:
+    forgotten = frozenset({"/home/ada/notes/a.md", "/home/ada/notes/sub", "/home/ada/b.md"})
+    told = "forgotten by a command; `anchord forget --undo` indexes it again"
+    for root in (ROOT, with_include("a.md", "sub/**")):
+        rules = root_rules(root, (), forgotten).for_subfolder("", [])
+        assert rules.match("a.md", is_folder=False) == PathMatch(is_included=False, reason=told)
+        assert rules.match("sub", is_folder=True) == PathMatch(is_included=False, reason=told)
+        assert rules.match("b.md", is_folder=False).is_included
+        assert rules.match("subs", is_folder=True).is_included
+        below = rules.for_subfolder("x", [])
+        assert below.match("a.md", is_folder=False).is_included
+        assert below.match("sub", is_folder=True).is_included
+
+
+def test_a_folder_that_is_never_indexed_is_called_so_though_it_was_forgotten() -> None:
+    rules = root_rules(ROOT, (), frozenset({"/home/ada/notes/venv", "/home/ada/notes/a.md"}))
+    assert rules.match("venv", is_folder=True).reason == "venv/ is never indexed"
+    assert not rules.match("venv", is_folder=False).is_included
+
+
+def test_a_file_with_the_name_of_an_own_folder_is_a_file() -> None:
+    own = ("/home/ada/notes/state.md",)
+    for forgotten in (frozenset[str](), frozenset({"/home/ada/notes/x"})):
+        rules = root_rules(ROOT, own, forgotten).for_subfolder("", [])
+        assert rules.match("state.md", is_folder=False).is_included
+        assert not rules.match("state.md", is_folder=True).is_included
+
+
+# Rules that are not known, and rules from above
+
+
+def test_where_the_rules_are_not_known_everything_is_out_for_that_reason() -> None:
+    closed = PathMatch(is_included=False, reason="its rules cannot be read")
+    rules = replace(root_rules(with_include("**"), ()), closed=closed)
+    for folder in (rules, rules.for_subfolder("", []), rules.for_subfolder("a", [])):
+        assert folder.match("a.md", is_folder=False) == closed
+        assert folder.match("sub", is_folder=True) == closed
+
+
+def test_an_ignore_file_above_the_root_speaks_of_paths_from_its_own_folder() -> None:
+    above = IgnoreFile("/home/ada/.gitignore", ("notes/a.md", "b.md", "/c.md"), prefix="notes/")
+    rules = root_rules(ROOT, ()).for_subfolder("", [above])
+    assert rules.match("a.md", is_folder=False) == PathMatch(
+        is_included=False, reason="ignored by /home/ada/.gitignore:1 notes/a.md"
+    )
+    assert not rules.match("b.md", is_folder=False).is_included
+    assert rules.match("c.md", is_folder=False).is_included
+    assert rules.for_subfolder("sub", []).match("a.md", is_folder=False).is_included
+
+
+@pytest.mark.parametrize(("options", "is_included"), [({}, True), ({"ignores_case": True}, False)])
+def test_the_letters_of_an_ignore_file_count_unless_its_repository_ignores_case(
+    options: dict[str, bool],
+    is_included: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    file = IgnoreFile(".gitignore", ("readme.md",), **options)  # type: ignore[arg-type]
+    rules = root_rules(ROOT, ()).for_subfolder("", [file])
+    assert rules.match("README.md", is_folder=False).is_included is is_included
+    assert not rules.match("readme.md", is_folder=False).is_included
+
+
+def test_the_letters_of_the_configuration_count() -> None:
+    assert judged("A.md", root=with_exclude("a.md")).is_included
+    assert not judged("a.md", root=with_exclude("a.md")).is_included
+    assert not judged("A.png", root=with_include("a.png")).is_included
+    assert judged("a.png", root=with_include("a.png")).is_included
+
+
+def test_nothing_is_set_for_a_new_root_but_what_was_asked() -> None:
+    rules = root_rules(ROOT, ("/state",))
+    assert (rules.path, rules.own_folders, rules.forgotten_paths) == ("", ("/state",), frozenset())
+    assert (rules.ignore_patterns, rules.problems, rules.closed) == ((), (), None)
+    assert (rules.ignores_case, rules.excludes_file, rules.is_plain) == (False, "", False)
+
+
+@pytest.mark.parametrize(
+    ("root", "forgotten", "folder", "is_plain"),
+    [
+        (ROOT, (), "", True),
+        (ROOT, (), "sub", True),
+        (ROOT, (), ".sub", False),
+        (ROOT, ("/x",), "", False),
+        (TALKS, (), "", False),
+        (with_include("a.md"), (), "", False),
+        (with_exclude("a.md"), (), "", False),
+    ],
+)
+def test_the_short_way_is_taken_only_where_no_other_rule_can_decide(
+    root: Root,
+    forgotten: Sequence[str],
+    folder: str,
+    is_plain: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    rules = root_rules(root, (), frozenset(forgotten)).for_subfolder(folder, [])
+    assert rules.is_plain is is_plain
+
+
+def test_of_the_ignore_files_the_deepest_that_says_anything_decides() -> None:
+    """A file that says nothing of a path leaves it to those above, also between two that do."""
+    ignores = {
+        ".gitignore": ["*.md", "*.txt"],
+        "a/.gitignore": ["*.py"],
+        "a/b/.gitignore": ["!*.md"],
+    }
+    assert judged("a/b/x.md", ignores).is_included
+    assert judged("a/b/x.txt", ignores).reason == "ignored by .gitignore:2 *.txt"
+    assert judged("a/b/x.py", ignores).reason == "ignored by a/.gitignore:1 *.py"
+    assert judged("a/x.md", ignores).reason == "ignored by .gitignore:1 *.md"
+
+
+def test_a_pattern_for_folders_leaves_a_file_of_that_name_to_the_files_above() -> None:
+    ignores = {".gitignore": ["*.md"], "a/.gitignore": ["!x.md/"], "b/.gitignore": ["x.txt/"]}
+    assert judged("a/x.md", ignores).reason == "ignored by .gitignore:1 *.md"
+    assert judged("b/x.md", ignores).reason == "ignored by .gitignore:1 *.md"
+    assert judged("b/x.txt", ignores).is_included
+    assert judged("b/x.txt/y.py", ignores).reason == "ignored by b/.gitignore:1 x.txt/"
+
+
+def test_what_exclude_leaves_alone_or_excepts_is_decided_by_the_other_rules() -> None:
+    root = with_exclude("*.txt", "!*.md")
+    assert judged("a.md", {".gitignore": ["a.md"]}, root).reason == "ignored by .gitignore:1 a.md"
+    assert judged("a.py", {".gitignore": ["a.md"]}, root) == PathMatch(
+        is_included=True, reason="a code file", is_worth_reporting=True
+    )
+
+
+def test_an_exception_in_include_lets_nothing_in() -> None:
+    assert not judged("a.png", root=with_include("*.png", "!a.png")).is_included
+    assert judged("b.png", root=with_include("*.png", "!a.png")).is_included
+    assert judged("a.md", root=with_include("!a.md")).reason == "a markdown file"
+
+
 # The short way
 
 

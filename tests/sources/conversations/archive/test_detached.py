@@ -240,6 +240,7 @@ def test_of_two_forms_of_an_exchange_the_later_stays_and_of_equals_the_roots(
     assert talks.files() == ["a.jsonl", "b.jsonl"]
     assert talks.rows("SELECT DISTINCT root FROM sessions") == [("talks",)]
     assert talks.rows("SELECT DISTINCT root FROM carriers") == [("talks",)]
+    assert talks.rows("SELECT DISTINCT root FROM exchanges") == [("talks",)]
     assert talks.groups() == []
     ids = "SELECT exchange FROM tellings WHERE exchange NOT IN (SELECT id FROM exchanges)"
     assert talks.rows(ids) == []
@@ -354,6 +355,40 @@ def test_groups_that_a_damaged_file_lost_are_made_again(talks: Talks) -> None:
     assert talks.archive.attached_root_names() == {"other"}
 
 
+def test_no_root_is_taken_for_a_lost_group(talks: Talks) -> None:
+    talks.put("a.jsonl", "1", root="\x02")
+    talks.put("b.jsonl", "1", root="\x00")
+    talks.archive._detached.restore_lost_groups()
+    assert talks.groups() == []
+    assert talks.archive.attached_root_names() == {"\x02", "\x00"}
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_an_exchange_that_has_a_copy_aside_is_kept_once(talks: Talks, *, is_moved: bool) -> None:
+    exchange_id = talks.put("a.jsonl", "1")
+    with talks.archive.transaction():
+        talks.archive._detached.copy_aside(exchange_id, DetachReason.READER)
+    if is_moved:
+        talks.lose("a.jsonl", DetachReason.READER)
+    else:
+        with talks.archive.transaction():
+            talks.archive._detached.copy_aside(exchange_id, DetachReason.READER)
+    assert talks.groups() == [("reader", "talks", "/talks", 1)]
+    assert len(talks.rows("SELECT id FROM exchanges")) == (1 if is_moved else 2)
+
+
+def test_a_root_that_had_only_files_leaves_none_of_them(talks: Talks) -> None:
+    with talks.archive.transaction():
+        talks.archive.upsert_transcript_file(
+            RootedPath("talks", "a.jsonl"), Fingerprint(1, 1, 1, 1, 1), "codex"
+        )
+        info = SessionInfo(session="s", title="", project="")
+        talks.archive.get_or_create_session("talks", "codex", info)
+    talks.archive.detach_root("talks", 7)
+    assert talks.groups() == []
+    assert talks.rows("SELECT root FROM carriers UNION ALL SELECT root FROM sessions") == []
+
+
 # Paths
 
 
@@ -445,3 +480,25 @@ def test_copies_in_other_roots_that_no_file_contains_are_found_with_an_exchange(
     found = {each[0]: each[1] for each in talks.archive.find_from("/talks/a.jsonl").exchanges}
     assert found[copy] == "other"
     assert unlike not in found
+
+
+def test_a_root_elsewhere_hides_nothing_of_the_root_behind_it(talks: Talks) -> None:
+    for name in ("another", "zebra"):
+        talks.archive.attach_root(name, f"/{name}")
+        talks.put("a.jsonl", "2", root=name, answer=f"In {name}.")
+    exchange_id = talks.put("a.jsonl", "1")
+    found = talks.archive.find_from("/talks/a.jsonl")
+    assert [each[:2] for each in found.exchanges] == [(exchange_id, "talks")]
+    assert [each[1:] for each in found.files] == [("talks", b"a.jsonl")]
+
+
+def test_a_copy_in_another_root_stays_while_its_file_exists(talks: Talks, tmp_path: Path) -> None:
+    talks.archive.attach_root("other", str(tmp_path))
+    mine = talks.put("a.jsonl", "1")
+    copy = talks.put("a.jsonl", "1", root="other")
+    (tmp_path / "a.jsonl").touch()
+    assert [each[0] for each in talks.archive.find_from("/talks/a.jsonl").exchanges] == [mine]
+    (tmp_path / "a.jsonl").unlink()
+    found = talks.archive.find_from("/talks/a.jsonl")
+    assert {each[0] for each in found.exchanges} == {mine, copy}
+    assert found.only_here == 2

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from anchord.sources.conversations.archive.exchange_forms import ExchangeSource
 from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
 from anchord.sources.conversations.archive.writer import ArchiveWriter, ReadState
 from anchord.sources.conversations.events import Exchange, SessionInfo
+from anchord.sources.conversations.exchange_redaction import redact_exchange_path
 
 FILE = RootedPath("talks", "a.jsonl")
 PRINT = Fingerprint(size=1, mtime_ns=2, ctime_ns=3, inode=4, device=5)
@@ -230,3 +234,106 @@ def test_a_copy_is_the_archive_as_it_is_and_a_reader_changes_nothing(
     assert copy.read_bytes() == before
     with pytest.raises(StoreUnavailableError):
         Archive(tmp_path / "missing.sqlite", read_only=True)
+
+
+# Files of older versions
+
+
+def make_older(file: Path, version: int) -> None:
+    """Take from a file what versions after 1 and 3 added."""
+    with closing(sqlite3.connect(file)) as db:
+        db.executescript("DROP TABLE deleted; DROP TABLE forgotten;")
+        if version < 3:
+            db.executescript(
+                "DROP TABLE roots; DROP TABLE detached;"
+                "ALTER TABLE exchanges DROP COLUMN last_path;"
+                "ALTER TABLE exchanges DROP COLUMN detached_ns;"
+            )
+        db.execute(f"PRAGMA user_version={version}")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_reader_needs_no_migration_of_an_older_file(talks: Talks, version: int) -> None:
+    file = Path(talks.archive._db.file)
+    talks.archive.close()
+    make_older(file, version)
+    with closing(Archive(file, read_only=True)) as reader:
+        assert len(reader.list_exchanges("talks")) == 3
+        assert reader.detached_groups() == []
+        assert not reader.is_lost(at("1"))
+        assert not reader.is_forgotten(at("1").path, "digest")
+        assert reader.orphans_by_last_file("talks") == {}
+        assert reader.counts_by_root()["talks"]["exchanges"] == 4
+    with closing(sqlite3.connect(file)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (version,)
+
+
+def test_a_closed_archive_holds_no_file_open(talks: Talks) -> None:
+    def open_files() -> list[str]:
+        links = [Path("/proc/self/fd") / each for each in os.listdir("/proc/self/fd")]
+        return [str(each.readlink()) for each in links if each.is_symlink()]
+
+    file = talks.archive._db.file
+    assert file in open_files()
+    talks.archive.close()
+    assert [each for each in open_files() if each.startswith(file)] == []
+
+
+# Exchanges without a file, and under another path
+
+
+def test_an_exchange_without_secrets_in_its_path_is_not_renamed(talks: Talks) -> None:
+    assert not talks.archive.is_renamed(at("1"))
+    assert not talks.archive.is_renamed(at("9"))
+
+
+def test_an_exchange_that_is_kept_under_its_path_without_secrets_is_renamed_and_not_lost(
+    talks: Talks,
+) -> None:
+    secret = at("ghp_aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6")
+    clean = redact_exchange_path(secret.path)
+    assert clean != secret.path
+    assert talks.archive.is_lost(secret)
+    assert not talks.archive.is_renamed(secret)
+    talks.archive._db.execute("UPDATE exchanges SET path=? WHERE path=?", (clean, at("1").path))
+    assert not talks.archive.is_lost(secret)
+    assert talks.archive.is_renamed(secret)
+    assert not talks.archive.is_renamed(RootedPath("other", secret.path))
+
+
+def test_exchanges_that_no_file_contains_are_told_by_their_last_file(talks: Talks) -> None:
+    b, c = RootedPath("talks", "b.jsonl"), RootedPath("talks", "c.jsonl")
+    with talks.archive.transaction():
+        talks.put("t", "2", "1", file=b)
+        talks.put("u", "1", file=c)
+        talks.put("v", "1", file=RootedPath("other", "b.jsonl"))
+        for file in (b, RootedPath("other", "b.jsonl")):
+            talks.archive.remove_transcript_file(file, 5, None)
+    assert talks.archive.orphans_by_last_file("talks") == {b: ["/codex/t/1", "/codex/t/2"]}
+    with talks.archive.transaction():
+        talks.archive.remove_transcript_file(c, 5, None)
+    assert list(talks.archive.orphans_by_last_file("talks")) == [b, c]
+    assert talks.archive.orphans_by_last_file("nowhere") == {}
+
+
+def test_the_exchanges_of_a_file_can_be_limited_to_a_session_and_to_its_end(talks: Talks) -> None:
+    archive = talks.archive
+    with archive.transaction():
+        talks.put("t", *"012")
+    (session,) = archive._db.execute("SELECT id FROM sessions WHERE name='t'").fetchone()
+
+    def paths(*arguments: int) -> set[str]:
+        found = archive.exchange_ids_of(talks.file_id, *arguments)
+        return {archive.origin_of(each).path.removeprefix("/codex/") for each in found}
+
+    assert paths() == {"s/1", "s/2", "s/3", "s/4", "t/0", "t/1", "t/2"}
+    assert paths(session) == {"t/0", "t/1", "t/2"}
+    assert paths(session, 1) == {"t/1", "t/2"}
+    assert paths(session, 3) == set()
+    assert archive.exchange_ids_of(talks.file_id + 1) == set()
+
+
+def test_an_exchange_is_known_by_its_id(talks: Talks) -> None:
+    found = talks.archive.fingerprint(at("2"))
+    assert isinstance(found, Fingerprint)
+    assert talks.archive.origin_of(found.inode) == at("2")

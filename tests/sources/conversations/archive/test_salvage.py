@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import zlib
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -450,6 +451,79 @@ def test_of_several_divisions_into_pages_the_one_that_gives_exchanges_counts(
     open_before = len(os.listdir("/proc/self/fd"))
     assert salvage(sample[0], tmp_path / "new.sqlite")[0] == sample[1]
     assert len(os.listdir("/proc/self/fd")) == open_before
+
+
+@pytest.mark.parametrize(
+    ("last_path", "kept"),
+    [(b"a.jsonl", b"a.jsonl"), ("a.jsonl", "a.jsonl"), (0, None), ("", None), (b"", b"")],
+)
+def test_an_empty_value_of_a_wrong_type_is_no_path(
+    file: Path, last_path: Value, kept: Value
+) -> None:
+    salvaged = Salvaged(file, session(1), exchange(1, last_path=last_path))
+    assert salvaged("SELECT last_path FROM exchanges") == [(kept,)]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_of_two_divisions_into_pages_the_right_one_counts_wherever_it_stands(
+    sample: tuple[Path, Contents], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int
+) -> None:
+    layouts = [PageLayout(512, 0)]
+    layouts.insert(place, PageLayout(4096, 0))
+    monkeypatch.setattr(module, "layouts_of", lambda *_: layouts)
+    assert salvage(sample[0], tmp_path / "new.sqlite")[0] == sample[1]
+
+
+class Pages:
+    """What a layout of a file gives."""
+
+    def __init__(self, *records: FoundRecord) -> None:
+        """Give these records."""
+        self._records = records
+
+    def records(self) -> Iterator[FoundRecord]:
+        """Yield them."""
+        yield from self._records
+
+
+def test_only_exchanges_whose_text_is_whole_speak_for_a_division_into_pages(file: Path) -> None:
+    pages = Pages(
+        session(1),
+        exchange(1, "/claude-code/s/1"),
+        exchange(2, "/claude-code/s/2", content=b"no zlib"),
+        exchange(3, "/claude-code/s/3"),
+        index_entry("talks", "/claude-code/s/4", 4),
+    )
+    with closing(open_database(file, read_only=False)) as db:
+        assert _Salvage(db).count_readable(pages) == 2  # type: ignore[arg-type]
+        assert db.execute("SELECT count(*) FROM exchanges").fetchone() == (0,)
+
+
+def test_a_saved_archive_is_one_file(file: Path) -> None:
+    """A file in WAL mode has twos in its header, and what is not in it yet beside it."""
+    with closing(open_database(file, read_only=False)) as db:
+        _Salvage(db).run([session(1), exchange(1)])
+        assert [each.name for each in file.parent.iterdir()] == [file.name]
+        assert file.read_bytes()[18:20] == b"\x01\x01"
+
+
+def test_an_exchange_whose_session_has_another_id_is_given_to_that(file: Path) -> None:
+    salvaged = Salvaged(file, session(1), exchange(1, "/claude-code/s/1", session=9))
+    assert salvaged("SELECT session FROM exchanges") == [(1,)]
+    assert salvaged("SELECT id, name FROM sessions") == [(1, "s")]
+
+
+def test_a_version_that_no_archive_has_reached_counts_for_none(file: Path) -> None:
+    salvaged = Salvaged(
+        file, session(1), exchange(1, version=0), index_entry("version", str(1 << 60))
+    )
+    assert salvaged("SELECT value FROM meta WHERE key='version'") == [("1000000",)]
+
+
+def test_a_file_of_which_only_the_id_is_readable_keeps_its_exchanges(file: Path) -> None:
+    salvaged = Salvaged(file, session(1), FoundRecord(6, (None,) * 12), exchange(1, carrier=6))
+    assert salvaged("SELECT id, root, path, reader FROM carriers") == [(6, "", b"", "")]
+    assert salvaged("SELECT carrier FROM exchanges") == [(6,)]
 
 
 def column(type_: str, *, is_optional: bool = False, is_rowid: bool = False) -> Column:
