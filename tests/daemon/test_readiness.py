@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from anchord.daemon.readiness import require_indexing, why_not_up_to_date
+from anchord.daemon.readiness import (
+    require_indexing,
+    require_settled_rules,
+    why_not_up_to_date,
+)
 from anchord.errors import PausedError, StoreError
 
 
@@ -70,3 +77,69 @@ def test_sync_says_what_it_waits_for(  # noqa: PLR0917 - the columns of the tabl
         work=SimpleNamespace(model_problem=model),
     )
     assert why_not_up_to_date(waiting) == said
+
+
+class Settling:
+    """A loop whose rules settle at times; a clock that only sleep moves."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *due_times: list[float]) -> None:
+        """Begin at 100 s; each walk finds the next of the times."""
+        self.now = 100.0
+        self.events: list[object] = []
+        self.after_sleep: Callable[[], object] = lambda: None
+        checks = SimpleNamespace()
+        left = list(due_times)
+
+        def walk() -> None:
+            self.events.append("walked")
+            checks.due_times = left.pop(0)
+
+        def submit(job: Callable[[], object]) -> Future[object]:
+            future: Future[object] = Future()
+            future.set_result(job())
+            return future
+
+        def sleep(seconds: float) -> None:
+            self.events.append(seconds)
+            self.now += seconds
+            self.after_sleep()
+
+        queue = SimpleNamespace(
+            drain_hints=lambda *, skip_debounce: self.events.append(skip_debounce),
+            reconcile_all=walk,
+            root_checks=checks,
+        )
+        self.loop = loop(work_queue=queue, submit=submit)
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(time, "sleep", sleep)
+
+
+def test_rules_that_settled_are_walked_once_with_all_hints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settling = Settling(monkeypatch, [])
+    require_settled_rules(settling.loop)
+    assert settling.events == [True, "walked"]
+
+
+def test_rules_that_settle_are_waited_for_to_the_last_and_walked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settling = Settling(monkeypatch, [103.0, 102.0], [103.01], [90.0], [])
+    require_settled_rules(settling.loop)
+    walk = [True, "walked"]
+    assert settling.events == [*walk, 3.0, *walk, 0.05, *walk, 0.05, *walk]
+
+
+def test_a_pause_before_or_during_the_wait_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    settling = Settling(monkeypatch, [103.0], [])
+
+    def pause() -> None:
+        settling.loop.paused = True
+
+    settling.after_sleep = pause
+    for events in ([True, "walked", 3.0], []):
+        with pytest.raises(PausedError):
+            require_settled_rules(settling.loop)
+        assert settling.events == events
+        settling.events.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import time
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from anchord.config.paths import Paths, find_paths
 from anchord.daemon.writer.backoff import Backoff
-from anchord.errors import AnchordError, StoreDamagedError
+from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
 
 
 @pytest.fixture
@@ -56,3 +57,46 @@ def test_damage_asks_for_a_new_process_at_once_and_the_end_is_no_clean_one(paths
     assert backoff.record_error(error)
     assert (backoff.reason, backoff.unexpected_errors) == (error.message, 1)
     assert Path(f"{paths.archive_file}-damaged").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "is_unexpected"),
+    [
+        (AnchordError("the model is gone", "get it"), "the model is gone", False),
+        (
+            StoreUnavailableError("the disk is full", "make room"),
+            "the disk is full: make room",
+            False,
+        ),
+        (
+            StoreUnavailableError("the disk is full", "make room; then try again"),
+            "the disk is full: make room",
+            False,
+        ),
+        (
+            OSError(errno.ENOSPC, "no space", "/data/x"),
+            "the disk of /data/x is full (ENOSPC): free some space",
+            False,
+        ),
+        (OSError(errno.ENOENT, "no file", "/data/x"), "internal error: FileNotFoundError", True),
+        (ValueError("x"), "internal error: ValueError", True),
+    ],
+)
+def test_an_error_of_the_machine_comes_with_what_helps_and_any_other_counts_as_unexpected(
+    paths: Paths,
+    error: Exception,
+    reason: str,
+    is_unexpected: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    backoff = Backoff(paths)
+    assert backoff.record_error(error) is False
+    assert (backoff.reason, backoff.unexpected_errors) == (reason, is_unexpected)
+
+
+def test_damage_after_other_errors_does_not_hide_how_many_came(paths: Paths) -> None:
+    backoff = Backoff(paths)
+    for _ in range(3):
+        backoff.record_error(ValueError("x"))
+    assert backoff.record_error(StoreDamagedError("the table is damaged", "")) is True
+    assert backoff.unexpected_errors == 3
+    assert backoff.record_error(AnchordError("x", "")) is False

@@ -72,3 +72,31 @@ def test_deletions_of_thirty_seconds_count_together_by_root(clock: Clock) -> Non
     assert recent.count("r") == 4
     clock.now += 30
     assert (recent.count("r"), recent.count("other")) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("added_at", "due_at"), [(1_008.0, 1_009.0), (1_009.0, 1_010.0), (1_009.9, 1_010.0)]
+)
+def test_what_comes_late_does_not_prolong_the_ten_seconds(
+    clock: Clock, added_at: float, due_at: float
+) -> None:
+    waiting = DeletionDebouncer()
+    waiting.add(A, 1_000.0)
+    clock.now = added_at
+    waiting.add(A, clock.now)
+    assert waiting.next_due_at() == due_at
+    clock.now = due_at - 0.01
+    assert waiting.roots_due(include_unsettled=False) == []
+    clock.now = due_at
+    assert waiting.roots_due(include_unsettled=False) == ["r"]
+    assert waiting.pop_root("r") == {"a.md": 1_000.0}, "the time of the first hint"
+
+
+def test_no_deletions_are_no_event(clock: Clock) -> None:
+    recent = RecentDeletions()
+    recent.record("r", 0)
+    assert recent.count("r") == 0
+    assert recent._by_root == {}, "nothing is kept for them"
+    recent.record("r", 1)
+    clock.now += 30.0
+    assert recent.count("r") == 1

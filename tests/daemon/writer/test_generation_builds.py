@@ -135,3 +135,27 @@ def test_a_build_is_closed_and_kept_at_the_end(builds: GenerationBuilds, events:
     builds.start(REBUILD)
     builds.close()
     assert events == [("begun", REBUILD), ("closed", REBUILD)]
+
+
+@pytest.mark.parametrize("request_", [REBUILD, RECHUNK, None])
+def test_only_a_rebuild_needs_nothing_of_the_present_index(
+    builds: GenerationBuilds, request_: BuildRequest | None
+) -> None:
+    if request_:
+        builds.start(request_)
+    assert builds.is_from_scratch is (request_ is REBUILD)
+
+
+@pytest.mark.parametrize("is_building", [True, False])
+@pytest.mark.parametrize(("now", "is_over"), [(114.9, False), (115.0, True), (115.1, True)])
+def test_a_build_goes_on_once_its_pause_is_over(
+    builds: GenerationBuilds,
+    now: float,
+    is_over: bool,  # noqa: FBT001 - a column of the table
+    *,
+    is_building: bool,
+) -> None:
+    if is_building:
+        builds.start(REBUILD)
+    builds.next_step_at = 115.0
+    assert builds.is_due(now) is (is_building and is_over)

@@ -221,3 +221,77 @@ def test_a_clean_end_is_noted_only_if_the_index_is_known_to_be_right(
         index.file.unlink()
     index.check.record_end()
     assert index.events == ([] if why_not else [{"data/a.lance"}])
+
+
+def test_nothing_is_due_and_no_check_began_before_the_start(index: Index) -> None:
+    assert index.due == (False, False)
+    assert index.check.is_due is False
+    assert index.check.began_at == float("-inf")
+
+
+def test_a_new_table_has_no_damage_of_the_former_one(index: Index) -> None:
+    index.check.start()
+    index.file.unlink()
+    index.check.look_for_altered_files()
+    (index.table / "data" / "new.lance").write_bytes(b"new")
+    index.check.note_new_table()
+    assert index.due == (False, False)
+    index.check.look_for_altered_files()
+    assert index.due == (False, False)
+    index.check.request_repair()
+    index.check.run()
+    assert ("repaired", set(), False) in index.events, "the lost file was of the former table"
+
+
+def test_the_files_of_a_table_that_was_replaced_are_not_lost(index: Index) -> None:
+    index.check.start()
+    index.file.unlink()
+    (index.table / "data" / "new.lance").write_bytes(b"new")
+    index.check.note_new_table()
+    index.check.look_for_altered_files()
+    assert index.due == (False, False)
+
+
+def test_a_file_that_was_written_and_seen_since_the_start_is_missed_too(index: Index) -> None:
+    index.check.start()
+    new = index.table / "data" / "new.lance"
+    new.write_bytes(b"new")
+    index.check.look_for_altered_files()
+    assert index.due == (False, False)
+    new.unlink()
+    index.check.look_for_altered_files()
+    assert index.due == (False, True)
+    index.check.run()
+    assert ("repaired", {"data/new.lance"}, False) in index.events
+
+
+def test_files_that_a_comparison_deletes_are_not_lost(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.check.start()
+
+    def audit(_: object) -> list[RootedPath]:
+        index.file.unlink()
+        return FILES
+
+    monkeypatch.setattr(module, "audit_index", audit)
+    assert index.check.run() == FILES
+    index.check.look_for_altered_files()
+    assert index.due == (False, False)
+
+
+def test_damage_that_was_found_stays_due_until_it_is_repaired(index: Index) -> None:
+    index.check.start()
+    index.file.unlink()
+    for _ in range(2):
+        index.check.look_for_altered_files()
+        assert index.due == (False, True)
+        assert index.check.is_due is True
+
+
+def test_what_was_repaired_is_listed_after_what_the_start_repaired(index: Index) -> None:
+    index.check.start()
+    index.repairs = ["one", "two"]
+    index.check.request_repair()
+    index.check.run()
+    assert index.writer.repairs == ["at the start", "one", "two"]

@@ -45,3 +45,14 @@ def test_after_the_writers_end_waiting_and_later_jobs_fail() -> None:
         with pytest.raises(AnchordError, match="stopping"):
             future.result(0)
     assert not queue
+
+
+def test_a_job_that_waits_at_the_writers_end_fails_at_once() -> None:
+    queue, ran = JobQueue(), list[int]()
+    waiting = queue.submit(lambda: ran.append(1), lambda: None)
+    queue.close()
+    assert waiting.done()
+    error = waiting.exception(0)
+    assert isinstance(error, AnchordError)
+    assert (error.message, error.hint) == ("anchord is stopping", "try again once it runs")
+    assert ran == []

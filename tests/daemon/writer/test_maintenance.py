@@ -376,3 +376,159 @@ def test_only_files_whose_rows_should_be_as_configured_are_compared(checks: Chec
     ]
     checks.run(120)
     assert checks.compared[0] == ["sound.md"]
+
+
+# More of when it compacts
+
+
+@pytest.mark.parametrize(("idle_s", "drops"), [(29.9, False), (30.0, True)])
+def test_many_commits_are_compacted_at_once_and_old_versions_deleted_only_at_rest(
+    stand: Stand,
+    idle_s: float,
+    drops: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    maintenance = stand.opened()
+    stand.commits = COMPACT_AFTER_COMMITS
+    maintenance.compact_if_due(idle_s=idle_s)
+    assert stand.compactions == [(False, drops)]
+
+
+@pytest.mark.parametrize("commits", [20, 1])
+def test_a_compaction_at_rest_deletes_old_versions(stand: Stand, commits: int) -> None:
+    maintenance = stand.opened()
+    stand.commits = commits
+    maintenance.compact_if_due(idle_s=300.0)
+    assert stand.compactions == [(False, True)]
+
+
+def test_rows_are_counted_anew_after_a_compaction(stand: Stand) -> None:
+    maintenance = stand.opened()
+    stand.commits = 1
+    maintenance.compact_if_due(idle_s=30)
+    assert maintenance.compaction_count == 0
+    maintenance.compact()
+    stand.commits, stand.unindexed_rows = 2, 200
+    maintenance.compact_if_due(idle_s=30)
+    assert maintenance.compaction_count == 2
+
+
+def test_nothing_was_done_found_or_failed_before_the_first_compaction(stand: Stand) -> None:
+    maintenance = stand.opened()
+    assert (maintenance.errors, maintenance.compaction_count) == ([], 0)
+    assert (maintenance.compaction_seconds, maintenance.differences_found) == (0.0, 0)
+    assert maintenance.last_checked_at is None
+
+
+def test_the_parts_of_a_compaction_count_from_what_an_earlier_process_left(stand: Stand) -> None:
+    stand.meta["upkeep passes"] = "8"
+    stand.opened().compact()
+    assert (stand.compactions, stand.meta["upkeep passes"]) == ([(False, False)], "9")
+
+
+def test_the_worker_and_the_check_are_given_the_lock_and_the_databases(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(module, "CompactionWorker", given.append)
+    monkeypatch.setattr(module, "PageCheck", given.append)
+    stand.opened()
+    assert sorted(given, key=str) == [("archive", "catalog"), 7]
+
+
+@pytest.mark.parametrize(("rss", "exceeds"), [(99, False), (100, False), (101, True)])
+def test_memory_up_to_the_limit_is_allowed(
+    stand: Stand,
+    rss: int,
+    exceeds: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    maintenance = stand.opened(100)
+    process: Any = SimpleNamespace(memory_info=lambda: SimpleNamespace(rss=rss))
+    maintenance._process = process
+    assert maintenance.exceeds_memory_limit() is exceeds
+
+
+# Replaced secrets
+
+
+class Erasure:
+    """Secrets that the rules have just replaced; a clock."""
+
+    def __init__(self, stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Begin at 1,000 s."""
+        self.now = 1000.0
+        self.is_due = True
+        self.error: StoreError | None = None
+        self.erased = 0
+        self.stand = stand
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(module, "is_erasure_due", lambda _: self.is_due)
+        monkeypatch.setattr(module, "erase_replaced_secrets", self._erase)
+        self.maintenance = stand.opened()
+
+    def _erase(self, writer: object) -> None:
+        assert writer is self.maintenance._writer
+        self.erased += 1
+        self.stand.events.append("erased")
+        if self.error:
+            raise self.error
+
+    def rest(self, after_s: float, idle_s: float = 30.0) -> int:
+        """Rest some time later; return how often secrets were erased until then."""
+        self.now += after_s
+        self.maintenance.compact_if_due(idle_s=idle_s)
+        return self.erased
+
+
+@pytest.fixture
+def erasure(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Erasure:
+    return Erasure(stand, monkeypatch)
+
+
+def test_replaced_secrets_are_erased_at_the_first_rest_and_tried_again_after_an_hour(
+    erasure: Erasure, stand: Stand
+) -> None:
+    assert erasure.rest(0.0, idle_s=29.9) == 0
+    assert erasure.rest(0.0) == 1
+    assert stand.events == ["erased", 0, "noted", "merged", "trim"]
+    assert erasure.maintenance.errors == []
+    assert erasure.rest(3599.9) == 1
+    assert erasure.rest(0.1) == 2
+    erasure.is_due = False
+    assert erasure.rest(7200.0) == 2
+
+
+def test_secrets_that_could_not_be_erased_are_reported_and_readers_keep_their_table(
+    erasure: Erasure, stand: Stand
+) -> None:
+    erasure.error = StoreError("the disk is full", "")
+    assert erasure.rest(0.0) == 1
+    assert stand.events == ["erased", 0]
+    assert len(erasure.maintenance.errors) == 1
+    assert "secrets may still be on the disk" in erasure.maintenance.errors[0]
+    assert "the disk is full" in erasure.maintenance.errors[0]
+    erasure.error = None
+    assert erasure.rest(3600.0) == 2
+
+
+def test_a_table_whose_rules_are_known_is_not_rewritten(erasure: Erasure, stand: Stand) -> None:
+    erasure.is_due = False
+    assert erasure.rest(0.0) == 0
+    assert stand.events == []
+    erasure.is_due = True
+    assert erasure.rest(1.0) == 1, "rules that change are seen at the next rest"
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_the_rules_of_a_new_index_are_noted_at_the_start(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, *, fails: bool
+) -> None:
+    noted: list[object] = []
+
+    def note(writer: object) -> None:
+        noted.append(writer)
+        if fails:
+            raise StoreError("the disk is full", "")
+
+    monkeypatch.setattr(module, "note_rules_of_new_index", note)
+    maintenance = stand.opened()
+    assert noted == [maintenance._writer]

@@ -119,6 +119,7 @@ def test_a_check_that_runs_is_interrupted_by_the_end(
     thread = check._thread
     assert thread is not None
     assert thread.daemon, "it must not keep the process alive"
+    assert thread.name == "page check"
     assert reading.wait(10)
     check.close()
     assert interrupted.is_set()
@@ -149,3 +150,47 @@ def test_only_one_check_runs_at_a_time_however_long_it_takes(
     check.run_if_due(2 * DAY_S)
     check.wait()
     assert len(checked_files) == 2 * len(files)
+
+
+def test_the_end_of_a_check_that_runs_leaves_out_the_files_that_follow(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, interrupted = threading.Event(), threading.Event()
+    read: list[int] = []
+
+    def is_intact(_: CheckedConnection) -> bool:
+        read.append(1)
+        reading.set()
+        return interrupted.wait(10)
+
+    monkeypatch.setattr(CheckedConnection, "is_intact", is_intact)
+    monkeypatch.setattr(CheckedConnection, "interrupt", lambda _: interrupted.set(), raising=False)
+    check = PageCheck(files)
+    check.run_if_due(0.0)
+    assert reading.wait(10)
+    check.close()
+    assert len(read) == 1
+
+
+def test_damage_that_shows_when_a_file_is_opened_is_raised(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(*_: object, **__: object) -> CheckedConnection:
+        raise StoreDamagedError("its header is damaged", "")
+
+    monkeypatch.setattr("anchord.daemon.writer.page_check.open_sqlite", damaged)
+    check = PageCheck(files)
+    checked(check, 0.0)
+    with pytest.raises(StoreDamagedError, match="its header"):
+        check.run_if_due(1.0)
+
+
+def test_a_check_that_is_done_has_no_connection_to_interrupt(
+    files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted: list[object] = []
+    monkeypatch.setattr(CheckedConnection, "interrupt", interrupted.append, raising=False)
+    check = PageCheck(files)
+    checked(check, 0.0)
+    check.close()
+    assert interrupted == []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
+
+import pytest
 
 from anchord.core.types import RootedPath
 from anchord.daemon.calls import Call, set_current_call
 from anchord.daemon.writer.sync_barrier import SyncBarrier
 
-A, B = RootedPath("r", "a.md"), RootedPath("r", "b.md")
+A, B, C = (RootedPath("r", f"{name}.md") for name in "abc")
 
 
 def test_a_call_returns_when_each_file_of_its_walk_has_an_outcome() -> None:
@@ -135,3 +138,173 @@ def test_a_call_whose_client_left_was_not_served() -> None:
         call.cancel()
         assert not called.result()
         assert not barrier.has_waiters
+
+
+# What one call waits for: everything happens in the writer's turn, while the call wakes it.
+
+
+def is_served(
+    barrier: SyncBarrier,
+    then: Callable[[], None],
+    pending: Iterable[RootedPath] = (),
+    vectors: Iterable[RootedPath] = (),
+    *,
+    words_only: bool = False,
+) -> bool:
+    """Call `sync`, have its walk find what waits, do something, and return what the call says."""
+
+    def walk() -> None:
+        barrier.set_pending_paths(pending, barrier.accept_new_calls(), vectors)
+        then()
+        barrier.release_finished_calls()
+
+    return barrier.wait(0.0, walk, words_only=words_only)
+
+
+@pytest.mark.parametrize("words_only", [True, False])
+@pytest.mark.parametrize("files_done", [True, False])
+@pytest.mark.parametrize("vectors_done", [True, False])
+def test_a_call_waits_for_files_and_unless_words_are_enough_for_vectors(
+    *, words_only: bool, files_done: bool, vectors_done: bool
+) -> None:
+    barrier = SyncBarrier()
+
+    def work() -> None:
+        if files_done:
+            barrier.mark_done(A)
+        if vectors_done:
+            barrier.mark_vectors_done(B)
+
+    served = is_served(barrier, work, [A], [B], words_only=words_only)
+    assert served is (files_done and (vectors_done or words_only))
+    assert barrier.has_waiters is not served
+
+
+def test_a_call_waits_for_vectors_unless_it_says_otherwise() -> None:
+    barrier = SyncBarrier()
+    walk = lambda: barrier.set_pending_paths([], barrier.accept_new_calls(), [A])  # noqa: E731
+    assert barrier.wait(0.0, walk) is False
+
+
+@pytest.mark.parametrize("words_only", [True, False])
+@pytest.mark.parametrize("made", [True, False])
+def test_a_file_that_was_indexed_without_vectors_is_waited_for_until_they_are_made(
+    *, words_only: bool, made: bool
+) -> None:
+    barrier = SyncBarrier()
+
+    def work() -> None:
+        barrier.expect_vectors(A)
+        barrier.expect_vectors(B)  # Nobody waits for it.
+        barrier.mark_done(A)
+        if made:
+            barrier.mark_vectors_done(A)
+
+    assert is_served(barrier, work, [A], words_only=words_only) is (made or words_only)
+
+
+@pytest.mark.parametrize("done", [[], [A], [B], [A, B]])
+def test_a_file_that_changed_before_its_vectors_were_made_is_waited_for_again(
+    done: list[RootedPath],
+) -> None:
+    barrier = SyncBarrier()
+
+    def work() -> None:
+        barrier.expect_file_again(A)
+        barrier.expect_file_again(C)  # Nobody waits for it.
+        barrier.mark_vectors_done(B)
+        for file in done:
+            barrier.mark_done(file)
+
+    assert is_served(barrier, work, [], [A, B]) is (A in done)
+
+
+@pytest.mark.parametrize(
+    ("origin", "instead", "done", "served"),
+    [
+        (A, [B], [A], False),
+        (A, [B], [B], True),
+        (A, [B, C], [B], False),
+        (A, [], [], True),
+        (C, [B], [A], True),
+        (C, [B], [B], False),
+    ],
+)
+def test_a_call_waits_for_other_files_in_the_place_of_one(
+    origin: RootedPath, instead: list[RootedPath], done: list[RootedPath], *, served: bool
+) -> None:
+    barrier = SyncBarrier()
+
+    def work() -> None:
+        barrier.replace_pending(origin, instead)
+        for file in done:
+            barrier.mark_done(file)
+
+    assert is_served(barrier, work, [A]) is served
+
+
+def test_a_call_whose_files_were_replaced_by_none_returns_at_once() -> None:
+    barrier = SyncBarrier()
+
+    def walk() -> None:
+        barrier.set_pending_paths([A], barrier.accept_new_calls())
+        barrier.replace_pending(A, [])
+
+    assert barrier.wait(0.0, walk) is True
+
+
+def test_only_the_newest_calls_wait_for_what_the_newest_walk_found() -> None:
+    barrier = SyncBarrier()
+
+    def work() -> None:
+        assert is_served(barrier, lambda: None, [B]) is False
+        barrier.mark_done(A)
+
+    assert is_served(barrier, work, [A]) is True
+
+
+def test_calls_that_come_together_share_a_walk() -> None:
+    barrier, accepted = SyncBarrier(), []
+
+    def walk() -> None:
+        accepted.append(barrier.accept_new_calls())
+        barrier.set_pending_paths([], accepted[-1])
+
+    def call_too() -> None:
+        assert barrier.wait(0.0, walk) is True
+
+    assert barrier.wait(0.0, call_too) is True
+    assert accepted == [2]
+    assert barrier.accept_new_calls() == 0
+
+
+def test_a_call_that_cannot_be_served_wakes_nobody() -> None:
+    barrier, rung = SyncBarrier(), list[int]()
+    barrier.set_blocked(blocked=True)
+    assert barrier.wait(None, lambda: rung.append(1)) is False
+    barrier.set_blocked(blocked=False)
+    barrier.close()
+    assert barrier.wait(None, lambda: rung.append(1)) is False
+    assert (rung, barrier.has_waiters) == ([], False)
+
+
+def test_the_end_of_a_pause_leaves_calls_alone() -> None:
+    barrier = SyncBarrier()
+    assert is_served(barrier, lambda: barrier.set_blocked(blocked=False), [A]) is False
+    assert is_served(barrier, lambda: barrier.set_blocked(blocked=False)) is True
+    assert barrier.has_waiters is True, "the first one waits for its file"
+
+
+@pytest.mark.parametrize("why", ["end", "pause"])
+def test_a_call_that_was_just_served_is_not_when_the_writer_ends_or_pauses(why: str) -> None:
+    barrier = SyncBarrier()
+
+    def work() -> None:
+        if why == "end":
+            barrier.close()
+        else:
+            barrier.set_blocked(blocked=True)
+
+    assert is_served(barrier, work, [A]) is False
+    ended = SyncBarrier()
+    assert is_served(ended, ended.close) is False
