@@ -105,3 +105,15 @@ def test_the_nearest_folder_decides_on_what_it_holds_unless_the_entry_has_its_ow
     assert decided("a") is None, "it is a file"
     assert decided("x/y.md") is None
     assert compile_patterns("", "", ()).nearest_match("a/x.md") is None
+
+
+@pytest.mark.parametrize("path", ["ab", "a/b", "ax/b", "a/x/b", "a/x/y/b"])
+def test_two_stars_behind_literal_text_match_folders_as_in_git(path: str) -> None:
+    patterns = compile_patterns("", ".gitignore", ("/a**/b",))
+    assert patterns.nearest_match(path) is not None
+
+
+@pytest.mark.parametrize("path", ["b", "a", "xa/b"])
+def test_two_stars_behind_literal_text_do_not_match_other_names(path: str) -> None:
+    patterns = compile_patterns("", ".gitignore", ("/a**/b",))
+    assert patterns.nearest_match(path) is None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from anchord.sources.files.wildmatch import byte_text, regex_of
 
+_SPECIAL = re.compile(r"[*?\[\\]")
 _NOTHING = re.compile("(?!)")
 
 
@@ -170,9 +171,14 @@ def _compile_line(number: int, line: str, *, ignores_case: bool) -> Pattern | No
     is_path = "/" in text
     if not text:
         return None
-    regex = regex_of(text.removeprefix("/"), is_path=is_path, ignores_case=ignores_case)
+    text = text.removeprefix("/")
+    # git compares what stands before the first special character of a path by itself, and then
+    # the rest as a pattern of its own: in `a**/b` the stars begin it, and match folders.
+    literal = _SPECIAL.split(text, maxsplit=1)[0] if is_path else ""
+    regex = regex_of(text.removeprefix(literal), is_path=is_path, ignores_case=ignores_case)
     if regex is None:
         return None
+    regex = f"{regex_of(literal, is_path=is_path, ignores_case=ignores_case)}{regex}"
     return Pattern(
         number=number,
         line=line,
