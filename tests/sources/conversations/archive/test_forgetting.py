@@ -376,3 +376,20 @@ def test_what_a_file_says_of_a_session_is_returned(talks: Talks) -> None:
     assert talks.archive.get_session_info(talks.file_id("b.jsonl"), session_id) == SessionInfo(
         session="s"
     )
+
+
+def test_a_damaged_text_stays_damaged_until_it_is_read_again(talks: Talks) -> None:
+    talks.told("a.jsonl", "1")
+    talks.archive._db.execute("UPDATE exchanges SET content=x'00'")
+    talks.archive.schedule_full_reads([at("a.jsonl")])
+    assert talks.archive.forms_in(at("a.jsonl")) == {"/codex/s/1": ""}
+
+
+def test_exchanges_that_were_deleted_without_their_tellings_are_not_named(talks: Talks) -> None:
+    talks.told("a.jsonl", "1")
+    talks.told("a.jsonl", "2")
+    file_id = talks.file_id("a.jsonl")
+    talks.archive._db.execute("PRAGMA foreign_keys=OFF")
+    talks.archive._db.execute("DELETE FROM exchanges WHERE path='/codex/s/1'")
+    (left,) = talks.archive.exchange_ids_of(file_id)
+    assert talks.archive.origin_of(left).path == "/codex/s/2"

@@ -526,6 +526,11 @@ def test_a_file_of_which_only_the_id_is_readable_keeps_its_exchanges(file: Path)
     assert salvaged("SELECT carrier FROM exchanges") == [(6,)]
 
 
+def test_a_session_of_which_nothing_is_readable_moves_no_exchange(file: Path) -> None:
+    salvaged = Salvaged(file, FoundRecord(1, (None,) * 7), exchange(1))
+    assert salvaged("SELECT root, path FROM exchanges") == [("talks", "/claude-code/s/1")]
+
+
 def column(type_: str, *, is_optional: bool = False, is_rowid: bool = False) -> Column:
     return Column("c", type_, is_optional, is_rowid)
 

@@ -239,7 +239,8 @@ class Archive:
             stored_key(transcript_file),
         )
         return {
-            path: digest if _digest_of(content) == stored_digest else ""
+            # A stored digest is "" until its file is read again: that equals no sound text.
+            path: digest if stored_digest and _digest_of(content) == stored_digest else ""
             for path, digest, stored_digest, content in rows
         }
 
@@ -370,10 +371,12 @@ class Archive:
             first_number: With `session_id`: only exchanges whose number in the session is at least
                 this.
         """
-        where, values = "carrier=?", [file_id]
+        # Another program, or a damaged page, can have deleted exchanges without their tellings.
+        exchanges, values = "SELECT id FROM exchanges", [file_id]
         if session_id is not None:
-            where += " AND exchange IN (SELECT id FROM exchanges WHERE session=? AND number>=?)"
+            exchanges += " WHERE session=? AND number>=?"
             values += [session_id, first_number]
+        where = f"carrier=? AND exchange IN ({exchanges})"
         rows = self._db.execute(f"SELECT exchange FROM tellings WHERE {where}", values)
         return {exchange_id for (exchange_id,) in rows}
 

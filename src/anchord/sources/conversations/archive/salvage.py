@@ -154,6 +154,9 @@ class _Salvage:
         table, row = self._row_of(record)
         if table == "exchanges":
             self._take_exchange(row)
+        elif table == "sessions" and not any(record.values):
+            # It would move its exchanges to a root without a name; without it they keep theirs.
+            return
         elif table:
             self._insert("INSERT OR IGNORE", table, row)
         elif record.rowid is None:
