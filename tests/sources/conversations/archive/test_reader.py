@@ -268,6 +268,17 @@ def test_a_reader_needs_no_migration_of_an_older_file(talks: Talks, version: int
         assert db.execute("PRAGMA user_version").fetchone() == (version,)
 
 
+def test_a_reader_of_an_emptied_file_finds_no_exchange_and_leaves_it_empty(tmp_path: Path) -> None:
+    file = tmp_path / "conversations.sqlite"
+    file.touch()
+    with closing(Archive(file, read_only=True)) as reader:
+        assert reader.list_exchanges("talks") == ()
+        assert reader.detached_groups() == []
+        assert reader.find_transcript_file(FILE) is None
+        assert not reader.is_forgotten("/a", "digest")
+    assert file.read_bytes() == b""
+
+
 def test_a_closed_archive_holds_no_file_open(talks: Talks) -> None:
     def open_files() -> list[str]:
         links = [Path("/proc/self/fd") / each for each in os.listdir("/proc/self/fd")]

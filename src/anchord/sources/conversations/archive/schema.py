@@ -155,6 +155,11 @@ def add_missing_tables(connection: CheckedConnection) -> None:
     SQLite looks a name up among temporary tables and views first.
     """
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version == 0:  # An empty file: the next writer creates the tables.
+        for statement in _SCHEMA_SQL.split(";"):
+            if "CREATE INDEX" not in statement:
+                connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
+        return
     if version < _DETACHED_SINCE:
         connection.execute("CREATE TEMP TABLE roots(name TEXT, folder BLOB)")
         connection.execute(
