@@ -27,9 +27,8 @@ def redact_path(path: str) -> str:
     Args:
         path: An absolute or relative path with "/".
     """
-    if not generated_runs(path) and not _ASSIGNS.search(path):
-        return path
-    return "/".join(map(_redact_name, path.split("/")))
+    folder, slash, name = path.rpartition("/")
+    return f"{_redact_folder(folder)}{slash}{_redact_name(name)}"
 
 
 def actual_path(top_folder: str, path: str) -> str:
@@ -73,6 +72,11 @@ def _actual_name(folder: str, name: str) -> str:
     except OSError:
         return name
     return next((each for each in names if _redact_name(each) == name), name)
+
+
+@lru_cache(maxsize=10_000)
+def _redact_folder(path: str) -> str:
+    return "/".join(map(_redact_name, path.split("/")))
 
 
 @lru_cache(maxsize=50_000)

@@ -25,6 +25,8 @@ def generated_runs(text: str) -> Sequence[tuple[int, int]]:
     Args:
         text: Any text.
     """
+    if len(text) < _MIN_RUN:
+        return ()
     # A search for one byte sequence takes a tenth of the time of a regular expression.
     marked = text.encode("latin-1", "replace").translate(_TABLE)
     runs = []
