@@ -256,7 +256,7 @@ def test_h3_a_transcript_that_is_too_long_is_named_and_the_others_are_read(
     talks.write("talk.txt", _TRANSCRIPT * 2_000)
     talks.write("s1.jsonl", claude(*TURNS[:2]))
     talks.sync()
-    assert talks.problems() == {"talk.txt": "a transcript of more than 1 MB: not indexed"}
+    assert talks.problems() == {"talk.txt": "the transcript is larger than 1 MB: not indexed"}
     assert len({row.exchange_id for row in talks.rows()}) == 2
 
 

@@ -101,7 +101,10 @@ class Engine(BlockingMethods):
         """
         check_params(call.params)
         if call.method.name in _DAEMON_ONLY:
-            raise UsageError(f"only a daemon can `{call.method.name}`", "`Client` asks it")
+            raise UsageError(
+                f"only a daemon can `{call.method.name}`",
+                "start it with `anchord start`, and use `anchord.Client`",
+            )
         if self._service is None and reads_only(call):
             return self._read(call)
         if self._service is None:

@@ -165,7 +165,7 @@ def _prepare(settings: WorkerSettings, folder: Path, precision: str) -> ExportIn
 
 
 def _reference_vectors(model: Any, settings: WorkerSettings) -> _Reference:  # noqa: ANN401 - the library's own type
-    """Embed the probes and the question that fit in the window with the model itself."""
+    """Embed a question and the probes that fit in the window with the original model."""
     long_probes = (_long_text(settings.window // 2), _long_text(settings.window))
     probes = tuple(text for text in (*_PROBES, *long_probes) if _fits_window(text, settings))
     vectors = [embed_batch(model, [text], settings.text_prefix, query=False) for text in probes]

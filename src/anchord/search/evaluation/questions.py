@@ -72,8 +72,9 @@ def generate_questions(documents: Mapping[str, str]) -> list[EvaluationQuestion]
         documents: Markdown texts by paths relative to one folder.
 
     Returns:
-        Those of links first. A document asks for a section once, with its first link to it. A
-        heading asks if it has two words or more and no other heading has the same text.
+        The questions from links first. Of several links of a document to one section only the
+        first becomes a question. A heading becomes one if it has two words or more and no other
+        heading has the same text.
     """
     sections: dict[str, list[Section]] = {}
     for path, text in documents.items():

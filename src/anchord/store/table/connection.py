@@ -140,7 +140,8 @@ class TableConnection:
             )
         if schema.field("vector").type.list_size != self._dimension:
             raise DimensionMismatchError(
-                f"{self._uri} has vectors of another dimension", "run `anchord index` to rebuild it"
+                f"{self._uri} has vectors of another dimension than the configured model",
+                "run `anchord index` to rebuild it, or configure the former model again",
             )
         self.handle = handle
         self.schema = schema

@@ -19,6 +19,6 @@ def read_all_lines(transcript_file: TranscriptFile) -> list[str]:
         data = stream.read(MAX_TRANSCRIPT_BYTES + 1)
     if len(data) > MAX_TRANSCRIPT_BYTES:
         max_megabytes = MAX_TRANSCRIPT_BYTES >> 20
-        raise TooLongError(f"a transcript of more than {max_megabytes} MB")
+        raise TooLongError(f"the transcript is larger than {max_megabytes} MB")
     text = normalize_text(data.decode("utf-8", "replace"))
     return text.split("\n")
