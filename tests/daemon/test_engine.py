@@ -174,8 +174,7 @@ def test_a_disk_that_stays_full_ends_every_call_with_the_reason(
     with anchord.open(home) as index:
         index.index()
     (home.parent / "notes" / "soup.md").write_text("# Soup\n\nBoil the leeks slowly.\n")
-    monkeypatch.setattr("anchord.daemon.writer.loop.LONGEST_BLOCK_S", 1e-9)
-    monkeypatch.setattr("anchord.daemon.handlers.LONGEST_BLOCK_S", 1e-9)
+    monkeypatch.setattr("anchord.daemon.writer.backoff.LONGEST_BLOCK_S", 1e-9)
     monkeypatch.setattr(TurnWork, "index", fail)
     monkeypatch.setattr(WriterLoop, "_build", fail)
     calls: dict[str, Callable[[anchord.Engine], object]] = {
@@ -200,7 +199,7 @@ def test_a_new_index_that_cannot_take_over_ends_the_call_with_the_reason(
     def fail(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.sqlite")
 
-    monkeypatch.setattr("anchord.daemon.handlers.LONGEST_BLOCK_S", 0.1)
+    monkeypatch.setattr("anchord.daemon.writer.backoff.LONGEST_BLOCK_S", 0.1)
     monkeypatch.setattr("anchord.daemon.writer.backoff._FIRST_PAUSE_S", 0.04)
     monkeypatch.setattr(GenerationBuild, "promote", fail)
     with anchord.open(home) as index:

@@ -29,7 +29,7 @@ from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
 from anchord.daemon.verification import Verification
-from anchord.daemon.writer.loop import LONGEST_BLOCK_S, WriterLoop
+from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError, StoreUnavailableError, TimeoutExpiredError
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, require_local_table
 from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
@@ -331,7 +331,7 @@ class RpcHandlers:
             if call.is_cancelled:
                 return
             require_indexing(self._loop)
-            if self._loop.blocked_s >= LONGEST_BLOCK_S:
+            if self._loop.backoff.is_lasting:
                 raise StoreUnavailableError(
                     f"the new index cannot be finished: {self._loop.blocked_reason}",
                     "what is done is saved: once that is solved, run the command again",

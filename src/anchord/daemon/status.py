@@ -103,7 +103,7 @@ class StatusReporter:
             detached=self._archive_counts.detached(),
             embedded_total=stats.totals.embedded,
             reused_total=stats.totals.reused,
-            commits_total=loop.commit_count,
+            commits_total=self._writer.indexer.commit_count,
             overflows=queue.root_watcher.overflow_count,
             reconciles=queue.reconcile_count,
             last_event_age_s=_age_s(queue.last_event_at, now),

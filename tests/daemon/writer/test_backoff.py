@@ -100,3 +100,22 @@ def test_damage_after_other_errors_does_not_hide_how_many_came(paths: Paths) -> 
     assert backoff.record_error(StoreDamagedError("the table is damaged", "")) is True
     assert backoff.unexpected_errors == 3
     assert backoff.record_error(AnchordError("x", "")) is False
+
+
+def test_steps_that_fail_for_ten_seconds_are_a_lasting_failure(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    backoff = Backoff(paths)
+    assert not backoff.is_lasting
+    backoff.record_error(ValueError("x"))
+    clock[0] = 109.9
+    backoff.record_error(ValueError("x"))
+    assert not backoff.is_lasting
+    clock[0] = 110.0
+    assert backoff.is_lasting
+    backoff.clear_reason()
+    assert not backoff.is_lasting
+    backoff.record_error(ValueError("x"))
+    assert not backoff.is_lasting

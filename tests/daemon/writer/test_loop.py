@@ -175,7 +175,7 @@ def test_a_step_during_the_pause_after_an_error_changes_nothing(steps: Steps) ->
     loop._back_off(AnchordError("the disk is full", "make room"))
     loop._step()
     assert ("backlog.md" in steps.paths(), loop.blocked_reason) == (False, "the disk is full")
-    loop._backoff.resume_at = 0.0
+    loop.backoff.resume_at = 0.0
     steps.walk_and_work()
     assert ("backlog.md" in steps.paths(), loop.blocked_reason) == (True, "")
 
@@ -227,7 +227,7 @@ def test_an_archive_that_cannot_be_saved_is_tried_again_after_a_pause(
     assert [round(later - earlier) for earlier, later in pairwise(tries)] == [1, 2, 4, 8, 16, 32]
     assert loop.blocked_reason == "the disk is full: make room"
     monkeypatch.undo()
-    monkeypatch.setattr(loop._backoff, "resume_at", 0.0)
+    monkeypatch.setattr(loop.backoff, "resume_at", 0.0)
     loop._step()
     assert steps.writer.paths.archive_file.exists()
     assert len(steps.restarts) == 1
@@ -266,7 +266,7 @@ def test_an_error_pauses_and_asks_for_the_repair_it_needs(
     assert bool(steps.restarts) == is_restart
     assert loop.index_check.is_repair_due == is_repair
     assert loop.blocked_reason
-    assert loop._backoff.resume_at > 0
+    assert loop.backoff.resume_at > 0
     loop.index_check.is_repair_due = False
 
 
@@ -296,7 +296,7 @@ def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
     assert loop.index_check.is_repair_due
     assert steps.restarts == []
     loop.start_generation(REBUILD)
-    loop._backoff.resume_at = 0.0
+    loop.backoff.resume_at = 0.0
     for _ in range(10):
         loop._step()
     assert (loop.next_generation, loop.blocked_reason) == (None, "")
@@ -538,7 +538,7 @@ def test_the_end_closes_everything_and_is_noted_only_if_it_went_well(
         monkeypatch.setattr(part, "close", lambda name=name: closed.append(name))
     monkeypatch.setattr(loop.index_check, "record_end", record_end)
     if ends == "after unexpected errors":
-        monkeypatch.setattr(loop._backoff, "unexpected_errors", 1)
+        monkeypatch.setattr(loop.backoff, "unexpected_errors", 1)
     assert (loop.started, loop.alive) == (False, False)
     loop.stop()
     assert set(closed) >= set(parts)
@@ -558,7 +558,7 @@ def test_a_loop_that_may_index_nothing_sleeps_and_indexes_nothing(
     elif why == "files lost":
         loop.folder_problem = "the folder was deleted"
     else:
-        monkeypatch.setattr(loop._backoff, "resume_at", 130.0)
+        monkeypatch.setattr(loop.backoff, "resume_at", 130.0)
     monkeypatch.setattr(loop, "_sleep", lambda until_s, **_: until.append(until_s))
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     loop._step()

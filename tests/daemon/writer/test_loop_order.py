@@ -264,12 +264,11 @@ def test_a_pause_blocks_calls_of_sync_and_wakes_the_thread(parts: Parts, *, paus
 def test_status_reads_what_the_parts_say(parts: Parts) -> None:
     loop = parts.loop
     assert (loop.blocked_reason, loop.next_generation) == ("why", None)
-    assert loop.commit_count is parts.all.writer.indexer.commit_count
     parts.all.queue.__len__.return_value = 3
-    assert loop.pending_count == 3
-    parts.all.builds.current = Mock(files_due=4)
-    assert loop.next_generation is parts.all.builds.current
+    parts.all.builds.files_due = 4
     assert loop.pending_count == 7
+    parts.all.builds.current = Mock()
+    assert loop.next_generation is parts.all.builds.current
 
 
 # Jobs
@@ -770,3 +769,16 @@ def test_an_error_is_recorded_and_followed_by_a_pause_and_what_it_needs(
         *([] if stopping else ["backoff.record_error"]),
         "backoff.start_pause",
     ]
+
+
+@pytest.mark.parametrize("interrupts", [True, False])
+@pytest.mark.parametrize("lasting", [True, False])
+def test_calls_of_sync_end_at_a_lasting_failure_only_where_nobody_sees_the_reason(
+    parts: Parts, *, interrupts: bool, lasting: bool
+) -> None:
+    loop = parts.loop
+    assert loop.interrupts_calls_when_blocked is False
+    loop.interrupts_calls_when_blocked = interrupts
+    parts.all.backoff.is_lasting = lasting
+    loop._back_off(ValueError())
+    assert parts.all.barrier.interrupt_calls.called is (interrupts and lasting)

@@ -308,3 +308,14 @@ def test_a_call_that_was_just_served_is_not_when_the_writer_ends_or_pauses(why: 
     assert is_served(barrier, work, [A]) is False
     ended = SyncBarrier()
     assert is_served(ended, ended.close) is False
+
+
+def test_interrupted_calls_were_not_served_and_later_ones_are() -> None:
+    barrier = SyncBarrier()
+    assert barrier.wait(0.0, barrier.interrupt_calls) is False
+    assert not barrier.has_new_calls
+
+    def serve() -> None:
+        barrier.set_pending_paths([], barrier.accept_new_calls())
+
+    assert barrier.wait(0.0, serve) is True

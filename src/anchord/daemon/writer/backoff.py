@@ -12,6 +12,8 @@ from anchord.index.archive_recovery import record_archive_damage
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _ERRORS_BEFORE_RESTART = 4
+LONGEST_BLOCK_S = 10.0
+"""How long a call that shows no progress waits while every step fails."""
 
 
 class Backoff:
@@ -61,6 +63,12 @@ class Backoff:
             self.reason = f"internal error: {type(error).__name__}"
             self.unexpected_errors += 1
         return self.unexpected_errors >= _ERRORS_BEFORE_RESTART
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether every step has failed for `LONGEST_BLOCK_S`."""
+        since = self.failing_since
+        return since is not None and time.monotonic() - since >= LONGEST_BLOCK_S
 
     def start_pause(self) -> None:
         """Begin the pause before the next try; the one after it will be twice as long."""

@@ -35,6 +35,11 @@ class GenerationBuilds:
         """Whether a generation is being built that needs nothing of the present one."""
         return self.current is not None and self.current.request.is_from_scratch
 
+    @property
+    def files_due(self) -> int:
+        """How many files the build still has to index; 0 when there is none."""
+        return self.current.files_due if self.current else 0
+
     def is_due(self, now: float) -> bool:
         """Whether a build goes on now."""
         return self.current is not None and now >= self.next_step_at

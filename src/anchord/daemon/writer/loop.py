@@ -42,8 +42,6 @@ T = TypeVar("T")
 
 _SUPERVISE_S = 2.0
 """How often roots, battery and memory are looked at; also the longest sleep of the loop."""
-LONGEST_BLOCK_S = 10.0
-"""How long a call that shows no progress waits while every step fails."""
 
 
 class WriterLoop:
@@ -69,8 +67,8 @@ class WriterLoop:
         self.stats = WriterStats()
         self.work_queue = WorkQueue(writer, config.watch)
         self.index_check = IndexCheck(writer)
-        memory_limit_bytes = config.store.max_memory_mb * 1_000_000
-        self.maintenance = Maintenance(writer, memory_limit_bytes, self.index_check)
+        memory_limit = config.store.max_memory_mb * 1_000_000
+        self.maintenance = Maintenance(writer, memory_limit, self.index_check)
         self.paused = False
         """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
         self.folder_problem = ""
@@ -92,8 +90,9 @@ class WriterLoop:
         self._barrier = SyncBarrier()
         self._outcomes = OutcomeHandler(self.work_queue, self._barrier, self.stats)
         self._jobs = JobQueue()
-        self._backoff = Backoff(writer.paths)
-        self.work = TurnWork(writer, self._outcomes, self.maintenance, self._backoff)
+        self.backoff = Backoff(writer.paths)
+        """What failed steps mean for the next one."""
+        self.work = TurnWork(writer, self._outcomes, self.maintenance, self.backoff)
         self._next_supervise = 0.0
         self._started_at = time.monotonic()
         self._stopping = False
@@ -132,7 +131,7 @@ class WriterLoop:
         self._barrier.close()
         self._jobs.close()
         self._builds.close()
-        if not self._backoff.unexpected_errors:
+        if not self.backoff.unexpected_errors:
             # On a full disk this fails; then the next start compares all ids, as after a crash.
             with suppress(StoreError):
                 self.index_check.record_end()
@@ -174,24 +173,12 @@ class WriterLoop:
     @property
     def blocked_reason(self) -> str:
         """Why the last step failed and is being retried, "" when it succeeded."""
-        return self._backoff.reason
-
-    @property
-    def blocked_s(self) -> float:
-        """For how many seconds steps have failed; 0 when the last one succeeded."""
-        since = self._backoff.failing_since
-        return 0.0 if since is None else time.monotonic() - since
+        return self.backoff.reason
 
     @property
     def pending_count(self) -> int:
         """How many files and hints wait, those of the next generation included."""
-        generation_files = self.next_generation.files_due if self.next_generation else 0
-        return len(self.work_queue) + generation_files
-
-    @property
-    def commit_count(self) -> int:
-        """How many commits changed the table since the start."""
-        return self._writer.indexer.commit_count
+        return len(self.work_queue) + self._builds.files_due
 
     @property
     def started(self) -> bool:
@@ -271,7 +258,7 @@ class WriterLoop:
         now, queue = time.monotonic(), self.work_queue
         self._writer.heartbeat.beat()
         is_unsaved = self.index_check.own_files.is_unsaved
-        if (is_unsaved and now < self._backoff.resume_at) or self._has_lost_files():
+        if (is_unsaved and now < self.backoff.resume_at) or self._has_lost_files():
             # What waits may not be written to a lost file: it does not keep the loop busy.
             self._sleep(now + _SUPERVISE_S, wakes_for_work=False)
             return
@@ -281,8 +268,8 @@ class WriterLoop:
         if self.paused:
             self._sleep(now + _SUPERVISE_S)
             return
-        if now < self._backoff.resume_at:
-            self._sleep(self._backoff.resume_at)
+        if now < self.backoff.resume_at:
+            self._sleep(self.backoff.resume_at)
             return
         # Neither paused nor backing off: the index may be changed from here on.
         if self.index_check.is_repair_due:
@@ -425,12 +412,12 @@ class WriterLoop:
             # Files may have changed since the build read them.
             self.work_queue.reconcile_all()
         # Last: a promotion that fails each time must not look like a step that succeeded.
-        self._backoff.reset()
+        self.backoff.reset()
 
     def _rest(self, now: float) -> None:
         """Maintain the index, stop idle worker processes, sleep until something is due."""
         # Unexpected errors still count: maintenance below may be what raises them.
-        self._backoff.clear_reason()
+        self.backoff.clear_reason()
         self.work.forget_model_problem(is_building=bool(self.next_generation))
         stats, maintenance = self.stats, self.maintenance
         if maintenance.is_check_due(now):
@@ -468,15 +455,15 @@ class WriterLoop:
         if isinstance(error, TableReadError):
             self.index_check.request_repair()
         if not self._stopping:
-            needs_restart = self._backoff.record_error(error)
+            needs_restart = self.backoff.record_error(error)
             log.error(
                 "writer.step_failed",
                 reason=self.blocked_reason,
-                retry_s=self._backoff.pause_s,
+                retry_s=self.backoff.pause_s,
                 exc_info=not isinstance(error, AnchordError),
             )
             if needs_restart:
                 self._request_restart(self.blocked_reason)
-        if self.interrupts_calls_when_blocked and self.blocked_s >= LONGEST_BLOCK_S:
+        if self.interrupts_calls_when_blocked and self.backoff.is_lasting:
             self._barrier.interrupt_calls()
-        self._backoff.start_pause()
+        self.backoff.start_pause()
