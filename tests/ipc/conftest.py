@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import select
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +21,7 @@ import pytest
 from sample_messages import message
 
 from anchord.errors import AnchordError, StoreError
+from anchord.ipc import patience
 from anchord.ipc.messages.roots import RootNameParams
 from anchord.ipc.messages.status import Progress
 from anchord.ipc.protocol import parse_params
@@ -26,6 +29,8 @@ from anchord.ipc.server import Server
 
 PATIENCE_S = 20.0
 """Seconds after which a hanging test fails. No test asserts a duration."""
+_HELLOS = 4
+"""Connections, the first included, after which a `frozen` one that says hello answers the first."""
 
 
 class Running:
@@ -160,6 +165,43 @@ class Talk:
     def rest(self) -> list[Any]:
         """Return all bytes until the server closes."""
         return [json.loads(line) for line in self._lines]
+
+
+@contextmanager
+def frozen(path: Path, *, saying_hello: bool = False) -> Iterator[None]:
+    """Accept connections and read nothing; with `saying_hello`, answer all but the first one."""
+
+    def accept() -> None:
+        while not ending.is_set():
+            with contextlib.suppress(TimeoutError):
+                connections.append(listener.accept()[0])
+                if saying_hello and len(connections) > 1:
+                    connections[-1].sendall(b"{}\n")
+                if len(connections) == _HELLOS and saying_hello:
+                    connections[0].sendall(b'{"jsonrpc":"2.0","id":1,"result":"pong"}\n')
+
+    connections: list[socket.socket] = []
+    ending = threading.Event()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        listener.settimeout(0.01)
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join(PATIENCE_S)
+            for connection in connections:
+                connection.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients wait for a silent daemon only for a moment."""
+    for name in ("_SHORT_SILENCE_S", "_LONG_SILENCE_S"):
+        monkeypatch.setattr(patience, name, 0.2)
 
 
 def until(condition: Callable[[], bool]) -> bool:

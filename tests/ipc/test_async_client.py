@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from ipc.conftest import Running
+from ipc.conftest import Running, frozen
 
-from anchord.errors import AnchordError, NotRunningError, UsageError
+from anchord.errors import AnchordError, NotRunningError, TimeoutExpiredError, UsageError
 from anchord.ipc.async_client import AsyncClient
 from anchord.ipc.messages.base import Params
 from anchord.ipc.methods import Method
@@ -86,3 +86,23 @@ def test_a_server_that_ends_is_one_error(server: Running) -> None:
                 await held
 
     asyncio.run(main())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_daemon_that_is_frozen_is_one_error(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with AsyncClient(tmp_path / "s") as client:
+            await client.sync()
+
+    with frozen(tmp_path / "s"), pytest.raises(TimeoutExpiredError, match="does not answer"):
+        asyncio.run(main())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_call_that_takes_long_is_waited_for_while_the_daemon_says_hello(tmp_path: Path) -> None:
+    async def main() -> str:
+        async with AsyncClient(tmp_path / "s") as client:
+            return await client.ping()
+
+    with frozen(tmp_path / "s", saying_hello=True):
+        assert asyncio.run(main()) == "pong"

@@ -14,12 +14,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from ipc.conftest import PATIENCE_S, Running, wait_for_hang_up
+from ipc.conftest import PATIENCE_S, Running, frozen, wait_for_hang_up
 from sample_messages import message
 
-from anchord.errors import AnchordError, NotRunningError, StoreError, UsageError
-from anchord.ipc import client as under_test
-from anchord.ipc import requests
+from anchord.errors import (
+    AnchordError,
+    NotRunningError,
+    StoreError,
+    TimeoutExpiredError,
+    UsageError,
+)
+from anchord.ipc import patience, requests
 from anchord.ipc.client import Client
 from anchord.ipc.messages.status import Progress
 from anchord.ipc.messages.upkeep import SyncAnswer
@@ -349,7 +354,98 @@ def test_progress_ends_where_the_daemon_does(path: Path, half: bytes, hears: boo
 def test_the_time_to_connect_does_not_limit_a_call(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(under_test, "_CONNECT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(patience, "_CONNECT_TIMEOUT_S", 0.05)
     with Client(server.path) as client:
         threading.Timer(0.15, server.release).start()
         assert client.call("hold") == "held"
+
+
+# The daemon says nothing
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    "call",
+    [
+        requests.status(),
+        requests.search("x"),
+        requests.sync(),
+        requests.sync(0.1),
+        requests.index(),
+    ],
+    ids=lambda call: call.method.name,
+)
+def test_a_daemon_that_is_frozen_is_one_error_with_what_to_do(
+    path: Path, call: requests.Call[object]
+) -> None:
+    with (
+        frozen(path),
+        Client(path, find_pid=lambda: 4711) as client,
+        pytest.raises(TimeoutExpiredError) as failed,
+    ):
+        client.ask(call)
+    assert failed.value.message == "the daemon (process 4711) does not answer"
+    assert "`anchord restart`" in failed.value.hint
+    assert "`kill -CONT 4711`" in failed.value.hint
+    assert failed.value.exit_code == 1
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_frozen_daemon_whose_process_is_unknown_is_one_error(path: Path) -> None:
+    with frozen(path), Client(path) as client:
+        with pytest.raises(TimeoutExpiredError, match=r"^the daemon does not answer$") as failed:
+            client.call("echo")
+        assert "kill" not in failed.value.hint
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_request_that_a_frozen_daemon_does_not_read_is_one_error(path: Path) -> None:
+    with frozen(path), Client(path) as client, pytest.raises(TimeoutExpiredError):
+        client.call("echo", text="x" * (8 * MAX_REQUEST_BYTES))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_progress_of_a_daemon_that_freezes_is_one_error(path: Path) -> None:
+    with frozen(path), Client(path) as client, pytest.raises(TimeoutExpiredError):
+        next(client.progress())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_call_that_takes_long_is_waited_for_while_the_daemon_says_hello(path: Path) -> None:
+    with frozen(path, saying_hello=True), Client(path) as client:
+        assert client.ping() == "pong"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "longest_s"),
+    [
+        ("status", {}, 5),
+        ("search", {"query": "x"}, 30),
+        ("index", {}, 30),
+        ("sync", {}, 30),
+        ("sync", {"timeout": 3}, 8),
+        ("sync", {"timeout": 0}, 5),
+        ("sync", {"timeout": 900}, 30),
+        ("sync", {"timeout": "soon"}, 30),
+    ],
+)
+def test_how_long_a_silent_daemon_is_waited_for(
+    method: str, params: dict[str, object], longest_s: float
+) -> None:
+    assert sum(patience.Patience(method, params).next_steps_s()) == pytest.approx(longest_s, abs=1)
+
+
+def test_a_frozen_daemon_with_a_full_queue_is_one_error(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "_CONNECT_TIMEOUT_S", 0.05)
+    with socket.socket(socket.AF_UNIX) as listener, contextlib.ExitStack() as waiting:
+        listener.bind(str(path))
+        listener.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(1000):
+                one = waiting.enter_context(socket.socket(socket.AF_UNIX))
+                one.setblocking(False)
+                one.connect(str(path))
+        with pytest.raises(NotRunningError):
+            Client(path)

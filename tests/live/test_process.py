@@ -28,6 +28,7 @@ from threads import in_thread
 from anchord.cli.commands import daemon as lifecycle
 from anchord.config.paths import find_paths
 from anchord.errors import AnchordError
+from anchord.ipc import patience
 from anchord.ipc.connections import MAX_CONNECTIONS
 from anchord.ipc.messages.control import ShutdownAnswer
 from anchord.ipc.protocol import MAX_REQUEST_BYTES
@@ -189,6 +190,20 @@ def test_g3_stop_waits_for_a_daemon_whose_lock_file_was_deleted(
     finally:
         lock.release()
         stopping.result(60)
+
+
+def test_stop_ends_a_daemon_that_is_frozen(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "_LONG_SILENCE_S", 0.5)
+    monkeypatch.setattr(patience, "_SHORT_SILENCE_S", 0.5)
+    home.run()
+    assert home.process is not None
+    home.process.send_signal(signal.SIGSTOP)
+    home.command("status").is_refused(1, f"process {home.process.pid}", "`anchord restart`")
+    home.command("sync", "--timeout", "0").is_refused(1, "does not answer")
+    home.command("verify").is_refused(1, "does not answer")
+    stopped = home.command("stop")
+    assert (stopped.code, stopped.out) == (0, "anchord has stopped\n")
+    assert home.process.wait(60) == -signal.SIGKILL
 
 
 class _Stopping:

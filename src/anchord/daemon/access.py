@@ -42,10 +42,19 @@ class Answer(Generic[A]):
     """Whether the daemon gave it; else it is as of the last time the index was updated."""
 
 
+def connect(paths: Paths) -> Client:
+    """Connect to the daemon. The caller closes the client.
+
+    Raises:
+        NotRunningError: No daemon accepts the connection.
+    """
+    return Client(paths.socket_file, find_pid=lambda: lock_holder_pid(paths.lock_file))
+
+
 def try_connect(paths: Paths) -> Client | None:
     """Connect to the daemon; return None if it does not run. The caller closes the client."""
     try:
-        return Client(paths.socket_file)
+        return connect(paths)
     except NotRunningError:
         return None
 

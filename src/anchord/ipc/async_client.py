@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 from anchord.config.paths import find_paths
 from anchord.errors import NotRunningError, UsageError
 from anchord.ipc.callers import AwaitedMethods
-from anchord.ipc.client import connect
+from anchord.ipc.patience import Patience, connect, hello_request, not_answering_error
 from anchord.ipc.protocol import START_HINT, Response, decode_answer, encode_request, result_of
 from anchord.ipc.requests import Call
 
@@ -40,6 +40,7 @@ class AsyncClient(AwaitedMethods):
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._last_call_id = 0
+        self._patience = Patience("", None)
         self._lock = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -63,7 +64,7 @@ class AsyncClient(AwaitedMethods):
         self._reader = self._writer = None
 
     async def ask(self, call: Call[A], /) -> A:
-        """Send a call and wait for its answer, without a time limit.
+        """Send a call and wait for its answer, for as long as the daemon is alive.
 
         A call whose task is cancelled goes on in the daemon; its answer is dropped.
 
@@ -75,6 +76,7 @@ class AsyncClient(AwaitedMethods):
 
         Raises:
             NotRunningError: The daemon ended before it answered.
+            NotAnsweringError: It does not even answer `hello`: it is stopped or stuck.
             UsageError: The connection is closed, or a parameter is wrong.
             AnchordError: The daemon answered with an error; its class follows from the code.
         """
@@ -86,10 +88,12 @@ class AsyncClient(AwaitedMethods):
         if self._reader is None or self._writer is None:
             raise UsageError("this connection is not open", "use the client in `async with`")
         self._last_call_id += 1
+        self._patience = Patience(call.method.name, call.params)
         # As for `Client`: after a failed send, the reason can still be read.
         with suppress(OSError):
             self._writer.write(encode_request(self._last_call_id, call.method.name, call.params))
-            await self._writer.drain()
+            async with asyncio.timeout(self._patience.silence_s):
+                await self._writer.drain()
         while (line := await self._read_line()).endswith(b"\n"):
             response = decode_answer(line)
             # Any other id belongs to an earlier call whose task was cancelled.
@@ -102,7 +106,31 @@ class AsyncClient(AwaitedMethods):
         reader = self._reader
         if reader is None:
             return b""
+        is_alive = True
+        while True:
+            wait_s, hello_wait_s = self._patience.next_steps_s()
+            try:
+                # After `hello` failed: only what has arrived meanwhile.
+                async with asyncio.timeout(wait_s if is_alive else 0) as limit:
+                    return await reader.readline()
+            except OSError:
+                if not limit.expired():
+                    return b""
+            if not is_alive:
+                raise not_answering_error(None)
+            is_alive = await self._answers_hello(hello_wait_s)
+
+    async def _answers_hello(self, timeout_s: float) -> bool:
+        """Return whether the daemon says anything on a new connection."""
+        writer: asyncio.StreamWriter | None = None
         try:
-            return await reader.readline()
-        except OSError:
-            return b""
+            async with asyncio.timeout(timeout_s):
+                connection = await asyncio.to_thread(connect, self._path, timeout_s)
+                reader, writer = await asyncio.open_unix_connection(sock=connection)
+                writer.write(hello_request())
+                return bool(await reader.read(1))
+        except (OSError, NotRunningError):
+            return False
+        finally:
+            if writer:
+                writer.close()

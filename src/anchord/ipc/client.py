@@ -6,9 +6,8 @@ It blocks, has one connection, and makes one call at a time.
 from __future__ import annotations
 
 import os
-import socket
-import time
-from collections.abc import Iterator
+import select
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
@@ -17,6 +16,7 @@ from anchord.config.paths import find_paths
 from anchord.errors import NotRunningError, UsageError
 from anchord.ipc.callers import BlockingMethods
 from anchord.ipc.messages.status import Progress
+from anchord.ipc.patience import Patience, answers_hello, connect, not_answering_error
 from anchord.ipc.protocol import (
     START_HINT,
     Response,
@@ -29,8 +29,8 @@ from anchord.ipc.requests import Call
 
 A = TypeVar("A")
 
-_CONNECT_TIMEOUT_S = 5.0
-_RETRY_PAUSE_S = 0.02
+_RECEIVED_BYTES = 1 << 18
+"""Maximum length of what is received at once."""
 
 
 class Client(BlockingMethods):
@@ -40,18 +40,26 @@ class Client(BlockingMethods):
     time.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        find_pid: Callable[[], int | None] = lambda: None,
+    ) -> None:
         """Connect to a daemon. While its queue of connections is full this waits up to 5 s.
 
         Args:
             path: Its socket; None for the daemon of this user and of ANCHORD_HOME.
+            find_pid: Returns the daemon's process, for the error that says it does not answer.
 
         Raises:
             NotRunningError: No daemon accepts the connection.
         """
         self._path = Path(path) if path is not None else find_paths(os.environ).socket_file
         self._socket = connect(self._path)
-        self._lines = self._socket.makefile("rb")
+        self._find_pid = find_pid
+        self._received = bytearray()
+        self._patience = Patience("", None)
         self._last_call_id = 0
         self._is_streaming = False
 
@@ -65,11 +73,10 @@ class Client(BlockingMethods):
 
     def close(self) -> None:
         """Close the connection. Closing twice is no error."""
-        self._lines.close()
         self._socket.close()
 
     def ask(self, call: Call[A], /) -> A:
-        """Send a call and wait for its answer, without a time limit.
+        """Send a call and wait for its answer, for as long as the daemon is alive.
 
         Args:
             call: What one of `ipc.requests` returned.
@@ -79,6 +86,7 @@ class Client(BlockingMethods):
 
         Raises:
             NotRunningError: The daemon ended before it answered.
+            NotAnsweringError: It does not even answer `hello`: it is stopped or stuck.
             UsageError: The connection is closed, or a parameter is wrong.
             AnchordError: The daemon answered with an error; its class follows from the code.
         """
@@ -114,13 +122,15 @@ class Client(BlockingMethods):
 
     def _exchange(self, method: str, params: object) -> Response:
         """Send a call and return the response to it."""
-        if self._is_streaming or self._lines.closed:
+        if self._is_streaming or self._socket.fileno() < 0:
             raise UsageError("this connection is closed or streams progress", "open another Client")
         self._last_call_id += 1
+        self._patience = Patience(method, params)
         line = encode_request(self._last_call_id, method, params)
         # A daemon that refuses a call may close the connection before it reads all of the request.
         # The send then fails, and the reason can still be read.
         with suppress(OSError):
+            self._socket.settimeout(self._patience.silence_s)
             self._socket.sendall(line)
         while (response := self._read_response()) is not None:
             # Any other id belongs to an earlier call that an exception interrupted.
@@ -131,43 +141,41 @@ class Client(BlockingMethods):
     def _read_response(self) -> Response | None:
         """Return the next line; None when the connection ended."""
         try:
-            line = self._lines.readline()
-        except (OSError, ValueError):  # ValueError: `close` was called meanwhile.
+            line = self._read_line()
+        except (OSError, ValueError):  # Also where `close` was called meanwhile.
             return None
-        return decode_answer(line) if line.endswith(b"\n") else None
+        return decode_answer(line) if line else None
 
+    def _read_line(self) -> bytes:
+        """Return the next line; b"" when the connection ended."""
+        searched = 0
+        while (end := self._received.find(b"\n", searched)) < 0:
+            searched = len(self._received)
+            chunk = self._receive()
+            if not chunk:
+                return b""
+            self._received += chunk
+        line = bytes(self._received[: end + 1])
+        del self._received[: end + 1]
+        return line
 
-def connect(path: Path) -> socket.socket:
-    """Connect to a daemon; retry for up to 5 s while its queue of connections is full.
+    def _receive(self) -> bytes:
+        """Wait for bytes; b"" when the connection ended.
 
-    Args:
-        path: Its socket.
+        Raises:
+            NotAnsweringError: None came, and none on a new connection either.
+        """
+        while True:
+            wait_s, hello_wait_s = self._patience.next_steps_s()
+            self._socket.settimeout(wait_s)
+            try:
+                return self._socket.recv(_RECEIVED_BYTES)
+            except TimeoutError:
+                if not answers_hello(self._path, hello_wait_s) and not self._has_more():
+                    raise not_answering_error(self._find_pid()) from None
 
-    Raises:
-        NotRunningError: No daemon accepts the connection.
-    """
-    deadline = time.monotonic() + _CONNECT_TIMEOUT_S
-    while True:
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connection.connect(str(path))
-        except BlockingIOError as error:
-            connection.close()
-            if time.monotonic() > deadline:
-                raise NotRunningError(
-                    f"anchord accepts no connection on {path}", "see its log for what it does"
-                ) from error
-            time.sleep(_RETRY_PAUSE_S)
-        except (OSError, ValueError) as error:
-            connection.close()
-            raise NotRunningError(_why_not_connected(path, error), START_HINT) from error
-        else:
-            return connection
-
-
-def _why_not_connected(path: Path, error: OSError | ValueError) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "anchord is not running (its socket is left over from a crash)"
-    if isinstance(error, (FileNotFoundError, ValueError)):  # ValueError: a NUL in the path.
-        return "anchord is not running"
-    return f"anchord is not running, or cannot be reached at {path} ({error.strerror or error})"
+    def _has_more(self) -> bool:
+        """Whether bytes, or the connection's end, arrived meanwhile."""
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))

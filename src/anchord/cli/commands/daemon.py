@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import subprocess
 import sys
 import time
 import traceback
 from collections.abc import MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 
-from anchord.cli.app import app, ask_daemon, ensure_paths, load_user_config, print_line
+from anchord.cli.app import app, ask_daemon, ensure_paths, load_user_config, print_line, warn
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
@@ -22,6 +25,7 @@ from anchord.core.quoting import escape_fields
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
 from anchord.errors import AlreadyRunningError, AnchordError
 from anchord.ipc import requests
+from anchord.ipc.patience import NotAnsweringError
 from anchord.store.writer_lock import lock_holder_pid
 
 _START_TIMEOUT_S = 90.0
@@ -185,10 +189,28 @@ def _stop(home: Paths) -> None:
     if client is None:
         print_line("anchord is not running")
         return
-    with client:
-        pid = client.shutdown().pid
+    try:
+        with client:
+            pid = client.shutdown().pid
+    except NotAnsweringError as error:
+        pid = _kill(home, error)
     wait_for_daemon_exit(home, pid)
     print_line("anchord has stopped")
+
+
+def _kill(home: Paths, error: NotAnsweringError) -> int:
+    """Kill the daemon, which does not answer, and return its process id. No data is lost.
+
+    Raises:
+        NotAnsweringError: Nobody knows which process it is.
+    """
+    pid = lock_holder_pid(home.lock_file)
+    if not pid:
+        raise error
+    warn(f"{error.message}: ending it by force; no data is lost")
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    return pid
 
 
 def _start_error(log_file: Path, log_start: int, process: subprocess.Popen[bytes]) -> AnchordError:

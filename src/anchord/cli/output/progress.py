@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from anchord.cli.output.console import stderr_console
 from anchord.config.paths import Paths
+from anchord.daemon.access import connect
 from anchord.errors import AnchordError
 from anchord.ipc.client import Client
 from anchord.ipc.requests import Call
@@ -47,7 +48,7 @@ def ask_with_progress(paths: Paths, client: Client, call: Call[A]) -> A:
 
     waiter = threading.Thread(target=wait_for_answer, daemon=True)
     waiter.start()
-    with progress_bar() as bar, Client(paths.socket_file) as progress_client:
+    with progress_bar() as bar, connect(paths) as progress_client:
         task = bar.add_task("indexing", total=None, rate="")
         for progress in progress_client.progress():
             if backup := progress.backup:
