@@ -419,12 +419,12 @@ def test_a_call_that_takes_long_is_waited_for_while_the_daemon_says_hello(path: 
 @pytest.mark.parametrize(
     ("method", "params", "longest_s"),
     [
-        ("status", {}, 5),
+        ("status", {}, 10),
         ("search", {"query": "x"}, 30),
         ("index", {}, 30),
         ("sync", {}, 30),
-        ("sync", {"timeout": 3}, 8),
-        ("sync", {"timeout": 0}, 5),
+        ("sync", {"timeout": 3}, 13),
+        ("sync", {"timeout": 0}, 10),
         ("sync", {"timeout": 900}, 30),
         ("sync", {"timeout": "soon"}, 30),
     ],
