@@ -83,6 +83,7 @@ MODULES = [
 ]
 """The modules that carry promises, below `src/anchord`."""
 TESTS = [
+    "tests/chunking/engine",
     "tests/chunking/test_edge_cases.py",
     "tests/chunking/test_laws.py",
     "tests/chunking/test_seeds.py",
