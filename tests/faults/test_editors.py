@@ -193,8 +193,8 @@ def test_a12_a_log_that_is_appended_to_all_the_time_is_indexed_meanwhile(service
     writer = threading.Thread(target=append)
     writer.start()
     try:
-        commits = service.pipeline.commit_count
-        until(lambda: service.pipeline.commit_count >= commits + 3)
+        commits = service.writer.indexer.commit_count
+        until(lambda: service.writer.indexer.commit_count >= commits + 3)
         assert "Entry 1." in text_of(service, "log.md")
     finally:
         ending.set()
@@ -279,11 +279,11 @@ def test_b11_a_worktree_that_comes_and_goes_leaves_no_watch(service: Service) ->
 def test_b13_two_hundred_rewrites_in_a_row_are_few_commits(service: Service) -> None:
     service.notes(10)
     service.start().sync()
-    before = service.pipeline.commit_count
+    before = service.writer.indexer.commit_count
     for round_ in range(200):
         service.write(f"{round_ % 10:03}.md", f"# Note\n\nRewritten in round {round_}.\n")
     service.sync()
-    assert service.pipeline.commit_count - before < 100
+    assert service.writer.indexer.commit_count - before < 100
     assert service.is_right()
 
 

@@ -109,8 +109,8 @@ def test_a12_a_log_that_is_written_all_the_time_costs_far_fewer_commits_than_wri
     )
     file = service.write("log.md", "# Log\n")
     service.start().sync()
-    commits, writes = service.pipeline.commit_count, 0
-    while service.pipeline.commit_count < commits + 3:
+    commits, writes = service.writer.indexer.commit_count, 0
+    while service.writer.indexer.commit_count < commits + 3:
         writes += 1
         with file.open("a") as log:
             log.write(f"\nEntry {writes}.\n")
@@ -250,10 +250,10 @@ def test_b13_a_rebase_of_two_hundred_commits_is_followed_with_fewer_commits_of_o
     git(folder, "commit", "-qam", "second base")
     git(folder, "checkout", "-q", "work")
     service.start().sync()
-    commits = service.pipeline.commit_count
+    commits = service.writer.indexer.commit_count
     git(folder, "rebase", "-q", "main")
     service.sync()
-    assert service.pipeline.commit_count - commits < 100
+    assert service.writer.indexer.commit_count - commits < 100
     assert service.is_right()
 
 
