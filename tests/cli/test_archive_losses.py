@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -47,6 +48,59 @@ def test_an_older_archive_in_its_place_loses_nothing_that_was_said_since(talks: 
     assert embedded(talks) == 0
     assert found(talks) == archived(talks) == ALL | {"What came later?"}
     assert talks("verify").code == 0
+
+
+def remove(shell: Shell, *names: str) -> None:
+    for name in names:
+        for file in (shell.home / "data").glob(f"{name}.sqlite*"):
+            file.unlink()
+
+
+def copy(file: Path, target: Path) -> None:
+    with closing(sqlite3.connect(file)) as db, closing(sqlite3.connect(target)) as other:
+        db.backup(other)
+
+
+@pytest.mark.parametrize("command", [["index"], ["rebuild"]], ids=" ".join)
+def test_what_only_the_table_has_outlives_the_archive_and_the_catalog(
+    talks: Shell, command: list[str]
+) -> None:
+    remove(talks, "state", "conversations")
+    ran = talks(*command)
+    assert ran.code == 0, ran.err
+    assert "that no transcript contains any more: they were restored" in ran.err
+    assert found(talks) == archived(talks) == ALL
+    assert talks("verify").code == 0
+
+
+@pytest.mark.parametrize("command", [["index"], ["verify", "--repair"]], ids=" ".join)
+def test_older_copies_of_archive_and_catalog_lose_nothing_that_was_said_since(
+    talks: Shell, command: list[str]
+) -> None:
+    data = talks.home / "data"
+    for name in ("state", "conversations"):
+        copy(data / f"{name}.sqlite", talks.base / name)
+    later = Path(talks.write("s3.jsonl", claude(("What came later?", "Rain."), session="s3")))
+    talks("index")
+    later.unlink()
+    talks("index")
+    remove(talks, "state", "conversations")
+    for name in ("state", "conversations"):
+        (talks.base / name).rename(data / f"{name}.sqlite")
+    talks(*command)
+    assert embedded(talks) == 0
+    assert found(talks) == archived(talks) == ALL | {"What came later?"}
+    assert talks("verify").code == 0
+
+
+def test_an_older_table_does_not_bring_back_what_was_forgotten(talks: Shell) -> None:
+    table = talks.home / "data" / "lance"
+    shutil.copytree(table, talks.base / "old")
+    assert talks("forget", str(talks.notes / "s2.jsonl"), "--yes").code == 0
+    shutil.rmtree(table)
+    (talks.base / "old").rename(table)
+    talks("index")
+    assert found(talks) == archived(talks) == {question for question, _ in TURNS}
 
 
 def test_an_archive_that_lost_everything_reads_the_transcripts_again_too(talks: Shell) -> None:

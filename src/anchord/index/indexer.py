@@ -28,7 +28,7 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
-from anchord.index.commit import CommitResult, Committer
+from anchord.index.commit import ROWS_PER_WRITE, CommitResult, Committer
 from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import ReconcileResult, reconcile
@@ -188,11 +188,11 @@ class Indexer:
             row_id for row_id, count in stored_counts.items() if count > 1 and row_id in path_by_id
         ]
         missing = [row_id for row_id in path_by_id if row_id not in stored_counts]
+        given_back = self.restore_lost_rows(stray)
         # Deleting by id removes every copy of a duplicate, so its file is written again.
         self.delete_rows([*stray, *duplicate])
-        paths = list(
-            dict.fromkeys(path_by_id[row_id] for row_id in (*missing, *duplicate, *different))
-        )
+        differing = [path_by_id[row_id] for row_id in (*missing, *duplicate, *different)]
+        paths = list(dict.fromkeys(given_back + differing))
         self._catalog.mark_for_reread(paths)
         return paths
 
@@ -211,8 +211,10 @@ class Indexer:
                 too.
 
         Returns:
-            `origins_to_reread`, to be passed to `index`.
+            The files to be passed to `index`: `origins_to_reread`, and those that the archive of
+            conversations got back from rows.
         """
+        origins_to_reread = [*origins_to_reread, *self.restore_lost_rows(extra_ids)]
         self.delete_rows(extra_ids)
         corrupt_keys = list(self._store.vectors_by_key_of_rows(corrupt_ids))
         self._dependencies.vector_cache.delete(corrupt_keys)
@@ -329,8 +331,22 @@ class Indexer:
         for root in root_names:
             for path in self._catalog.list_records(root, ""):
                 if is_exchange_path(path):
-                    files = self._restore_if_lost(RootedPath(root, path))
-                    self._catalog.mark_for_reread(files)
+                    self._catalog.mark_for_reread(self._restore_if_lost(RootedPath(root, path)))
+
+    def restore_lost_rows(self, row_ids: Sequence[str]) -> list[RootedPath]:
+        """Give the archive back the exchanges that only these rows have. Call it before deleting.
+
+        Whether the catalog knows the rows does not matter: it may be lost or older, too.
+
+        Returns:
+            The exchanges, and the files of their roots that are to be read again.
+        """
+        origins: set[RootedPath] = set()
+        for start in range(0, len(row_ids), ROWS_PER_WRITE):
+            rows = self._store.get_rows(row_ids[start : start + ROWS_PER_WRITE])
+            origins.update(RootedPath(row.root, row.path) for row in rows if row.source)
+        lost = [each for each in sorted(origins) if self._conversations.is_lost(each)]
+        return [*lost, *(file for path in lost for file in self._restore_if_lost(path))]
 
     def _restore_if_lost(self, path: RootedPath) -> list[RootedPath]:
         """Give the archive an exchange back that it has lost and whose rows are still here.
@@ -343,9 +359,10 @@ class Indexer:
         """
         if not self._conversations.is_lost(path):
             return []
-        rows = sorted(
-            self._store.get_rows(self._store.ids_of_file(path)), key=lambda row: row.part_index
-        )
+        self._dependencies.heartbeat(0)
+        found = self._store.get_rows(self._store.ids_of_file(path))
+        # A row can be there twice.
+        rows = sorted({row.id: row for row in found}.values(), key=lambda row: row.part_index)
         if rows:
             self._conversations.restore(path, rows)
         if path.root in self._roots_with_loss:

@@ -15,12 +15,17 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from anchord.core.change_detection import RACY_WINDOW_NS
+from anchord.core.ids import hash_content
 from anchord.core.types import Absent, Fingerprint, IngestResult, Problem, Root, RootedPath, Row
 from anchord.sources.conversations.archive.detached import DetachReason
 from anchord.sources.conversations.archive.reader import TranscriptFileRecord
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.events import Exchange
-from anchord.sources.conversations.exchange_document import exchange_of_rows, is_exchange_path
+from anchord.sources.conversations.exchange_document import (
+    encode_exchange,
+    exchange_of_rows,
+    is_exchange_path,
+)
 from anchord.sources.conversations.exchange_redaction import (
     keep_item,
     redact_exchange,
@@ -122,7 +127,8 @@ class ConversationIngester:
 
     def is_lost(self, origin: RootedPath) -> bool:
         """Return whether the archive has lost an exchange that the index holds."""
-        is_conversation_root = self._roots[origin.root].kind == "conversations"
+        root = self._roots.get(origin.root)  # Surplus rows can be of a root that is no more.
+        is_conversation_root = root is not None and root.kind == "conversations"
         return (
             is_conversation_root and is_exchange_path(origin.path) and self._archive.is_lost(origin)
         )
@@ -133,6 +139,8 @@ class ConversationIngester:
 
     def restore(self, origin: RootedPath, rows: Sequence[Row]) -> None:
         """Store an exchange again that the archive has lost, from its rows.
+
+        Does nothing if `forget` deleted it: an older table in the place of the newer one has it.
 
         Args:
             origin: Root and path of the exchange.
@@ -146,6 +154,8 @@ class ConversationIngester:
             origin = RootedPath(origin.root, redact_exchange_path(origin.path))
             session_info = redact_session_info(session_info)
             exchange, _ = redact_exchange(redact_exchange_ids(exchange))
+        if self._archive.is_forgotten(origin.path, hash_content(encode_exchange(exchange))):
+            return
         self._archive.restore_exchange(origin, rows[0].source, session_info, exchange)
         self.restored_count += 1
 
