@@ -425,6 +425,10 @@ class FakeStore:
         """Return the ids of a file's rows."""
         return [row.id for row, _ in self.table.values() if row.doc_id == make_doc_id(origin)]
 
+    def ids_of_root(self, root: str) -> Sequence[str]:
+        """Return the ids of a root's rows."""
+        return [row.id for row, _ in self.table.values() if row.root == root]
+
     def ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
         """Return the ids of the rows of files."""
         return {origin: self.ids_of_file(origin) for origin in origins}

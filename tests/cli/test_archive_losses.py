@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 from cli.conftest import Shell
 from cli.test_archive_verify import archive_of, delete_exchange
-from cli.test_detached import ALL, GONE, TURNS, archived, configure, embedded, found, talks
+from cli.test_detached import (
+    ALL,
+    GONE,
+    TURNS,
+    archived,
+    configure,
+    embedded,
+    found,
+    talks,
+    with_other_roots_only,
+)
 from conversations.conftest import claude
 
 __all__ = ["talks"]
@@ -73,6 +83,45 @@ def test_what_only_the_table_has_outlives_the_archive_and_the_catalog(
     assert talks("verify").code == 0
 
 
+@pytest.mark.parametrize("command", [["index"], ["rebuild"]], ids=" ".join)
+def test_exchanges_that_nothing_has_any_more_are_counted_and_named(
+    talks: Shell, command: list[str]
+) -> None:
+    remove(talks, "conversations")
+    shutil.rmtree(talks.home / "data" / "lance")
+    ran = talks(*command)
+    assert "2 exchanges are lost" in ran.err
+    assert {name for name in ("q0-s2", "q1-s2", "s1") if name in ran.err} == {"q0-s2", "q1-s2"}
+    assert found(talks) == archived(talks) == ALL - {question for question, _ in GONE}
+    assert talks("verify").code == 0
+    assert "lost" not in talks(*command).err
+
+
+def test_exchanges_that_were_forgotten_do_not_count_as_lost(talks: Shell) -> None:
+    data = talks.home / "data"
+    copy(data / "state.sqlite", talks.base / "old")
+    talks("forget", str(talks.notes / "s2.jsonl"), "--yes")
+    remove(talks, "state")
+    (talks.base / "old").rename(data / "state.sqlite")
+    ran = talks("index")
+    assert ran.code == 0
+    assert "lost" not in ran.err
+    assert found(talks) == archived(talks) == ALL - {question for question, _ in GONE}
+
+
+def test_what_only_the_table_has_outlives_its_root_too(talks: Shell) -> None:
+    configuration = talks.config.read_text("utf-8")
+    with_other_roots_only(talks)
+    remove(talks, "state", "conversations")
+    assert talks("index").code == 0
+    assert talks("index").code == 0
+    assert archived(talks) == ALL
+    talks.config.write_text(configuration, "utf-8")
+    talks("index")
+    assert found(talks) == archived(talks) == ALL
+    assert talks("verify").code == 0
+
+
 @pytest.mark.parametrize("command", [["index"], ["verify", "--repair"]], ids=" ".join)
 def test_older_copies_of_archive_and_catalog_lose_nothing_that_was_said_since(
     talks: Shell, command: list[str]
@@ -91,6 +140,31 @@ def test_older_copies_of_archive_and_catalog_lose_nothing_that_was_said_since(
     assert embedded(talks) == 0
     assert found(talks) == archived(talks) == ALL | {"What came later?"}
     assert talks("verify").code == 0
+
+
+@pytest.mark.parametrize("command", [["index"], ["verify", "--repair"]], ids=" ".join)
+@pytest.mark.parametrize("its_folder", ["exists", "is gone"])
+def test_the_archive_of_another_home_costs_nothing(
+    talks: Shell, other_home: Shell, its_folder: str, command: list[str]
+) -> None:
+    configure(other_home, other_home.notes)
+    other_home.write("s9.jsonl", claude(("Whose is this?", "Theirs."), session="s9"))
+    other_home("index")
+    if its_folder == "is gone":
+        shutil.rmtree(other_home.notes)
+    remove(talks, "conversations")
+    archive = talks.home / "data" / "conversations.sqlite"
+    copy(other_home.home / "data" / "conversations.sqlite", archive)
+    assert talks(*command).code == 0
+    assert embedded(talks) == 0
+    assert found(talks) >= ALL
+    assert archived(talks) == ALL | {"Whose is this?"}
+    assert talks("verify").code == 0
+
+
+@pytest.fixture
+def other_home(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    return Shell(tmp_path_factory.mktemp("other"))
 
 
 def test_an_older_table_does_not_bring_back_what_was_forgotten(talks: Shell) -> None:

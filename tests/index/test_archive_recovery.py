@@ -357,10 +357,10 @@ def test_a_new_archive_without_any_transcript_is_no_news(paths: Paths) -> None:
         (0, "of 5 exchanges 5 were saved. "),
         (1, 'of 6 exchanges 5 were saved; 1 could not be read: "talks/0". '),
         (3, '; 3 could not be read: "talks/0", "talks/1", "talks/2". '),
-        (4, '; 4 could not be read: "talks/0", "talks/1", "talks/2" and 1 more. '),
+        (12, '"talks/8", "talks/9" and 2 more. '),
     ],
 )
-def test_at_most_three_lost_exchanges_are_named_in_the_message(count: int, named: str) -> None:
+def test_at_most_ten_lost_exchanges_are_named_in_the_message(count: int, named: str) -> None:
     lost = tuple(RootedPath("talks", f"/{number}") for number in range(count))
     told = archive_recovery._describe(SalvageResult(5, lost), "why", Path("aside"))
     assert named in told

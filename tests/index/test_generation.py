@@ -192,11 +192,15 @@ def test_a_table_with_other_columns_is_not_cloned(
 def test_a_closed_build_of_the_same_request_goes_on_and_another_begins_anew(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    restored: list[list[str]] = []
-    monkeypatch.setattr(writer.indexer, "restore_lost_exchanges", restored.append)
+    restored: list[str] = []
+    monkeypatch.setattr(writer.indexer.lost_exchanges, "restore_root", restored.append)
     monkeypatch.setattr(generation, "_STEP_FILES", 3)
+    writer.roots[:] = [
+        replace(root, kind="conversations") if root.name == "more" else root
+        for root in writer.roots
+    ]
     build = GenerationBuild(writer, RECHUNK)
-    assert (build.was_resumed, restored) == (False, [["docs", "more"]])
+    assert (build.was_resumed, restored) == (False, ["more"])
     step(build)
     build.close()
     with pytest.raises((StoreError, sqlite3.Error)):

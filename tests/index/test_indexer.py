@@ -53,6 +53,7 @@ class Talks(NoConversations):
 
     def __init__(self) -> None:
         """Begin with two transcripts of nothing."""
+        super().__init__()
         self.results: dict[RootedPath, IngestResult] = {}
         self.lost: set[RootedPath] = set()
         self.events: list[tuple[str, object]] = []
@@ -689,12 +690,30 @@ def test_before_all_rows_are_made_anew_lost_exchanges_are_given_back(world: Worl
     world.files.put(FILE, "Words.\n")
     world.index(ONE, FILE)
     world.talks.lost = {ONE, FILE}
-    world.indexer.restore_lost_exchanges(["other"])
+    world.indexer.lost_exchanges.restore_root("other")
     assert [name for name, _ in world.talks.events if name == "restored"] == []
-    world.indexer.restore_lost_exchanges(["r"])
+    world.indexer.lost_exchanges.restore_root("r")
     restored = [given for name, given in world.talks.events if name == "restored"]
     assert restored == [(ONE, [0])]
     assert world.unconfirmed() == {"a.md"}
+
+
+def test_exchanges_without_any_copy_are_named_until_a_transcript_contains_them(
+    world: World,
+) -> None:
+    for exchange_path in (ONE, TWO):
+        world.files.put(exchange_path, exchange())
+    world.files.put(TALK, "told\n")
+    world.index(ONE, TWO)
+    world.store.table.clear()
+    world.talks.lost = {ONE, TWO}
+    for exchange_path in (ONE, TWO):
+        world.files.remove(exchange_path)
+    world.index(ONE, TWO)
+    assert list(world.talks.without_copy) == [ONE, TWO]
+    world.talks.results[TALK] = IngestResult(changed_exchanges=(ONE,))
+    world.index(TALK)
+    assert list(world.talks.without_copy) == [TWO]
 
 
 # Rows that are wrong

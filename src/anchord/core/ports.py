@@ -342,6 +342,9 @@ class ChunkStore(Protocol):
             `search_text` are "".
         """
 
+    def ids_of_root(self, root: str) -> Sequence[str]:
+        """Return the ids of a root's rows."""
+
     def all_ids(self) -> Sequence[str]:
         """Return the id of every row, with duplicates should the table be damaged."""
 
@@ -450,7 +453,13 @@ class TranscriptIngester(Protocol):
     """Copies the exchanges of transcript files into the archive. Only the writer's thread uses it.
 
     Once they are in the archive, `FileTree` lists and reads exchanges as it does files.
+
+    Attributes:
+        without_copy: Exchanges that the catalog knew, and that no archive, row or transcript has;
+            a dict that is used as a set that keeps its order.
     """
+
+    without_copy: dict[RootedPath, None]
 
     def is_transcript_file(self, origin: RootedPath) -> bool:
         """Whether a file's exchanges are ingested instead of its text being chunked."""
@@ -474,6 +483,9 @@ class TranscriptIngester(Protocol):
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Acknowledge exchanges: `ingest` stops reporting them until they change again."""
 
+    def has_root(self, name: str) -> bool:
+        """Whether a root is configured. The table can have rows of others after a crash."""
+
     def is_lost(self, origin: RootedPath) -> bool:
         """Whether the archive lacks an exchange of the index that nothing deleted on purpose."""
 
@@ -486,6 +498,10 @@ class TranscriptIngester(Protocol):
 
 class NoConversations:
     """A `TranscriptIngester` for indexes without conversations: every file is a document."""
+
+    def __init__(self) -> None:
+        """Have lost nothing."""
+        self.without_copy: dict[RootedPath, None] = {}
 
     def is_transcript_file(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
         """Return False."""
@@ -505,6 +521,10 @@ class NoConversations:
 
     def mark_indexed(self, origins: Sequence[RootedPath]) -> None:
         """Do nothing."""
+
+    def has_root(self, name: str) -> bool:  # noqa: ARG002 - the same for all roots
+        """Return True."""
+        return True
 
     def is_lost(self, origin: RootedPath) -> bool:  # noqa: ARG002 - the same for all files
         """Return False."""

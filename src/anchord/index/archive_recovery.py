@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anchord.config.paths import Paths
-from anchord.core.quoting import quote_name
+from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index.file_planner import TRANSCRIPT_DIGEST
@@ -33,7 +33,6 @@ from anchord.store.catalog.catalog import SqliteCatalog
 
 LOST_EXCHANGES_FILE = "lost-exchanges.txt"
 """In the folder of a damaged copy: one line for each exchange that could not be read."""
-_NAMED_EXCHANGES = 3
 _COPY_BYTES = 4096
 """So little is lost of a copy where the disk cannot read."""
 
@@ -187,11 +186,8 @@ def _describe(result: SalvageResult, reason: str, damaged_folder: Path) -> str:
     saved, lost = result.saved_count, len(result.lost)
     counts = f"of {saved + lost:,} exchanges {saved:,} were saved"
     if lost:
-        named = ", ".join(
-            quote_name(f"{each.root}{each.path}") for each in result.lost[:_NAMED_EXCHANGES]
-        )
-        more = f" and {lost - _NAMED_EXCHANGES:,} more" if lost > _NAMED_EXCHANGES else ""
-        counts += f"; {lost:,} could not be read: {named}{more}"
+        names = quote_names(f"{each.root}{each.path}" for each in result.lost)
+        counts += f"; {lost:,} could not be read: {names}"
     return (
         f"the archive of conversations was damaged ({reason}): {counts}. Transcripts that still "
         f"exist are read again (the damaged copy is in {damaged_folder})"

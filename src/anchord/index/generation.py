@@ -89,12 +89,9 @@ class GenerationBuild:
         self._identity = f"{request.reason}\n{profile.recipe.digest()}\n{columns_version}"
         self.was_resumed = self._open_unfinished() and self._is_same_build()
         if not self.was_resumed:
-            writer.indexer.restore_lost_exchanges([root.name for root in writer.roots])
             for root in writer.roots:
                 if root.kind == "conversations":
-                    # The catalog may have lost them, too.
-                    row_ids = writer.store.ids_of_root(root.name)
-                    writer.catalog.mark_for_reread(writer.indexer.restore_lost_rows(row_ids))
+                    writer.indexer.lost_exchanges.restore_root(root.name)
             self._start()
         self._has_begun_again = False
         self._indexer = self._make_indexer()

@@ -28,8 +28,9 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
-from anchord.index.commit import ROWS_PER_WRITE, CommitResult, Committer
+from anchord.index.commit import CommitResult, Committer
 from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
+from anchord.index.lost_exchanges import LostExchanges
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import ReconcileResult, reconcile
 from anchord.index.vector_fill import VectorFill
@@ -114,8 +115,8 @@ class Indexer:
         self._store = dependencies.store
         self._conversations = dependencies.conversations
         self._recipe = recipe
-        self._roots_with_loss: set[str] = set()
-        """Names of roots of which the archive was found to have lost exchanges."""
+        self.lost_exchanges = LostExchanges(dependencies)
+        """What the archive has lost is restored from rows before these are deleted."""
         self._uncommitted_ingests: dict[RootedPath, IngestResult] = {}
         """Transcript file -> what its ingest changed in the archive, until the index has it."""
         self._planner = FilePlanner(dependencies, count_tokens, recipe)
@@ -188,7 +189,7 @@ class Indexer:
             row_id for row_id, count in stored_counts.items() if count > 1 and row_id in path_by_id
         ]
         missing = [row_id for row_id in path_by_id if row_id not in stored_counts]
-        given_back = self.restore_lost_rows(stray)
+        given_back = self.lost_exchanges.restore_rows(stray)
         # Deleting by id removes every copy of a duplicate, so its file is written again.
         self.delete_rows([*stray, *duplicate])
         differing = [path_by_id[row_id] for row_id in (*missing, *duplicate, *different)]
@@ -214,7 +215,8 @@ class Indexer:
             The files to be passed to `index`: `origins_to_reread`, and those that the archive of
             conversations got back from rows.
         """
-        origins_to_reread = [*origins_to_reread, *self.restore_lost_rows(extra_ids)]
+        restored = self.lost_exchanges.restore_rows(extra_ids)
+        origins_to_reread = [*origins_to_reread, *restored]
         self.delete_rows(extra_ids)
         corrupt_keys = list(self._store.vectors_by_key_of_rows(corrupt_ids))
         self._dependencies.vector_cache.delete(corrupt_keys)
@@ -275,7 +277,7 @@ class Indexer:
             if run.should_stop():
                 return
             path = queue.popleft()
-            queue.extend((yield from self._read_again(self._restore_if_lost(path), run)))
+            queue.extend((yield from self._read_again(self.lost_exchanges.restore(path), run)))
             plan = yield from self._plan(path, run, run.confirmed_gone)
             if not isinstance(plan, IngestNeeded):
                 run.note_exchange(path, plan)
@@ -319,57 +321,13 @@ class Indexer:
         """
         take_in = self._conversations.exclude if is_excluded else self._conversations.ingest
         ingested = take_in(path)
+        self.lost_exchanges.note_found(ingested.changed_exchanges)
         earlier = self._uncommitted_ingests.get(path)
         if earlier:
             ingested = ingested.with_earlier(earlier)
         if ingested.changed_exchanges or ingested.files_to_reread:
             self._uncommitted_ingests[path] = ingested
         return ingested
-
-    def restore_lost_exchanges(self, root_names: Iterable[str]) -> None:
-        """Give the archive back what only rows have. Call it before all rows are made anew."""
-        for root in root_names:
-            for path in self._catalog.list_records(root, ""):
-                if is_exchange_path(path):
-                    self._catalog.mark_for_reread(self._restore_if_lost(RootedPath(root, path)))
-
-    def restore_lost_rows(self, row_ids: Sequence[str]) -> list[RootedPath]:
-        """Give the archive back the exchanges that only these rows have. Call it before deleting.
-
-        Whether the catalog knows the rows does not matter: it may be lost or older, too.
-
-        Returns:
-            The exchanges, and the files of their roots that are to be read again.
-        """
-        origins: set[RootedPath] = set()
-        for start in range(0, len(row_ids), ROWS_PER_WRITE):
-            rows = self._store.get_rows(row_ids[start : start + ROWS_PER_WRITE])
-            origins.update(RootedPath(row.root, row.path) for row in rows if row.source)
-        lost = [each for each in sorted(origins) if self._conversations.is_lost(each)]
-        return [*lost, *(file for path in lost for file in self._restore_if_lost(path))]
-
-    def _restore_if_lost(self, path: RootedPath) -> list[RootedPath]:
-        """Give the archive an exchange back that it has lost and whose rows are still here.
-
-        These rows are the only copy of what was said: they must not be deleted.
-
-        Returns:
-            With the first loss of a root, its files, which must be marked and read again: the
-            archive may have lost what they contain, too.
-        """
-        if not self._conversations.is_lost(path):
-            return []
-        self._dependencies.heartbeat(0)
-        found = self._store.get_rows(self._store.ids_of_file(path))
-        # A row can be there twice.
-        rows = sorted({row.id: row for row in found}.values(), key=lambda row: row.part_index)
-        if rows:
-            self._conversations.restore(path, rows)
-        if path.root in self._roots_with_loss:
-            return []
-        self._roots_with_loss.add(path.root)
-        records = self._catalog.list_records(path.root, "")
-        return [RootedPath(path.root, each) for each in records if not is_exchange_path(each)]
 
     def _exchange_plans(
         self, exchanges: Sequence[RootedPath], run: _Run

@@ -227,6 +227,6 @@ def _sync_roots(writer: IndexWriter, roots: Sequence[Root]) -> None:
     # All of them before one is added: two roots may have swapped their names.
     for root in roots:
         if is_another_root(writer.archive, root):
-            writer.drop_root(root.name)
+            writer.replace_root(root)
     for root in roots:
         writer.add_root(root)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from anchord.chunking.formats.parser_process import ParserProcess
@@ -140,6 +141,10 @@ class IndexWriter(IndexReader):
         is not changed.
         """
         row_ids = self.store.ids_of_root(name)
+        self.indexer.lost_exchanges.restore_rows(row_ids)
+        return self._drop_root(name, row_ids)
+
+    def _drop_root(self, name: str, row_ids: Sequence[str]) -> RootRemoval:
         self.indexer.delete_rows(row_ids)
         self.catalog.delete_root_records(name)
         exchange_count = self.archive.counts_by_root().get(name, {}).get("exchanges", 0)
@@ -150,13 +155,28 @@ class IndexWriter(IndexReader):
         self.roots[:] = [root for root in self.roots if root.name != name]
         return RootRemoval(len(row_ids), exchange_count)
 
+    def replace_root(self, root: Root) -> None:
+        """Drop the root that the archive knows by this root's name.
+
+        Exchanges that have rows but are not in the archive become `root`'s own: the archive is that
+        of another home, which has a root of the same name.
+        """
+        row_ids = self.store.ids_of_root(root.name)
+        lost_exchanges = self.indexer.lost_exchanges
+        rows_by_exchange = {
+            path: lost_exchanges.rows_of(path) for path in lost_exchanges.find(row_ids)
+        }
+        self._drop_root(root.name, row_ids)
+        for path, rows in rows_by_exchange.items():
+            self.conversations.restore(path, rows)
+
     def add_root(self, root: Root) -> None:
         """Add a root, or replace the root of its name. Its files are not indexed by this.
 
         A root that the configuration does not list is saved in the CLI state until it is removed.
         """
         if is_another_root(self.archive, root):
-            self.drop_root(root.name)
+            self.replace_root(root)
         self.roots_by_name[root.name] = root
         if root.kind == "conversations":
             for recipe in (self.profile.recipe, self.configured_profile.recipe):

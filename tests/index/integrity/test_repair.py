@@ -130,7 +130,7 @@ def test_each_kind_of_difference_is_mended_in_its_own_way() -> None:
 
 
 def test_what_was_restored_from_the_index_is_said_after_the_other_repairs() -> None:
-    conversations = SimpleNamespace(restored_count=0)
+    conversations = SimpleNamespace(restored_count=0, without_copy={})
     writer: Any = SimpleNamespace(repairs=["it was mended"], conversations=conversations)
     told = list_repairs(writer)
     assert told == ["it was mended"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from anchord.core.ports import no_heartbeat
+from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
 from anchord.index.integrity.verify import (
     Difference,
@@ -95,11 +96,17 @@ def delete_damaged_rows(writer: IndexWriter, differences: Sequence[Difference]) 
 
 def list_repairs(writer: IndexWriter) -> list[str]:
     """Return a sentence for each thing that was found damaged since the start."""
-    count = writer.conversations.restored_count
-    if not count:
-        return list(writer.repairs)
-    restored = (
-        f"the archive of conversations had lost {count} exchanges that no transcript contains any "
-        "more: they were restored from the index"
-    )
-    return [*writer.repairs, restored]
+    repairs = list(writer.repairs)
+    if count := writer.conversations.restored_count:
+        repairs.append(
+            f"the archive of conversations had lost {count} exchanges that no transcript contains "
+            "any more: they were restored from the index"
+        )
+    if lost := tuple(writer.conversations.without_copy):
+        names = quote_names(f"{each.root}{each.path}" for each in lost)
+        repairs.append(
+            f"{len(lost):,} exchanges are lost: they were in the index, and neither the archive of "
+            f"conversations nor the table nor a transcript contains them now: {names}. "
+            "A backup may contain them (`anchord restore`)"
+        )
+    return repairs

@@ -109,6 +109,7 @@ class ConversationIngester:
         """
         self.whole_reads = WholeReads()
         """How everything but short sessions and appends is read; at first in this process."""
+        self.without_copy: dict[RootedPath, None] = {}
         self.restored_count = 0
         """How many exchanges the archive had lost and got back from their rows."""
         self._files = files
@@ -122,16 +123,19 @@ class ConversationIngester:
 
     def is_transcript_file(self, origin: RootedPath) -> bool:
         """Return whether a path is a file in a root of conversations, and no exchange."""
-        is_conversation_root = self._roots[origin.root].kind == "conversations"
-        return is_conversation_root and not is_exchange_path(origin.path)
+        root = self._roots[origin.root]
+        return root.kind == "conversations" and not is_exchange_path(origin.path)
+
+    def has_root(self, name: str) -> bool:
+        """Return whether a root is configured."""
+        return name in self._roots
 
     def is_lost(self, origin: RootedPath) -> bool:
         """Return whether the archive has lost an exchange that the index holds."""
-        root = self._roots.get(origin.root)  # Surplus rows can be of a root that is no more.
-        is_conversation_root = root is not None and root.kind == "conversations"
-        return (
-            is_conversation_root and is_exchange_path(origin.path) and self._archive.is_lost(origin)
-        )
+        root = self._roots.get(origin.root)
+        # Rows can be of a root that is not configured any more: its exchanges are kept, too.
+        may_be_archived = root is None or root.kind == "conversations"
+        return may_be_archived and is_exchange_path(origin.path) and self._archive.is_lost(origin)
 
     def is_renamed(self, origin: RootedPath) -> bool:
         """Return whether an exchange is stored under another path since its ids were redacted."""
@@ -180,8 +184,8 @@ class ConversationIngester:
         """
         returned = self._include(origin)
         result = self._ingest(origin)
-        changed = dict.fromkeys((*result.changed_exchanges, *returned))
-        return replace(result, changed_exchanges=tuple(changed))
+        changed = (*result.changed_exchanges, *returned)
+        return replace(result, changed_exchanges=tuple(dict.fromkeys(changed)))
 
     def _include(self, origin: RootedPath) -> list[RootedPath]:
         """Attach what `exclude` detached, if the rules include the file; return the exchanges."""
@@ -194,8 +198,7 @@ class ConversationIngester:
         if not excluded or not self._files.path_filter()(origin).is_included:
             return []
         with self._archive.transaction():
-            returned = [self._archive.excluded_files.attach(file) for file in excluded]
-        return list(itertools.chain.from_iterable(returned))
+            return [each for file in excluded for each in self._archive.excluded_files.attach(file)]
 
     def _ingest(self, origin: RootedPath) -> IngestResult:
         for transcript_format in FORMATS:

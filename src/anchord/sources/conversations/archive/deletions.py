@@ -78,10 +78,11 @@ class Deletions:
             path: The path of the exchange.
             name: Its id as the source names it. An id that is a place in a file names nothing: such
                 an exchange is known by its text alone.
-            digest: The digest of its form.
+            digest: The digest of its form; "" if that is unknown.
         """
         row = self._db.execute(
-            "SELECT 1 FROM forgotten WHERE digest=? OR (path_digest=? AND path_digest!='') LIMIT 1",
+            "SELECT 1 FROM forgotten WHERE (digest=? AND digest!='') "
+            "OR (path_digest=? AND path_digest!='') LIMIT 1",
             (digest, _digest_of_path(path, name)),
         ).fetchone()
         return row is not None

@@ -172,9 +172,11 @@ class Archive:
     def is_lost(self, origin: RootedPath) -> bool:
         """Return whether the archive has lost an exchange: it did not delete or rename it.
 
-        It is lost then: a damaged page, or an older file in the archive's place.
+        It is lost then: a damaged page, or an older file in the archive's place. Exchanges without
+        an id of their own count as lost also after `forget`.
         """
-        return self._deletions.is_lost(origin) and not self.is_renamed(origin)
+        is_lost = self._deletions.is_lost(origin) and not self.is_renamed(origin)
+        return is_lost and not self.is_forgotten(origin.path, "")
 
     def is_renamed(self, origin: RootedPath) -> bool:
         """Return whether an exchange is stored under the path that it has without secrets."""
