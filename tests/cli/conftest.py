@@ -18,6 +18,7 @@ from unittest import mock
 
 import pytest
 import structlog
+from preloaded import PreloadedDaemon
 
 from anchord.cli import main
 from anchord.cli.output.console import stderr_console, stdout_console
@@ -180,11 +181,7 @@ class Shell:
     @contextlib.contextmanager
     def daemon(self) -> Iterator[None]:
         """Run `anchord run` for the duration of the block."""
-        with (self.base / "run.log").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "anchord", "run"],
-                env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+        process = PreloadedDaemon([], self.environment, self.base / "run.log")
         try:
             until(lambda: self._answers(process))
             yield
@@ -192,7 +189,7 @@ class Shell:
             process.terminate()
             process.wait(PATIENCE_S)
 
-    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
+    def _answers(self, process: PreloadedDaemon) -> bool:
         assert process.poll() is None, (self.base / "run.log").read_text()
         try:
             with Client(self.home / "run" / "anchord.sock") as client:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from cli.conftest import Printed, call_here
+from preloaded import PreloadedDaemon
 
 from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
@@ -33,7 +34,7 @@ class Home:
         self.settings = f'[embedding]\nprovider = "{provider}"\n'
         (self.path / "config.toml").write_text(self.settings)
         self.environment = os.environ | {"ANCHORD_HOME": str(self.path)}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | PreloadedDaemon | None = None
 
     def anchord(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command in a process of its own, to its end."""
@@ -48,11 +49,9 @@ class Home:
 
     def run(self, *arguments: str, **environment: str) -> None:
         """Start `anchord run` and wait until it answers."""
-        with (self.path / "run.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "anchord", "run", *(arguments or [str(self.folder)])],
-                env=self.environment | environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+        self.process = PreloadedDaemon(
+            arguments or [str(self.folder)], self.environment | environment, self.path / "run.log"
+        )
         until(self.answers)
 
     def answers(self) -> bool:
