@@ -62,7 +62,7 @@ class PreloadedDaemon:
 
 def _be_a_daemon(arguments: list[str], environment: dict[str, str], log: str, folder: str) -> None:
     """Run the command in the process that was forked."""
-    from tools.simulator import worker  # noqa: PLC0415 - the tests' own process does not need it
+    import anchord.cli  # noqa: PLC0415 - the process that forks has loaded it with the simulator's worker
 
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream in (1, 2):
@@ -73,4 +73,4 @@ def _be_a_daemon(arguments: list[str], environment: dict[str, str], log: str, fo
     sys.argv = ["anchord", "run", *arguments]
     # With these the daemon starts itself again.
     sys.orig_argv = [sys.executable, "-m", "anchord", "run", *arguments]
-    worker.anchord.cli.main()
+    anchord.cli.main()

@@ -257,9 +257,18 @@ def _free_name(path: str, roots: Sequence[Root], *, is_new: bool = False) -> str
             show, for example with a line end or a backtick, is replaced by a plain one.
     """
     taken_names = {root.name for root in roots}
-    base = escape_non_utf8(Path(resolve_path(path)).name) or "root"
-    if is_new and ("`" in base or escape_line(base) != base):
-        plain = [char if char != "`" and escape_line(char) == char else "-" for char in base]
+    folder_name = Path(resolve_path(path)).name
+    base = escape_non_utf8(folder_name) or "root"
+    if is_new:
+        plain = [char if _can_be_shown(char) else "-" for char in base]
         base = "".join(plain)
-    numbered_names = [f"{base}-{number}" for number in range(2, len(roots) + 3)]
-    return next(name for name in [base, *numbered_names] if name not in taken_names)
+    name = base
+    number = 1
+    while name in taken_names:
+        number += 1
+        name = f"{base}-{number}"
+    return name
+
+
+def _can_be_shown(char: str) -> bool:
+    return char != "`" and escape_line(char) == char

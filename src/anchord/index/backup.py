@@ -285,9 +285,11 @@ def _put_in_place(paths: Paths, restoring: Path) -> None:
     if config_file.exists():
         # Not a rename: the configuration may be on another file system.
         replace_file(paths.config_file, config_file.read_bytes())
-    if (table := restoring / TABLE_NAME).is_dir() and is_local(uri):
-        Path(uri).mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.move(table, Path(uri) / table.name)
+    table = restoring / TABLE_NAME
+    if table.is_dir() and is_local(uri):
+        table_folder = Path(uri)
+        table_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.move(table, table_folder / table.name)
     shutil.rmtree(data / "lance", ignore_errors=True)
     files = [each for each in data.iterdir() if each.name != paths.catalog_file.name]
     for file in [*sorted(files), data / paths.catalog_file.name]:

@@ -77,7 +77,8 @@ def _print_folders(folders: Sequence[ConversationFolder]) -> None:
         state = "[yellow]not indexed[/]"
         if folder.root:
             state = f"[green]indexed as {escape_markup(quote_name(folder.root))}[/]"
-        path = escape_markup(escape_gaps(escape_non_utf8(folder.path)))
+        shown_path = escape_gaps(escape_non_utf8(folder.path))
+        path = escape_markup(shown_path)
         program = f"{folder.program:<{width}}"
         print_line(f"{program}  {state}  {figures}  [dim]{path}[/]", markup=True)
 

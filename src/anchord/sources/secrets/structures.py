@@ -92,15 +92,20 @@ def find_structured(text: str, lower_text: str, places: WordPlaces) -> Iterator[
 def _find_pem(text: str) -> Iterator[Finding]:
     place = 0
     while begin := _PEM_BEGIN.search(text, place):
-        end = _PEM_END.search(text, begin.end(), begin.end() + _MAX_KEY_CHARS)
-        next_begin = _PEM_BEGIN.search(text, begin.end(), begin.end() + _MAX_KEY_CHARS)
+        start = begin.end()
+        limit = start + _MAX_KEY_CHARS
+        end = _PEM_END.search(text, start, limit)
+        next_begin = _PEM_BEGIN.search(text, start, limit)
         if end and (not next_begin or end.start() < next_begin.start()):
-            stop, body_end = end.end(), end.start()
+            body_end = end.start()
+            stop = end.end()
         else:
-            body = _KEY_BODY.match(text, begin.end(), begin.end() + _MAX_KEY_CHARS)
-            stop = body_end = body.end() if body else begin.end()
-        body_text = text[begin.end() : body_end].replace("\\n", "\n")
-        if sum(map(len, _KEY_LINE.findall(body_text))) >= _MIN_KEY_CHARS:
+            body = _KEY_BODY.match(text, start, limit)
+            body_end = body.end() if body else start
+            stop = body_end
+        body_text = text[start:body_end].replace("\\n", "\n")
+        key_lines = _KEY_LINE.findall(body_text)
+        if sum(map(len, key_lines)) >= _MIN_KEY_CHARS:
             yield Finding(begin.start(), stop, PEM_KIND)
         place = stop
 

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 Value = int | float | str | bytes | None
 
+_LARGEST_PAGE_BYTES = 1 << 16
 DEFAULT_PAGE_SIZE = 4096
 _MAGIC = b"SQLite format 3\0"
 _DATABASE_HEADER_BYTES = 100
@@ -224,12 +225,22 @@ def layouts_of(file: int, wal: int | None) -> Sequence[PageLayout]:
     reserved = header[20] if is_header else 0
     sizes = [int.from_bytes(header[16:18])]
     if wal is not None:
-        sizes.insert(0, int.from_bytes(_pread(wal, 4, 8)))
-    sizes = [1 << 16 if size == 1 else size for size in sizes]
-    valid = [size for size in sizes if 512 <= size <= 1 << 16 and not size & (size - 1)]
-    found = [PageLayout(size, reserved) for size in (*valid, DEFAULT_PAGE_SIZE)]
-    plain = PageLayout(DEFAULT_PAGE_SIZE, 0)
-    return list(dict.fromkeys((*found, plain)))
+        wal_size = int.from_bytes(_pread(wal, 4, 8))
+        sizes.insert(0, wal_size)
+    layouts = [PageLayout(size, reserved) for size in map(_page_size, sizes) if _is_page_size(size)]
+    layouts.append(PageLayout(DEFAULT_PAGE_SIZE, reserved))
+    layouts.append(PageLayout(DEFAULT_PAGE_SIZE, 0))
+    return list(dict.fromkeys(layouts))
+
+
+def _page_size(stored: int) -> int:
+    """Return a page size in bytes: 65,536, which needs 17 bits, is stored as 1."""
+    return _LARGEST_PAGE_BYTES if stored == 1 else stored
+
+
+def _is_page_size(size: int) -> bool:
+    is_power_of_two = size & (size - 1) == 0
+    return is_power_of_two and 512 <= size <= _LARGEST_PAGE_BYTES
 
 
 def parse_record(payload: bytes) -> tuple[Value, ...]:
