@@ -23,6 +23,7 @@ class PreloadedDaemon:
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         """Start it; its output is appended to a file."""
+        log.touch()  # Read if the process ends before it can write.
         self._process: Any = _workers.start_process(
             _be_a_daemon, list(arguments), dict(environment), str(log), str(Path.cwd())
         )

@@ -94,6 +94,21 @@ def test_c2_folders_over_the_limit_of_watches_are_named_and_polled(
     assert service.status()["roots"][0]["watches"] == 13
 
 
+def test_c2_a_root_that_cannot_be_watched_for_another_reason_has_no_advice_on_limits(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(descriptor: int, path: bytes, mask: int) -> int:
+        del descriptor, path, mask
+        ctypes.set_errno(errno.EACCES)
+        return -1
+
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", refused)
+    service.start().sync()
+    assert "cannot be watched (permission denied): polled instead" in service.reasons()
+    assert "max_user_watches" not in service.reasons()
+    assert is_followed(service)
+
+
 def test_c3_without_an_inotify_instance_everything_is_polled_until_there_is_one(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,6 +201,9 @@ def test_stop_ends_a_daemon_that_is_frozen(home: Home, monkeypatch: pytest.Monke
     home.command("status").is_refused(1, f"process {home.process.pid}", "`anchord restart`")
     home.command("sync", "--timeout", "0").is_refused(1, "does not answer")
     home.command("verify").is_refused(1, "does not answer")
+    doctor = home.command("doctor")
+    assert "does not answer `status`" in doctor.out
+    assert "runs version" not in doctor.out
     stopped = home.command("stop")
     assert (stopped.code, stopped.out) == (0, "anchord has stopped\n")
     assert home.process.wait(60) == -signal.SIGKILL

@@ -110,16 +110,21 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             "`anchord start` starts it",
         )
         return
-    version = status.version if status else ""
-    if version != __version__:
+    if status is None:
+        yield Finding(
+            "daemon",
+            Health.BAD,
+            "runs, but does not answer `status`",
+            "`anchord restart` starts it anew",
+        )
+        return
+    if status.version != __version__:
         yield Finding(
             "daemon",
             Health.DOUBTFUL,
-            f"runs version {version}, but {__version__} is installed",
+            f"runs version {status.version}, but {__version__} is installed",
             "`anchord restart` starts the installed version",
         )
-    if status is None:
-        return
     for problem in status.degraded:
         yield Finding("daemon", Health.BAD, problem, "`anchord status` shows more")
     if failed := status.failed:
@@ -129,7 +134,7 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             f"{len(failed)} files or folders are not, or not fully, indexed",
             "`anchord errors` lists them",
         )
-    if version == __version__ and not status.degraded:
+    if status.version == __version__ and not status.degraded:
         yield Finding("daemon", Health.GOOD, f"running, {status.state} (process {status.pid})")
 
 

@@ -121,7 +121,7 @@ class Workers:
 def _python_path() -> Iterator[None]:
     """Let the server of workers, which starts with the first of them, find this package."""
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(_TESTS)
+    os.environ["PYTHONPATH"] = f"{_TESTS}{os.pathsep}{before or ''}".rstrip(os.pathsep)
     try:
         yield
     finally:

@@ -8,6 +8,7 @@ caller walks it. Folders that cannot be watched are polled, and status says so.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,8 @@ from anchord.sources.watch.watcher import Watcher, open_watcher
 
 _NO_FOLDER = (0, 0)
 _MAX_LISTED_FOLDERS = 3
+_LIMIT_ERRORS = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENFILE})
+"""What inotify fails with at the limits of watches and of instances."""
 _LIMIT_HINT = "raise fs.inotify.max_user_watches, or exclude folders"
 
 
@@ -264,7 +267,9 @@ class RootWatcher:
             self._watcher.add(state.root)
         except OSError as error:
             reason = os.strerror(error.errno).lower() if error.errno else str(error)
-            state.watch_error = f"cannot be watched ({reason}): polled instead; {_LIMIT_HINT}"
+            state.watch_error = f"cannot be watched ({reason}): polled instead"
+            if error.errno in _LIMIT_ERRORS:
+                state.watch_error += f"; {_LIMIT_HINT}"
             return
         state.is_watched = True
         remote = remote_fs_type(state.root.path, table)
