@@ -179,12 +179,12 @@ class Shell:
         return Printed(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     @contextlib.contextmanager
-    def daemon(self) -> Iterator[None]:
+    def daemon(self) -> Iterator[PreloadedDaemon]:
         """Run `anchord run` for the duration of the block."""
         process = PreloadedDaemon([], self.environment, self.base / "run.log")
         try:
             until(lambda: self._answers(process))
-            yield
+            yield process
         finally:
             process.terminate()
             process.wait(PATIENCE_S)

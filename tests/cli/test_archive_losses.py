@@ -142,6 +142,23 @@ def test_older_copies_of_archive_and_catalog_lose_nothing_that_was_said_since(
     assert talks("verify").code == 0
 
 
+def test_logs_of_archive_and_catalog_that_are_lost_after_a_kill_lose_nothing(talks: Shell) -> None:
+    with talks.daemon() as daemon:
+        later = Path(talks.write("s3.jsonl", claude(("What came later?", "Rain."), session="s3")))
+        assert talks("sync").code == 0
+        later.unlink()
+        assert talks("sync").code == 0
+        daemon.kill()
+        daemon.wait()
+    logs = [talks.home / "data" / f"{name}.sqlite-wal" for name in ("state", "conversations")]
+    for log in logs:
+        assert log.stat().st_size, "what the daemon wrote is in the log alone"
+        log.unlink()
+    assert talks("index").code == 0
+    assert found(talks) == archived(talks) == ALL | {"What came later?"}
+    assert talks("verify").code == 0
+
+
 @pytest.mark.parametrize("command", [["index"], ["verify", "--repair"]], ids=" ".join)
 @pytest.mark.parametrize("its_folder", ["exists", "is gone"])
 def test_the_archive_of_another_home_costs_nothing(
