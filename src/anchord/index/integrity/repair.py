@@ -105,8 +105,8 @@ def list_repairs(writer: IndexWriter) -> list[str]:
     if lost := tuple(writer.conversations.without_copy):
         names = quote_names(f"{each.root}{each.path}" for each in lost)
         repairs.append(
-            f"{len(lost):,} exchanges are lost: they were in the index, and neither the archive of "
-            f"conversations nor the table nor a transcript contains them now: {names}. "
-            "A backup may contain them (`anchord restore`)"
+            f"{len(lost):,} exchanges could not be restored: they were in the index, and are "
+            "neither in the archive of conversations nor in the table nor in a transcript now: "
+            f"{names}. A backup may contain them (`anchord restore`)"
         )
     return repairs
