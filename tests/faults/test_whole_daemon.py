@@ -60,6 +60,22 @@ def test_a_data_folder_that_is_deleted_twice_within_minutes_is_rebuilt_twice(hom
     assert "restart_waits" in (home.path / "run.log").read_text()
 
 
+def test_commands_are_answered_while_the_daemon_restarts_itself(home: Home) -> None:
+    home.write("a.md", "# A\n\nA wombat.\n")
+    home.run()
+    home.call("sync")
+    shutil.rmtree(home.path / "data")
+    codes = [home.command("status").code]
+    while not _has_restarted(home, 1):
+        codes.append(home.command("status").code)
+    codes.append(home.command("sync").code)
+    assert 3 not in codes, "no daemon was found"
+    assert codes[-1] == 0
+    assert home.found("wombat") == ["a.md"]
+    assert home.terminate() == 0
+    assert not (home.path / "run" / "anchord.sock").exists()
+
+
 def _has_restarted(home: Home, times: int) -> bool:
     done = (home.path / "run.log").read_text().count("daemon.ready")
     return done > times and home.answers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -17,7 +18,9 @@ from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config
 from anchord.core.quoting import escape_json, sanitize_line
 from anchord.daemon.access import not_running_error, try_connect
+from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
+from anchord.ipc.methods import REPEATABLE
 from anchord.ipc.requests import Call
 
 app = typer.Typer(
@@ -30,6 +33,9 @@ app = typer.Typer(
 )
 
 A = TypeVar("A")
+
+_REPEAT_S = 30.0
+"""How long after a call began it is repeated if the daemon restarts."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -122,14 +128,22 @@ def print_json(value: object) -> None:
 
 
 def ask_daemon(paths: Paths, call: Call[A]) -> A:
-    """Ask the daemon, and wait for its answer.
+    """Ask the daemon, and wait for its answer; ask again if it restarted meanwhile.
+
+    A call that changes something is not repeated: it may have been done.
 
     Raises:
         NotRunningError: The daemon does not run.
         AnchordError: The daemon answered with an error.
     """
-    with connect_or_raise(paths) as client:
-        return client.ask(call)
+    deadline = time.monotonic() + _REPEAT_S
+    while True:
+        with connect_or_raise(paths) as client:
+            try:
+                return client.ask(call)
+            except NotRunningError:
+                if call.method.name not in REPEATABLE or time.monotonic() > deadline:
+                    raise
 
 
 def ask_daemon_or_engine(paths: Paths, call: Call[A]) -> A:

@@ -33,6 +33,7 @@ from anchord.daemon.service.sd_notify import (
     notify_systemd,
     watchdog_timeout_s,
 )
+from anchord.daemon.service.socket_handover import hand_over, handed_over_socket
 from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AlreadyRunningError, StoreUnavailableError
@@ -272,7 +273,7 @@ async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
         _report_end(is_restart=shutdown.restart is not None)
         log.info("daemon.stopping", pending=writer_loop.pending_count)
         await asyncio.to_thread(writer_loop.stop)
-        await server.close()
+        await server.close(hand_over if shutdown.restart else None)
         handlers.close()
         threads.shut_down()
     return shutdown.restart
@@ -302,11 +303,21 @@ class _Threads:
 
 
 def _make_server(socket_file: Path, handlers: RpcHandlers, threads: _Threads) -> Server:
-    """Return the server of the socket, which systemd may have opened already."""
+    """Return the server of the socket.
+
+    systemd may have opened the socket already, or this daemon before it restarted.
+    """
     methods = {
         handler.method.name: _run_in_thread(threads, handler) for handler in handlers.handlers()
     }
-    return Server(socket_file, methods, handlers.status.progress, inherited_socket(socket_file))
+    systemd_socket = inherited_socket(socket_file)
+    return Server(
+        socket_file,
+        methods,
+        handlers.status.progress,
+        systemd_socket or handed_over_socket(socket_file),
+        owns_path=systemd_socket is None,
+    )
 
 
 def _run_in_thread(threads: _Threads, handler: Handler[Any, Any]) -> RpcMethod:

@@ -11,6 +11,7 @@ from anchord.chunking.formats.code_symbols import DefinitionFinder, find_definit
 from anchord.chunking.plan import ChunkingPlans
 from anchord.core.ids import hash_fields
 from anchord.index.topics import NO_OWN_ROOMS, OwnRooms
+from anchord.sources.conversations.exchange_document import EXCHANGE_VERSION
 
 ROW_VERSION = "3"
 """Increase it with any change to what `Row` holds for the same chunk."""
@@ -89,7 +90,7 @@ class Recipe:
             self.model_identity(),
             self.chunking_tools_identity,
             *plans,
-            *([] if ingest_identity is None else [ingest_identity]),
+            *([] if ingest_identity is None else [ingest_identity, EXCHANGE_VERSION]),
             *([self.redaction_identity] if self.redaction_identity else []),
             *([self.own_rooms.identity] if self.own_rooms.rooms else []),
         )

@@ -122,3 +122,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
     SHUTDOWN,
 )
 """All of them but "subscribe", which streams `messages.status.Progress`."""
+REPEATABLE = frozenset(
+    each.name for each in (HELLO, PING, STATUS, ERRORS, SEARCH, SHOW, EXPLAIN, DUMP, ROOTS, SYNC)
+)
+"""They change nothing: they may be called again if the daemon restarted before it answered."""

@@ -63,6 +63,8 @@ class Server:
         methods: Mapping[str, RpcMethod],
         get_progress: Callable[[], object],
         inherited_socket: socket.socket | None = None,
+        *,
+        owns_path: bool = True,
     ) -> None:
         """Create a server that does not listen yet.
 
@@ -70,15 +72,21 @@ class Server:
             path: Path of the socket.
             methods: Name of a method -> the function that executes it.
             get_progress: Returns what a subscriber receives every 0.25 s.
-            inherited_socket: A listening socket from systemd. The server then creates no socket,
-                and leaves the file at `path` in place when it closes.
+            inherited_socket: A socket that listens on the path already. The server then creates
+                none.
+            owns_path: Whether the file at `path` is deleted when the server closes. It is not
+                systemd's.
         """
         self._path = path
         self._methods = methods
         self._get_progress = get_progress
         self._inherited_socket = inherited_socket
+        self._owns_path = owns_path
         self._connections = Connections()
         self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
+        self._file_id: tuple[int, int] | None = None
+        """Device and inode of the socket's file."""
         self._is_closing = False
 
     async def start(self) -> None:
@@ -90,15 +98,27 @@ class Server:
             AlreadyRunningError: Another process answers on the path.
             OSError: The socket cannot be created.
         """
+        listener = self._inherited_socket or self._listen()
+        self._listener = listener
+        self._file_id = _file_id(self._path)
         self._server = await asyncio.start_unix_server(
-            self._accept, sock=self._inherited_socket or self._listen(), limit=MAX_REQUEST_BYTES
+            self._accept, sock=listener, limit=MAX_REQUEST_BYTES
         )
 
-    async def close(self) -> None:
-        """Stop listening, cancel all calls, drop the clients and delete the socket."""
-        if self._server is None:
+    async def close(self, hand_over: Callable[[socket.socket], None] | None = None) -> None:
+        """Stop listening, cancel all calls, drop the clients and delete the socket.
+
+        Args:
+            hand_over: Called with the listening socket, so that another server can go on with it:
+                its file stays then. It is not called where the file is systemd's, or is gone.
+        """
+        if self._server is None or self._listener is None:
             return
         self._is_closing = True
+        deletes_file = self._owns_path
+        if hand_over and self._owns_path and self._file_id == _file_id(self._path):
+            hand_over(self._listener)
+            deletes_file = False
         for listener in self._server.sockets:
             asyncio.get_running_loop().remove_reader(listener.fileno())
         # asyncio forgets to close a connection that it accepted just before its server closes. One
@@ -106,7 +126,7 @@ class Server:
         await asyncio.sleep(0)
         self._server.close()
         await self._connections.close()
-        if self._inherited_socket is None:
+        if deletes_file:
             self._path.unlink(missing_ok=True)
 
     def _listen(self) -> socket.socket:
@@ -258,6 +278,15 @@ async def _read_rest_of_line(reader: asyncio.StreamReader, first_byte: bytes) ->
     # Not `wait_for`: before Python 3.12 it can swallow a cancellation, and `close` would hang.
     async with asyncio.timeout(_HALF_LINE_S):
         return first_byte + await reader.readuntil(b"\n")
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; None if there is none."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _has_listener(path: Path) -> bool:

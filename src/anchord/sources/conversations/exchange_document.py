@@ -14,6 +14,11 @@ from urllib.parse import quote
 from anchord.core.types import Document, ExchangeMetadata, Problem, Row
 from anchord.sources.conversations.events import Exchange, SessionInfo
 
+EXCHANGE_VERSION = "2"
+"""Increase it with any change to the document that `decode_exchange` makes of the same exchange."""
+MAX_TEXT_CHARS = 2_000_000
+"""So much of a question, and so much of an answer, is indexed; the archive has all of it. What a
+person wrote is shorter, and a pasted file of 60 MB would hold up every other file for a minute."""
 _SAFE = " +~:@,="
 _HEADING_SEPARATOR = " > "
 _LONGEST_WHOLE_HEADING = 299
@@ -92,11 +97,15 @@ def decode_exchange(data: bytes) -> Document | Problem:
         data: JSON as `Archive.read` returns it.
 
     Returns:
-        The document, or a problem if neither question nor answer has a word.
+        The document, or a problem if neither question nor answer has a word. Of a question or an
+        answer with more than `MAX_TEXT_CHARS` it has the beginning, and says so.
     """
     fields = json.loads(data)
     question = fields["question"].strip("\n")
     answer = fields["answer"].strip("\n")
+    problem = _problem_of_lengths(question, answer)
+    question = question[:MAX_TEXT_CHARS].rstrip("\n")
+    answer = answer[:MAX_TEXT_CHARS].rstrip("\n")
     text = "\n\n".join(part for part in (question, answer) if part.strip())
     if not text.strip():
         return Problem("an exchange without text: not indexed")
@@ -114,9 +123,26 @@ def decode_exchange(data: bytes) -> Document | Problem:
     return Document(
         text=text,
         kind=fields["kind"],
+        problem=problem,
         title=fields["title"] or _folder_name(fields["project"]),
         question_line_count=question.count("\n") + 1 if question.strip() else 0,
         exchange_metadata=metadata,
+    )
+
+
+def _problem_of_lengths(question: str, answer: str) -> Problem | None:
+    """Return what is left out of an exchange with a question or an answer that is too long."""
+    too_long = [
+        f"{len(text):,} characters of the {name}"
+        for name, text in (("question", question), ("answer", answer))
+        if len(text) > MAX_TEXT_CHARS
+    ]
+    if not too_long:
+        return None
+    return Problem(
+        f"the first {MAX_TEXT_CHARS:,} of {' and of '.join(too_long)} are indexed; "
+        "the archive has all of it",
+        is_partial=True,
     )
 
 
