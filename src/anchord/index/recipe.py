@@ -90,7 +90,7 @@ class Recipe:
             self.model_identity(),
             self.chunking_tools_identity,
             *plans,
-            *([] if ingest_identity is None else [ingest_identity, EXCHANGE_VERSION]),
+            *([] if ingest_identity is None else [ingest_identity + EXCHANGE_VERSION]),
             *([self.redaction_identity] if self.redaction_identity else []),
             *([self.own_rooms.identity] if self.own_rooms.rooms else []),
         )

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from anchord.core.types import Document, ExchangeMetadata, Problem, Row
 from anchord.sources.conversations.events import Exchange, SessionInfo
 
-EXCHANGE_VERSION = "2"
+EXCHANGE_VERSION = ";2"
 """Increase it with any change to the document that `decode_exchange` makes of the same exchange."""
 MAX_TEXT_CHARS = 2_000_000
 """So much of a question, and so much of an answer, is indexed; the archive has all of it. What a
