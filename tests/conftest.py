@@ -7,10 +7,12 @@ their own number of examples keep it under both. There is no deadline: no test a
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 import pytest
 from hypothesis import settings
+from temp_folder import use_memory
 
 _LONGEST_FIRST = (
     "live/test_process.py",
@@ -37,6 +39,8 @@ is left alone with one at the end."""
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+_temp_folder = use_memory()
+
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
@@ -48,6 +52,18 @@ def pytest_xdist_auto_num_workers() -> int:
     Tests wait for a quarter of their time for processes that they start.
     """
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have `tmp_path` make its folders below the temporary folder, without pytest's long names."""
+    if _temp_folder and not config.option.basetemp:
+        config.option.basetemp = str(_temp_folder / "p")
+
+
+def pytest_unconfigure() -> None:
+    """Delete the temporary files. Only the process that made their folder has one to delete."""
+    if _temp_folder:
+        shutil.rmtree(_temp_folder, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anchord import api, chunk_text
+from anchord.cli.commands.chunk import _reason_of_git
 from anchord.core.types import Chunk
 from anchord.store.writer_lock import WriterLock
 
@@ -611,6 +612,22 @@ def test_diff_refuses_what_git_does_not_know(repository: Shell) -> None:
 
 def test_diff_outside_a_repository_is_refused(bare: Shell) -> None:
     bare("diff", "notes/cats.md").is_refused(2, "not a git repository", "--against FILE2")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason"),
+    [
+        ("", "git knows no such revision"),
+        ("warning: odd\n", "warning: odd"),
+        ("warning: odd\nfatal: bad revision 'x'\n", "fatal: bad revision 'x'"),
+        (
+            "fatal: not a git repository (or any parent up to mount point /dev)\nStopping at a boundary\n",
+            "fatal: not a git repository (or any parent up to mount point /dev)",
+        ),
+    ],
+)
+def test_of_what_git_prints_the_line_with_the_reason_is_shown(stderr: str, reason: str) -> None:
+    assert _reason_of_git(stderr) == reason
 
 
 def test_diff_without_git_on_the_machine_is_one_line(bare: Shell) -> None:

@@ -8,6 +8,8 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -195,9 +197,10 @@ _needs_session = pytest.mark.skipif(
 
 
 @pytest.fixture
-def short(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    """Return a home with a short path, because a socket's path has a limit."""
-    return Person(tmp_path_factory.mktemp("s"))
+def short() -> Iterator[Person]:
+    """Return a home with a short path, because a socket's path has a limit; a sandbox has a `/dev` of its own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Person(Path(folder))
 
 
 @_needs_session

@@ -1,4 +1,8 @@
-"""A CrossEncoder in a process of its own: a tiny one with random weights, made here."""
+"""A CrossEncoder in a process of its own: a tiny one with random weights, made here.
+
+Tests that start a process again are slow: each start takes 8 s of CPU. That a process which died or was ended is started
+again is also tested in `ipc/` and `workers/`, with processes that load no model.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +61,7 @@ def test_each_text_gets_the_same_number_every_time(reranker: CrossEncoderReranke
     assert reranker.score_texts("a question", TEXTS[:1]) == pytest.approx(first[:1], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_process_that_was_killed_is_an_error_and_the_next_question_is_answered(
     model: Path, reranker: CrossEncoderReranker
 ) -> None:
@@ -70,6 +75,7 @@ def test_a_process_that_was_killed_is_an_error_and_the_next_question_is_answered
     assert len(reranker.score_texts("a question", TEXTS)) == len(TEXTS)
 
 
+@pytest.mark.slow
 def test_it_ends_after_a_while_without_a_question_and_starts_again(
     model: Path, reranker: CrossEncoderReranker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +88,7 @@ def test_it_ends_after_a_while_without_a_question_and_starts_again(
     assert len(reranker.score_texts("a question", TEXTS)) == len(TEXTS)
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_loaded_says_why(model: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     shutil.copytree(model, broken)

@@ -1,6 +1,7 @@
 """Exports of tiny models with random weights, by the real export program and the real workers.
 
-The reference is sentence-transformers itself in this process.
+The reference is sentence-transformers itself in this process. Tests that export or load one more model are slow: each takes 8 s of
+CPU.
 """
 
 from __future__ import annotations
@@ -394,6 +395,7 @@ def test_a_model_that_gives_other_vectors_is_served_as_it_is_and_the_facts_say_w
     assert "its vectors differ from the original's: cosine 0." in facts.why
 
 
+@pytest.mark.slow
 def test_a_static_model_is_served_one_way_or_the_other(shelf: Shelf, exports: Exports) -> None:
     exports.of("static")
     with closing(embedder_of(shelf, "static", exports.models)) as embedder:
@@ -402,6 +404,7 @@ def test_a_static_model_is_served_one_way_or_the_other(shelf: Shelf, exports: Ex
         )
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_exported_is_served_as_it_is(shelf: Shelf, exports: Exports) -> None:
     facts = exports.of("own prompts").facts
     with closing(embedder_of(shelf, "own prompts", exports.models)) as embedder:
@@ -437,6 +440,7 @@ def test_there_is_no_int8_of_a_model_that_is_not_exported(shelf: Shelf, models: 
             assert "fp32" in raised.value.hint
 
 
+@pytest.mark.slow
 def test_weights_that_are_spoiled_are_reported_and_an_embedder_error(
     shelf: Shelf, exports: Exports
 ) -> None:
@@ -804,6 +808,7 @@ def test_a_text_in_pieces_counts_as_one(embedder: LocalEmbedder) -> None:
     assert (embedder.embedded, embedder.over_window) == (2, 1)
 
 
+@pytest.mark.slow
 def test_an_embedder_makes_the_model_ready_by_itself_and_only_once(
     shelf: Shelf, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -254,14 +254,19 @@ def _read_from_git(file: str, revision: str) -> bytes:
             "give --against FILE2, or look for a named pipe in its .git folder",
         ) from None
     if shown.returncode:
-        message = shown.stderr.decode("utf-8", "replace").strip()
-        reason = message.splitlines()[-1] if message else "git knows no such revision"
+        reason = _reason_of_git(shown.stderr.decode("utf-8", "replace"))
         raise UsageError(
             f"cannot compare {quote_name(file)} with {quote_name(revision)}, a file or git "
             f"revision: {reason}",
             _AGAINST_HINT,
         )
     return shown.stdout
+
+
+def _reason_of_git(stderr: str) -> str:
+    """Return the line that says why git failed. Warnings stand before it, and hints after it."""
+    lines = stderr.strip().splitlines() or ["git knows no such revision"]
+    return next((line for line in lines if line.startswith("fatal: ")), lines[-1])
 
 
 def _git_show(folder: str, name: str, revision: str) -> subprocess.CompletedProcess[bytes]:

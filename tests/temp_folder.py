@@ -1,0 +1,47 @@
+"""Temporary files of the tests are written to memory where there is room: they take a fifth less time.
+
+The tests write thousands of small tables and databases, each of which waits for the disk. Somebody who sets TMPDIR decides
+otherwise: `TMPDIR=/tmp .venv/bin/pytest` has them on a disk.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import psutil
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - the file system is the point
+_PREFIX = "at"
+"""Short, because the path of a socket has 107 bytes at most."""
+_ENOUGH_BYTES = 8 * 10**9
+"""Ten times what the tests have written at any time, and the memory that they use beside it."""
+
+
+def use_memory() -> Path | None:
+    """Have this process and those that it starts write temporary files to memory.
+
+    Returns:
+        The new folder, which the caller deletes at the end; None if there is too little memory, or TMPDIR is set.
+    """
+    if "TMPDIR" in os.environ or not _MEMORY.is_dir():
+        return None
+    _delete_folders_of_ended_processes()
+    free = min(shutil.disk_usage(_MEMORY).free, psutil.virtual_memory().available)
+    if free < _ENOUGH_BYTES:
+        return None
+    folder = _MEMORY / f"{_PREFIX}{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    os.environ["TMPDIR"] = str(folder)
+    tempfile.tempdir = None  # It is determined again.
+    return folder
+
+
+def _delete_folders_of_ended_processes() -> None:
+    """Delete what tests that were killed have left."""
+    for folder in _MEMORY.glob(f"{_PREFIX}*"):
+        pid = folder.name.removeprefix(_PREFIX)
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
