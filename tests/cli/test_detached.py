@@ -113,7 +113,12 @@ def test_a_removed_root_is_kept_named_found_and_comes_back(talks: Shell) -> None
         ("Where do gulls sleep?", "root", "talks")
     ]
     assert hits[0]["transcript"] == str(talks.notes / "s2.jsonl")
-    assert talks("search", "chimneys", "--json").json["detached"] == []
+    found_nothing = talks("search", "chimneys", "--json").json
+    assert found_nothing["detached"] == []
+    assert found_nothing["note"].endswith(
+        "6 exchanges are kept but not indexed, and not searched: --detached searches them"
+    )
+    assert "kept but not indexed" not in talks("search", "chimneys", "--detached").err
     shown = talks("search", "chimneys", "--detached").out
     assert "On chimneys, said the assistant." in shown
     talks("remove", "other")

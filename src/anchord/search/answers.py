@@ -96,15 +96,28 @@ def handle_search(
             chunks=reader.store.count_rows(),
             without_vector=reader.store.count_due(),
         )
+    finds_nothing = not results.groups and not params.detached
+    not_searched = _detached_sentence(reader) if finds_nothing else ""
     return SearchAnswer(
         query=params.query,
         mode=params.mode,
-        note="; ".join(filter(None, [results.note, *coverage.sentences()])),
+        note="; ".join(filter(None, [results.note, *coverage.sentences(), not_searched])),
         complete=coverage.is_complete,
         coverage=coverage.as_message(),
         groups=_group_messages(reader, results),
         detached=_search_detached(reader, params) if params.detached else (),
     )
+
+
+def _detached_sentence(reader: IndexReader) -> str:
+    """Return how many exchanges are kept and not searched; "" for none."""
+    with open_archive_of(reader) as archive:
+        groups = archive.detached_groups() if archive else ()
+        count = sum(group.exchange_count for group in groups)
+    if not count:
+        return ""
+    exchanges = "1 exchange is" if count == 1 else f"{count:,} exchanges are"
+    return f"{exchanges} kept but not indexed, and not searched: --detached searches them"
 
 
 def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[DetachedHit, ...]:

@@ -15,6 +15,7 @@ _ALPHABETS = {
     "d": string.digits,
     "h": "0123456789abcdef",
     "w": string.ascii_letters + string.digits + "-_",
+    "c": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "b": string.ascii_letters + string.digits + "+/",
 }
 _RANDOM_PART = re.compile(r"\{(\d+)([A-Za-z]?)\}")

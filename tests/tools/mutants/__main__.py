@@ -58,6 +58,7 @@ MODULES = [
     "index/file_planner",
     "index/generation",
     "index/indexer",
+    "index/lost_exchanges",
     "index/integrity/purge",
     "index/integrity/repair",
     "index/integrity/table_repair",
@@ -111,6 +112,7 @@ TESTS = [
     "tests/sources/conversations/archive",
     "tests/sources/files",
     "tests/store",
+    "tests/upgrades",
 ]
 """The tests that run these modules in their own process."""
 _DONE = {"killed", "timed out", "survived"}

@@ -22,7 +22,7 @@ from anchord.sources.secrets.words import WordPlaces
 
 _MAX_VALUE = 512
 _MAX_NAME = 60
-WORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk")
+WORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk", "sess", "pepper")
 """A name of a secret has one of them."""
 _ASSIGNS = (
     r"\s{0,4}:\s{0,2}[&\w\[\]<>'.|; ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
@@ -34,15 +34,16 @@ _ASSIGNS = (
 _WRAPS = (
     r"(?:(?:\[\]byte|bytes|bytearray|string(?:::from)?|secretstr|buffer\.from"
     r"|encoding\.\w{1,10}\.getbytes)\(\s{0,4}"
-    r"|[bru]{1,2}(?=[\"']))?"
+    r"|[bru]{1,2}(?=[\"'])|!{1,2}binary\s|\$(?=')|\(\s{0,40}(?=[\"']))?"
 )
-"""What makes bytes or an object of a string: `[]byte("...")`, `b"..."`."""
+"""What makes bytes or an object of a string: `[]byte("...")`, `b"..."`, and a shell's `$'...'`."""
 _ASSIGNMENT = re.compile(
     rf"[a-z]{{3,10}}[\w.-]{{0,40}}(?P<close>\\{{0,3}}[\"'`]?\]?)(?:"
-    rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,\s?)|(?P<tag>>)"
-    r"|(?P<said>(?:\s(?:is|was|are|to)\s|\??[ \t]{1,4})(?=\S{0,200}\d)))"
+    rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,(?:\s|[ \t]{{2,16}})?)|(?P<tag>>)"
+    r"|(?P<said>(?:\s(?:is|was|are|to|contains|holds)\s|\??[ \t]{1,4})(?=\S{0,200}\d)))"
     rf"(?:(?:bearer|token|ssws|bot|apikey|genie-?key|aws4-hmac-sha256)[ =]{{1,3}})?{_WRAPS}"
-    rf"(?=(?P<open>\\{{0,3}}[\"'`])?(?P<value>[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}}))"
+    rf"(?=(?P<open>\\{{0,3}}[\"'`])?"
+    rf"(?P<value>(?(open)[^\s\"'`][^\n\"'`]{{0,{_MAX_VALUE}}}|[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}})))"
 )
 """Matches lower-case text. The value is looked at and not taken: it can hold another name."""
 _NAME_CHARS = re.compile(r"[\w.-]{0,60}")
@@ -66,12 +67,11 @@ _HARMLESS = frozenset(
 )
 """With one of these words a name is not a secret's: `next_page_token`."""
 _PASSWORD_ENDS = ("password", "passwd", "passwort", "passphrase", "passcode", "pwd")
-_PASSWORD_WORDS = frozenset(
-    {"pass", "pw", "psw", "dbpass", "userpass", "psk", "rootpass", "smtppass"}
-)
+_PASSWORD_WORDS = frozenset("pass pw psw dbpass userpass psk rootpass smtppass".split())  # noqa: SIM905 - likewise
 _SECRET_ENDS = (
     "secret", "token", "apikey", "secretkey", "accesskey", "authkey", "privatekey", "accountkey",
-    "sharedkey", "masterkey", "signingkey", "encryptionkey", "signature", "credential",
+    "sharedkey", "masterkey", "signingkey", "encryptionkey", "signature", "credential", "sessid",
+    "sessionid", "pepper",
 )  # fmt: skip
 _SECRET_WORDS = frozenset(
     """
@@ -86,6 +86,8 @@ _KEY_OWNERS = frozenset(
     service client subscription webhook storage deploy ssh session cipher aes hmac jwt
     personal server root integration write ingest ingestion crypto symmetric preshared psk wpa
     functions function host data security user org team project bot tsig rndc instrumentation
+    recovery bitlocker filevault product activation unlock
+    linode vultr namecheap godaddy porkbun gandi ovh hetzner cloudflare rails
     """.split()  # noqa: SIM905 - likewise
 )
 """`X key` is a secret if X is one of these."""
@@ -97,6 +99,9 @@ _SET_OPTION = re.compile(r"--set(?:-string)?[ =]\S{0,40}$")
 _ASSIGNED_WORD = re.compile(r"(?=\D{0,60}\d)[\w.!-]{6,60}")
 _ENV_LINE = re.compile(r"(?:^|\n)[ \t]{0,8}(?:env|arg|export|setenv)[ \t]{1,4}$", re.IGNORECASE)
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]{3,60}")
+_NEAR = 200
+_BESIDE_SECRET = re.compile(r"\bsecret[\"']?\s{0,3}[:=]", re.IGNORECASE)
+"""A key and a secret are given together."""
 _HEX = re.compile(r"[0-9a-fA-F]+")
 
 
@@ -181,7 +186,8 @@ def _is_assigned_secret(match: re.Match[str], name_class: NameClass, name: str, 
     """Return whether a value that is assigned to a name, or passed to a call, is a secret."""
     is_quoted = bool(match["open"])
     names_password = name_class is NameClass.PASSWORD
-    if names_password and _is_constant_set(match, name) and is_two_words(value):
+    is_set = _is_constant_set(match, name) or (is_quoted and match["assign"] is not None)
+    if names_password and is_set and is_two_words(value):
         return True
     if match["call"] is not None and not (is_quoted and _is_call_value(match, name)):
         return False
@@ -193,7 +199,12 @@ def _class_at(text: str, start: int, name: str) -> NameClass:
     name_class = classify_name(name)
     if name_class is NameClass.NONE and name.lower() in {"key", "keys"}:
         words_before = _WORD_BEFORE.findall(text[max(0, start - 20) : start])
-        return classify_name(f"{words_before} {name}")
+        named_by_words = classify_name(f"{words_before} {name}")
+        if named_by_words is NameClass.NONE and _BESIDE_SECRET.search(
+            text, max(0, start - _NEAR), start + _NEAR
+        ):
+            return NameClass.LOOSE_KEY
+        return named_by_words
     return name_class
 
 

@@ -13,6 +13,8 @@ _MAX_COMMAND = 2000
 _VALUE = (
     r"(?P<open>\\{0,3}[\"'])?(?P<secret>(?(open)[^\s\"'\\]|[^\s\"'|;&<>-])[^\s\"'|;&<>]{2,100})"
 )
+_NO_WORD = r"[^\"'\n]{0,60}[\d!#$%^&*+?~]"
+"""A value with a digit or a sign."""
 _CURL_USER = re.compile(
     r"(?:\s-\w{0,4}u|\s--(?:proxy-)?user|\s--(?:http-)?auth|\s-a)[ =]{0,3}\\{0,3}[\"']?"
     r"[^\s:\"']{0,100}:(?P<secret>[^\s\"'@\\]{3,200})"
@@ -25,6 +27,8 @@ _OPTIONS = (
     (" -w", r"\bldap(?:search|add|modify|delete|whoami|passwd|compare|modrdn)\b", r" -w @"),
     (" -k", r"\bopenssl\b", r" -k @"),
     (" -U", r"\b(?:smbclient|rpcclient)\b", r" -U ?[\w\\./-]{1,100}%@"),
+    (" AE", r"\bcreateUser\b", r" AES @"),
+    (" DE", r"\bcreateUser\b", r" DES @"),
     (" -b", r"\bhtpasswd\b", r" -b\w{0,5}(?: -\w{1,5}){0,3} \S{1,200} \S{1,100} @"),
 )
 """An option, the command that it belongs to, and the option with its secret `@`."""
@@ -35,6 +39,16 @@ _WORDS = (
     ("networkcredential(", r".{18}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
     ("passwordcredentials(", r".{20}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
     ("passwordauthentication(", r".{23}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
+    ("totp(", r"[Tt][Oo][Tt][Pp]\(\s?[\"'](?P<secret>[A-Z2-7]{16,64})[\"']"),
+    ("credentials.basic(", r".{18}[^\n,()]{1,100},\s{0,9}(?=[\"'])@"),
+    ("auth=(", rf".{{6}}[^\n,()]{{1,100}},\s{{0,9}}(?=[\"']{_NO_WORD})@"),
+    (".login(", rf".{{7}}[^\n,()]{{1,100}},\s{{0,9}}(?=[\"']{_NO_WORD})@"),
+    ("requirepass ", r".{12}@"),
+    ("masterauth ", r".{11}@"),
+    ("createuser ", r".{11}\S{1,60} (?:MD5|SHA(?:-\d{3})?) @"),
+    ("importprivkey ", r".{14}@"),
+    ("/ipk ", r"/ipk @"),
+    ("unseal key", r".{10}(?: \d{1,2})?:\s{1,3}@"),
     ("basicauth(", r".{10}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
     ("mysqli_connect(", r".{15}[^\n,]{1,100},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
     ("new pdo(", r".{8}[^\n,]{1,300},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),

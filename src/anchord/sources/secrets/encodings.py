@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 import html
 import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from anchord.sources.secrets.words import WordPlaces
@@ -34,20 +33,23 @@ _INVISIBLE = "".join(
 _ASCII_ESCAPES = (
     r"%[0-9A-Fa-f]{2}",
     r"\\(?:u00[0-9A-Fa-f]{2}|x[2-7][0-9A-Fa-f]|/)",
+    # A line that goes on
+    r"(?<=[\w+/=.-])\\\n[ \t]{0,40}(?=[\w+/=.-])",
+    # In octal, as in $'\\141'
+    r"\\(?:0[4-7]|1[0-7])[0-7]",
     # Between two strings, as in "a" + "b"
-    r"[\"'](?<=[\w+/=-].)(?:\s{0,40}(?:\.\.|[+.&\\])\s{0,40}|\s{1,40})[\"'](?=[\w+/=-])",
+    r"[\"'](?<=[\w+/=!#$%^&*~-].)(?:\s{0,40}(?:\.\.|[+.&\\])\s{0,40}|\s{1,40})[\"'](?=[\w+/=!#$%^&*~-])",
     r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
 )
 _ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{_INVISIBLE}]")
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 WORDS = (
     *(f"%{digit}" for digit in "0123456789abcdef"),
-    *("\\u", "\\x", "\\/", "&a", "&q", "&l", "&g", "&#"),
+    *("\\u", "\\x", "\\/", "\\\n", "\\0", "\\1", "&a", "&q", "&l", "&g", "&#"),
     *(f"{quote}{after}" for quote in "\"'" for after in f"{_SPACES}.+&\\"),
     *_INVISIBLE,
 )
 """Each escape begins with one of these, in lower case."""
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class _Builder:
         start, end = escape.span()
         if start >= self._line_end:
             self._end_line()
-            self._place = self._text.rfind("\n", 0, start) + 1
+            self._place = self._line_start(start)
             line_end = self._text.find("\n", end)
             self._line_end = len(self._text) if line_end < 0 else line_end
         self._append(self._text[self._place : start], self._place, 1)
@@ -119,6 +121,13 @@ class _Builder:
         if end > self._line_end:  # A string that goes on in another line.
             line_end = self._text.find("\n", end)
             self._line_end = len(self._text) if line_end < 0 else line_end
+
+    def _line_start(self, place: int) -> int:
+        """Return where a line begins; with the line before it if a value begins after that."""
+        start = self._text.rfind("\n", 0, place) + 1
+        if self._text[max(0, start - 2) : start] in {"(\n", "=\n"}:
+            start = max(self._text.rfind("\n", 0, start - 1) + 1, self._line_end + 1, 0)
+        return start
 
     def finish(self) -> DecodedText:
         self._end_line()
@@ -143,16 +152,9 @@ def _decode(escape: str) -> str:
         code = int(escape[1:], 16)
         return chr(code) if " " <= chr(code) <= "~" else "\ufffd"
     if escape[0] == "\\":
+        if escape[1] == "\n":
+            return ""
+        if escape[1] in "01":
+            return chr(int(escape[1:], 8))
         return "/" if escape == "\\/" else chr(int(escape[-2:], 16))
     return html.unescape(escape) if escape[0] == "&" else ""
-
-
-def base64_runs(text: str, runs: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
-    """Yield the parts of a text that may be base64 of something.
-
-    Args:
-        text: The text.
-        runs: Its `generated_runs`.
-    """
-    for start, end in runs:
-        yield from _BASE64.finditer(text, start, end)

@@ -11,11 +11,32 @@ from anchord.sources.secrets.words import WordPlaces
 
 _PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
 _NAMES = (
-    *("kennwort", "senha", "wachtwoord", "adgangskode", "passord", "salasana", "heslo", "geslo"),
+    *(
+        "kennwort",
+        "senha",
+        "wachtwoord",
+        "adgangskode",
+        "adgangskoden",
+        "passord",
+        "passordet",
+        "salasana",
+        "heslo",
+        "geslo",
+    ),
     *("lozinka", "parola", "contrasenya", "kata sandi", " pw"),
 )
 _NAMES_BEYOND_ASCII = (
-    *("contraseña", "lösenord", "hasło", "jelszó", "şifre", "şifresi", "şifreniz", "parolas\u0131"),
+    *(
+        "contraseña",
+        "lösenord",
+        "lösenordet",
+        "hasło",
+        "jelszó",
+        "şifre",
+        "şifresi",
+        "şifreniz",
+        "parolas\u0131",
+    ),
     *("mật khẩu", "пароль", "парола", "лозинка", "κωδικός", "סיסמה", "كلمة المرور", "पासवर्ड"),
 )
 """What people call a password, in a text in lower case."""
@@ -26,25 +47,54 @@ _SAID_WITHOUT_SPACES = re.compile(
 _SAID = re.compile(
     r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
     r"(?:\s[\w@./'-]{1,40}){1,3})?"
-    r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
+    r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|er|är|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
     r"(?:\s(?:now|jetzt|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
     r"(?P<open>[*_]{0,2}[`\"'“„«]?)(?P<value>[^\s`\"'“”«»|<>]{5,200})"
 )
 _QUOTED_PHRASE = re.compile(
-    r"[*_]{0,2}\s{0,2}(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
-    r"[`\"“„](?P<value>[a-z]{3,12}(?:[ ](?:[a-z]{3,12}|\d{1,4})){2,9})[`\"”“]"
+    r"[*_]{0,2}(?:\s(?:for|of|on|to)(?:\s[\w'-]{1,20}){1,4})?\s{0,2}"
+    r"(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
+    r"[`\"“„](?P<value>[a-z]{1,12}(?:[ ](?:[a-z]{1,12}|\d{1,4})){2,9})[`\"”“]"
 )
 _SAID_BEFORE = re.compile(
     r"[`\"'“](?P<value>[^\s`\"'“”]{5,80})[`\"'”]\s(?:as|als|comme|como|come|is|ist)\s"
     r"(?:(?:the|your|my|its|das|mein|dein|le|la|el)\s)?(?:[\w-]{1,20}\s){0,2}$"
 )
 _MAX_BEFORE = 120
+_OTHER_NAMES = ("one is ", "one was ", "new value: ")
+_OTHER = re.compile(r"[`\"'“]?(?P<value>[^\s`\"'”]{6,80})")
+"""The password that is said after another one was named."""
+_PIN_NAMES = ("pin is ", "pin: ", "pin code is ", "pin lautet ", "pin ist ")
+_PIN = re.compile(r"(?P<value>\d{4,12})(?![\w.])")
 _CELL = re.compile(
     r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,200})[`*]{0,3}\s{0,20}\|"
 )
+_HTML_CELL = re.compile(
+    r"\s{0,4}</t[hd]>\s{0,40}<td[^<>\n]{0,80}>\s{0,20}(?P<value>[^\s<>]{5,200})\s{0,20}</td>"
+)
+_NEXT_LINE = re.compile(
+    r"[^\n]{0,120}:[ \t]{0,4}\n[ \t]{0,8}[`*]{0,3}(?P<value>[^\s`*]{8,100})[`*]{0,3}"
+    r"[ \t]{0,4}(?=\n|$)"
+)
+_FROM_TO = re.compile(
+    r"\sfrom\s[`\"']?(?P<old>[^\s`\"']{5,80})[`\"']?\sto\s[`\"']?(?P<value>[^\s`\"']{5,80})"
+)
+_PAIR_NAMES = ("log in", "login", "logins", "credential", "creds", "sign in", "zugang")
+_PAIR = re.compile(r"[^\n]{0,90}?[\w@.] / (?P<value>[^\s/|`\"']{6,80})(?=\s|$)")
+"""User and password: `lena@example.org / secret`."""
+_APP_PASSWORD = re.compile(r"[^\n.]{0,30}?[\s:\"'`](?P<value>[a-z]{4}(?: [a-z]{4}){3})\b")
+_QUOTED_APP_PASSWORD = re.compile(r"[\"'](?P<value>[a-z]{4}(?: [a-z]{4}){3})[\"']")
+_NO_WORD = re.compile(r"[bcdfghjklmnpqrstvwxz]{3}")
+"""Four letters of a word rarely have three consonants in a row."""
 _PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,2000})$", re.MULTILINE)
 _WORD = re.compile(r"[a-z]+")
-_SEED_NAMES = (" phrase", "seed words", "recovery words", "mnemonic")
+_SEED_NAMES = (
+    " phrase",
+    "seed words",
+    "recovery words",
+    "mnemonic",
+    *(f"{n} words" for n in (12, 15, 18, 21, 24)),
+)
 _SEED = re.compile(
     r"[^\n:=]{0,30}(?:[:=]|\sis)[\s\"'`]{1,4}(?:\d{1,2}[.)] )?"
     r"(?P<value>[a-z]{3,8}(?:(?:[ ,\n]{1,2}[a-z]{3,8}){11,23}"
@@ -53,10 +103,16 @@ _SEED = re.compile(
 _CODE_NAMES = ("recovery code", "backup code")
 _CODES = re.compile(
     r"[^\n]{0,60}:[ \t]*(?:\n[ \t]*){0,3}"
-    r"(?P<codes>(?:[ \t*\-\d.]{0,6}[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,3}[ ,\t\n]{1,3}){1,20})"
+    r"(?P<codes>(?:[ \t*\-\d.)]{0,6}[a-z0-9]{4,10}(?:[- ][a-z0-9]{4,10}){0,3}"
+    r"(?:[ ,\t\n]{1,3}|$)){1,20})"
 )
-_OTP_NAMES = ("setup key", "2fa key", "authenticator key")
-_OTP = re.compile(r"(?:\sis)?[\s:=\"'`]{1,4}(?P<value>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4})\b")
+_CODE_LINES = re.compile(
+    r"[^\n]{0,80}\n(?:[^\n]{0,80}\n){0,3}?"
+    r"(?P<codes>(?:[ \t*\-\d.)]{0,6}[a-z0-9]{4,10}(?:[- ][a-z0-9]{4,10}){1,3}"
+    r"[ \t]{0,4}(?:\n|$)){2,20})"
+)
+_OTP_NAMES = ("setup key", "2fa key", "authenticator key", "manual key", "entry key", "totp secret")
+_OTP = re.compile(r"(?:\sis)?[\s:=\"'`]{1,4}(?P<value>(?:[a-z2-7]{4}[ -]?){3,15}[a-z2-7]{4})\b")
 WORDS = (
     "pass",
     *_NAMES,
@@ -65,8 +121,13 @@ WORDS = (
     *_SEED_NAMES,
     *_CODE_NAMES,
     *_OTP_NAMES,
+    *_PAIR_NAMES,
+    *_OTHER_NAMES,
+    *_PIN_NAMES,
+    "app pass",
 )
-_CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|[a-z0-9]{8,10}")
+_CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|\b\d{4} \d{4}\b|[a-z0-9]{8,10}")
+_DIGIT_CODE = re.compile(r"\d{4} ?\d{4}")
 
 
 def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
@@ -85,6 +146,9 @@ def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Fi
         for place in places.of(word):
             yield from _find_at(text, lower_text, place, place + len(word))
     yield from _find_without_spaces(text, places)
+    yield from _find_pairs(text, places)
+    yield from _find_app_passwords(lower_text, places)
+    yield from _find_others(text, lower_text, places)
     for word in _SEED_NAMES:
         for place in places.of(word):
             match = _SEED.match(lower_text, place + len(word))
@@ -104,6 +168,39 @@ def _find_otp_seeds(lower_text: str, places: WordPlaces) -> Iterator[Finding]:
                 yield Finding(*match.span("value"), "otp-seed")
 
 
+def _find_pairs(text: str, places: WordPlaces) -> Iterator[Finding]:
+    for place in places.of_any(_PAIR_NAMES):
+        match = _PAIR.match(text, place)
+        has_digit = match is not None and any(map(str.isdigit, match["value"]))
+        if match and has_digit and (found := _chosen_value(match)):
+            yield found
+
+
+def _find_others(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
+    """Yield the password in "the new one is ..." after another password, and PINs."""
+    for word in _OTHER_NAMES:
+        for place in places.of(word):
+            match = _OTHER.match(text, place + len(word))
+            is_after_password = "pass" in lower_text[max(0, place - _MAX_BEFORE) : place]
+            if match and is_after_password and (found := _chosen_value(match)):
+                yield found
+    for word in _PIN_NAMES:
+        for place in places.of(word):
+            match = _PIN.match(text, place + len(word))
+            if match and text.startswith("PIN", place) and not text[place - 1 : place].isalnum():
+                yield Finding(*match.span("value"), "pin")
+
+
+def _find_app_passwords(lower_text: str, places: WordPlaces) -> Iterator[Finding]:
+    """Find app passwords of Google: four times four letters that are no words."""
+    for place in places.of("app pass"):
+        line_start = lower_text.rfind("\n", max(0, place - _MAX_BEFORE), place) + 1
+        match = _APP_PASSWORD.match(lower_text, place + len("app password"))
+        match = match or _QUOTED_APP_PASSWORD.search(lower_text, line_start, place)
+        if match and _NO_WORD.search(match["value"]):
+            yield Finding(*match.span("value"), "assigned")
+
+
 def _find_without_spaces(text: str, places: WordPlaces) -> Iterator[Finding]:
     for word in _NAMES_WITHOUT_SPACES:
         for place in places.of(word):
@@ -120,13 +217,18 @@ def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Fin
     following = text[after : after + 1]
     if following.isalnum() or following in "_-.(":
         return  # Part of a longer name.
-    for pattern in (_SAID, _CELL, _PROMPT):
+    for pattern in (_SAID, _CELL, _PROMPT, _HTML_CELL, _NEXT_LINE, _FROM_TO):
         match = pattern.match(text, after)
+        if pattern is _CELL and "{{" in text[max(0, start - _MAX_BEFORE) : start]:
+            continue  # A template: `|` passes a value on.
         if match and (found := _chosen_value(match)):
+            if pattern is _FROM_TO:
+                yield Finding(*match.span("old"), "assigned")
             yield found
             return
     match = _QUOTED_PHRASE.match(lower_text, after)
-    if match and is_word_list(_WORD.findall(match["value"])):
+    is_sentence = lower_text.endswith("phrase", start, after)
+    if match and (is_sentence or is_word_list(_WORD.findall(match["value"]))):
         yield Finding(*match.span("value"), "assigned")
         return
     end = start + 1 if text[start] == " " else start
@@ -146,10 +248,11 @@ def _chosen_value(match: re.Match[str]) -> Finding | None:
 
 
 def _find_codes(lower_text: str, after: int) -> Iterator[Finding]:
-    match = _CODES.match(lower_text, after)
+    match = _CODES.match(lower_text, after) or _CODE_LINES.match(lower_text, after)
     if match is None:
         return
     for code in _CODE.finditer(lower_text, *match.span("codes")):
         has_digit = any(map(str.isdigit, code[0]))
-        if has_digit and any(map(str.isalpha, code[0])):
+        is_mixed = has_digit and any(map(str.isalpha, code[0]))
+        if is_mixed or _DIGIT_CODE.fullmatch(code[0]):
             yield Finding(*code.span(), "recovery-code")

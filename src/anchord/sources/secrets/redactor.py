@@ -15,16 +15,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from anchord.sources.secrets import assignments, commands, encodings, prose, structures
+from anchord.sources.secrets import (
+    assignments,
+    commands,
+    encoded_values,
+    encodings,
+    prose,
+    structures,
+    tables,
+)
 from anchord.sources.secrets.assignments import find_assigned
 from anchord.sources.secrets.commands import find_in_commands
-from anchord.sources.secrets.encodings import base64_runs, decode_escapes
+from anchord.sources.secrets.encoded_values import find_encoded
+from anchord.sources.secrets.encodings import decode_escapes
 from anchord.sources.secrets.finding import MARK_START, Finding
 from anchord.sources.secrets.prose import find_in_prose
 from anchord.sources.secrets.rule_pack import read_rule_pack_version
 from anchord.sources.secrets.runs import generated_runs
-from anchord.sources.secrets.structures import PEM_KIND, decode_base64, find_structured
+from anchord.sources.secrets.structures import PEM_KIND, find_structured
+from anchord.sources.secrets.tables import find_in_tables
 from anchord.sources.secrets.tokens import shared_token_finder
+from anchord.sources.secrets.values import is_random
 from anchord.sources.secrets.words import WordPlaces, WordSearch
 
 _MARK = re.compile(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
@@ -33,6 +44,13 @@ _MIN_CUT = 100
 """A longer match may be cut: the patterns limit their values, so that they take linear time."""
 _REST = re.compile(r"[!#$%*+./0-9:=?A-Z^_a-z~-]*(?<![.:!?])")
 """The rest of a value that was cut, without the punctuation behind it."""
+_CONTINUED = re.compile(r"(?:\\\n[ \t]{0,40}[\w+/=.-]{8,2000})+")
+"""The lines after a backslash at a line's end."""
+_WRAPPED = re.compile(r"\n(?P<rest>[\w+/=-]{16,2000})(?=\n|$)")
+_MIN_WRAPPED = 30
+_MIN_LINE = 60
+"""A terminal that is narrower is rare."""
+_MAX_LINE = 2000
 _SEALED_VALUE = re.compile(r"Ag[A-Za-z0-9+/]{80,}={0,2}")
 _MAX_SEALED = 20_000
 """How many characters of other values can stand before a sealed one."""
@@ -101,10 +119,23 @@ def _is_sealed(text: str, finding: Finding) -> bool:
 
 def _completed(text: str, finding: Finding) -> Finding:
     """Return a finding that runs to the end of its value."""
-    if finding.end - finding.start < _MIN_CUT or finding.kind == PEM_KIND:
+    if finding.kind == PEM_KIND:
         return finding
-    rest = _REST.match(text, finding.end)
-    return finding._replace(end=rest.end()) if rest else finding
+    end = finding.end
+    if end - finding.start >= _MIN_CUT:
+        rest = _REST.match(text, end)
+        end = rest.end() if rest else end
+    next_lines = _CONTINUED.match(text, end) or _wrapped(text, finding.start, end)
+    return finding._replace(end=next_lines.end() if next_lines else end)
+
+
+def _wrapped(text: str, start: int, end: int) -> re.Match[str] | None:
+    """Return the rest of a value that a terminal broke off: the next line has nothing else."""
+    line_start = text.rfind("\n", max(0, start - _MAX_LINE), start) + 1
+    if end - start < _MIN_WRAPPED or end - line_start < _MIN_LINE:
+        return None
+    rest = _WRAPPED.match(text, end)
+    return rest if rest and is_random(rest["rest"]) else None
 
 
 def _all_findings(text: str) -> Iterator[Finding]:
@@ -116,11 +147,7 @@ def _all_findings(text: str) -> Iterator[Finding]:
     if decoded:
         for finding in _plain_findings(decoded.text):
             yield Finding(*decoded.original_span(finding.start, finding.end), finding.kind)
-    for run in base64_runs(text, runs):
-        plain = decode_base64(run[0])
-        inner = next(_plain_findings(plain), None) if plain else None
-        if inner:
-            yield Finding(run.start(), run.end(), inner.kind)
+    yield from find_encoded(text, runs, places, _plain_findings)
 
 
 def _plain_findings(text: str) -> Iterator[Finding]:
@@ -138,6 +165,7 @@ def _findings_at(
     yield from find_assigned(text, lower_text, places)
     yield from find_in_commands(text, lower_text, places)
     yield from find_in_prose(text, lower_text, places)
+    yield from find_in_tables(text, places)
 
 
 def _in_lower_case(text: str) -> str:
@@ -151,7 +179,7 @@ def _in_lower_case(text: str) -> str:
 @cache
 def _word_search() -> WordSearch:
     """Return the search for the words of all finders."""
-    finders = (assignments, commands, encodings, prose, structures)
+    finders = (assignments, commands, encoded_values, encodings, prose, structures, tables)
     return WordSearch(word for finder in finders for word in finder.WORDS)
 
 

@@ -43,6 +43,25 @@ _PGPASS = re.compile(
     r"[\w.*-]{1,200}:(?:\d{2,5}|\*):[^\s:]{1,100}:[^\s:]{1,100}:(?P<secret>\S{3,1000})$",
     re.MULTILINE,
 )
+_GO_DSN = re.compile(r"(?:^|[\s\"'`=])[\w.-]{1,60}:(?P<secret>[^\s\"'`@/]{3,100})$")
+_GO_DSN_WORDS = ("@tcp(", "@unix(")
+"""A connection string of Go's MySQL driver: `user:password@tcp(host:port)/database`."""
+_JWK_OBJECT = re.compile(r"[^{}]{0,4000}\}")
+_JWK_PRIVATE = re.compile(r"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,4}:\s{0,4}\"(?P<secret>[\w-]{16,1400})\"")
+"""The private numbers of a JSON Web Key (RFC 7518, 6.2.2 to 6.4)."""
+_WIF = re.compile(r"(?<![A-Za-z0-9])[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])")
+_BITLOCKER = re.compile(r"(?<![\d-])\d{6}(?:-\d{6}){7}(?![\d-])")
+_BY_WORD = (
+    ("wif", _WIF, "wallet-key"),
+    ("wallet", _WIF, "wallet-key"),
+    ("private key", _WIF, "wallet-key"),
+    ("bitlocker", _BITLOCKER, "recovery-code"),
+    ("recovery key", _BITLOCKER, "recovery-code"),
+)
+"""A word, and the form of the key that stands within some lines of it."""
+_NEAR = 300
+_TWITTER = re.compile(r"(?<![A-Za-z0-9])A{18,24}(?P<tail>[A-Za-z0-9%]{60,120})(?![A-Za-z0-9])")
+_TWITTER_WORD = "a" * 18
 _COOKIE = re.compile(
     r"\b[\w.-]{0,40}(?:sess|sid|auth|token|jwt|csrf|login)[\w.-]{0,40}=(?P<secret>[^\s;\"',]{16,2000})",
     re.IGNORECASE,
@@ -56,9 +75,14 @@ WORDS = (
     *("private key", "://", "sig=", "machine", "cookie", "kind:", "secret", "basic", "bearer"),
     *_QUERY_WORDS,
     *_PORT_WORDS,
+    '"kty"',
+    *_GO_DSN_WORDS,
+    *(word for word, _, _ in _BY_WORD),
+    _TWITTER_WORD,
 )
 PEM_KIND = "private-key"
 _MAX_COMMAND = 2000
+_MAX_DSN = 170
 _HEAD = 24
 """As many characters of base64 are decoded to see whether the rest is worth it."""
 _PRINTABLE = re.compile(rb"[\t\r\n -~]+")
@@ -83,6 +107,7 @@ def find_structured(text: str, lower_text: str, places: WordPlaces) -> Iterator[
     for match in _matches_at(_NETRC, text, places.of("machine")):
         if not is_placeholder(match["secret"]) and match["secret"].lower() not in WEAK_PASSWORDS:
             yield Finding(*match.span("secret"), "assigned")
+    yield from _find_keys(text, places)
     yield from _find_in_cookies(text, places.of("cookie"))
     if places.of("kind:") and places.of("secret"):
         yield from _find_in_manifests(text)
@@ -177,6 +202,33 @@ def decode_base64(encoded: str) -> str:
     except ValueError:  # Also a letter that is ASCII in lower case alone, such as the Kelvin sign.
         return ""
     return data.decode("ascii") if _PRINTABLE.fullmatch(data) else ""
+
+
+def _find_keys(text: str, places: WordPlaces) -> Iterator[Finding]:
+    """Yield passwords of Go's connection strings, private keys in JSON, and bearers of Twitter."""
+    for place in places.of_any(_GO_DSN_WORDS):
+        dsn = _GO_DSN.search(text, max(0, place - _MAX_DSN), place)
+        if dsn and not is_placeholder(dsn["secret"]) and dsn["secret"][0] not in "$%{":
+            yield Finding(*dsn.span("secret"), "password-in-url")
+    for place in places.of('"kty"'):
+        yield from _find_in_jwk(text, place)
+    for word, form, kind in _BY_WORD:
+        for place in places.of(word):
+            match = form.search(text, place, place + _NEAR)
+            if match:
+                yield Finding(*match.span(), kind)
+    for place in places.of(_TWITTER_WORD)[:1]:
+        for match in _TWITTER.finditer(text, place):
+            if is_random(match["tail"]):
+                yield Finding(*match.span(), "twitter")
+
+
+def _find_in_jwk(text: str, place: int) -> Iterator[Finding]:
+    start = text.rfind("{", max(0, place - _MAX_COMMAND), place)
+    body = _JWK_OBJECT.match(text, start + 1) if start >= 0 else None
+    if body:
+        for match in _JWK_PRIVATE.finditer(text, *body.span()):
+            yield Finding(*match.span("secret"), "private-key")
 
 
 def _find_in_cookies(text: str, places: Sequence[int]) -> Iterator[Finding]:

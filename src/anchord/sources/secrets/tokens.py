@@ -12,7 +12,7 @@ from anchord.sources.secrets.values import is_token_placeholder
 
 _LOOK_BACK = 40
 """How many characters before a long run a token can begin."""
-_BORDER = r"(?<![A-Za-z0-9_])"
+_BORDER = r"(?<![A-Za-z0-9])"
 _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
 _MAX_PREFIX = 20

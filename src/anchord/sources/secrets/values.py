@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 _PLACEHOLDER = re.compile(
-    r"your|xxxx|\*\*\*|\.\.\.|…|•••|[<>]|\{\{|\}\}|[$#]\{|\$\(|%\(\w+\)[sd]|\[redacted:|example|sample|"
+    r"your|xxxx|\*\*\*|\.\.\.|…|•••|<[\w\s./:-]{1,40}>|^[<>]|[<>]$|\{\{|\}\}|[$#]\{|\$\(|%\(\w+\)[sd]|\[redacted:|example|sample|"
     r"placeholder|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
     r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the)(?:[_\W]|$)|here$|"
     r"(?:^|[_\W])an?(?:[_\s-]|$)|"

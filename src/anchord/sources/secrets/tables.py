@@ -1,0 +1,68 @@
+"""Finds the secrets in Markdown tables: the head of their column names them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from anchord.sources.secrets.assignments import NameClass, classify_name
+from anchord.sources.secrets.finding import Finding
+from anchord.sources.secrets.values import is_password, is_placeholder, is_random
+from anchord.sources.secrets.words import WordPlaces
+
+WORDS = ("pass", "key", "secret", "token")
+_ROW = re.compile(r"[^\n]{1,2000}\n?")
+_RULE = re.compile(r"[ \t]{0,8}\|?[ \t:|-]{3,400}\n")
+"""The line between head and rows."""
+_MAX_HEAD = 500
+_MAX_ROWS = 500
+_DECORATION = " \t`*\n"
+
+
+def find_in_tables(text: str, places: WordPlaces) -> Iterator[Finding]:
+    """Yield the passwords and keys in the columns of a Markdown table.
+
+    Args:
+        text: The text.
+        places: Where `WORDS` stand in it.
+    """
+    table_end = 0
+    for place in places.of_any(WORDS):
+        line_start = text.rfind("\n", max(0, place - _MAX_HEAD), place) + 1
+        if place < table_end or "|" not in text[line_start:place]:
+            continue
+        head = _ROW.match(text, line_start)
+        rule = _RULE.match(text, head.end()) if head else None
+        if head and rule:
+            classes = [classify_name(name.strip(_DECORATION)) for name in head[0].split("|")]
+            rows = list(_rows(text, rule.end(), len(classes)))
+            for row in rows:
+                yield from _secrets_of_row(row, classes)
+            table_end = rows[-1].end() if rows else rule.end()
+
+
+def _rows(text: str, place: int, column_count: int) -> Iterator[re.Match[str]]:
+    for _ in range(_MAX_ROWS):
+        row = _ROW.match(text, place)
+        if row is None or row[0].count("|") < column_count - 1:
+            return
+        yield row
+        place = row.end()
+
+
+def _secrets_of_row(row: re.Match[str], classes: Sequence[NameClass]) -> Iterator[Finding]:
+    start = row.start()
+    for cell, name_class in zip(row[0].split("|"), classes, strict=False):
+        value = cell.strip(_DECORATION)
+        if value and " " not in value and _is_secret(value, name_class):
+            first = row.string.index(value, start)
+            yield Finding(first, first + len(value), "assigned")
+        start += len(cell) + 1
+
+
+def _is_secret(value: str, name_class: NameClass) -> bool:
+    if is_placeholder(value):
+        return False
+    if name_class is NameClass.PASSWORD:
+        return is_password(value, is_quoted=False)
+    return name_class is NameClass.SECRET and is_random(value)
