@@ -11,33 +11,13 @@ from anchord.sources.secrets.words import WordPlaces
 
 _PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
 _NAMES = (
-    *(
-        "kennwort",
-        "senha",
-        "wachtwoord",
-        "adgangskode",
-        "adgangskoden",
-        "passord",
-        "passordet",
-        "salasana",
-        "heslo",
-        "geslo",
-    ),
-    *("lozinka", "parola", "contrasenya", "kata sandi", " pw"),
+    *"kennwort senha wachtwoord adgangskode adgangskoden passord passordet salasana".split(),  # noqa: SIM905 - a list of words
+    *("heslo", "geslo", "lozinka", "parola", "contrasenya", "kata sandi", " pw"),
 )
 _NAMES_BEYOND_ASCII = (
-    *(
-        "contraseña",
-        "lösenord",
-        "lösenordet",
-        "hasło",
-        "jelszó",
-        "şifre",
-        "şifresi",
-        "şifreniz",
-        "parolas\u0131",
-    ),
-    *("mật khẩu", "пароль", "парола", "лозинка", "κωδικός", "סיסמה", "كلمة المرور", "पासवर्ड"),
+    *("contraseña", "lösenord", "lösenordet", "hasło", "jelszó", "şifre", "şifresi", "şifreniz"),
+    *("parolas\u0131", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός", "סיסמה"),
+    *("كلمة المرور", "पासवर्ड"),
 )
 """What people call a password, in a text in lower case."""
 _NAMES_WITHOUT_SPACES = ("パスワード", "密码", "密碼", "비밀번호")
