@@ -7,12 +7,12 @@ their own number of examples keep it under both. There is no deadline: no test a
 from __future__ import annotations
 
 import os
-import shutil
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from temp_folder import use_memory
+from temp_folder import stop_using_memory, use_memory
 
 _LONGEST_FIRST = (
     "live/test_process.py",
@@ -39,8 +39,6 @@ is left alone with one at the end."""
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-_temp_folder = use_memory()
-
 settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
@@ -54,16 +52,24 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+_temp_folder = pytest.StashKey[Path]()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Have `tmp_path` make its folders below the temporary folder, without pytest's long names."""
-    if _temp_folder and not config.option.basetemp:
-        config.option.basetemp = str(_temp_folder / "p")
+    """Write temporary files to memory; `tmp_path` has short paths there, without pytest's long names."""
+    folder = use_memory()
+    if folder:
+        config.stash[_temp_folder] = folder
+        config.option.basetemp = config.option.basetemp or str(folder / "p")
 
 
-def pytest_unconfigure() -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
     """Delete the temporary files. Only the process that made their folder has one to delete."""
-    if _temp_folder:
-        shutil.rmtree(_temp_folder, ignore_errors=True)
+    folder = config.stash.get(_temp_folder, None)
+    if folder:
+        stop_using_memory(folder)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

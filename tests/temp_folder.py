@@ -24,7 +24,7 @@ def use_memory() -> Path | None:
     """Have this process and those that it starts write temporary files to memory.
 
     Returns:
-        The new folder, which the caller deletes at the end; None if there is too little memory, or TMPDIR is set.
+        The new folder, for `stop_using_memory`; None if there is too little memory, or TMPDIR is set.
     """
     if "TMPDIR" in os.environ or not _MEMORY.is_dir():
         return None
@@ -37,6 +37,13 @@ def use_memory() -> Path | None:
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None  # It is determined again.
     return folder
+
+
+def stop_using_memory(folder: Path) -> None:
+    """Delete the folder, and have temporary files written where they were before."""
+    del os.environ["TMPDIR"]
+    tempfile.tempdir = None
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _delete_folders_of_ended_processes() -> None:

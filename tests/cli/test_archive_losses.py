@@ -40,6 +40,32 @@ def test_an_exchange_that_only_the_index_has_is_given_back_to_the_archive(
     assert talks("verify").code == 0
 
 
+def flip_text(shell: Shell, name: str) -> None:
+    """Change a bit of an exchange's compressed text. SQLite notices nothing."""
+    file = shell.home / "data" / "conversations.sqlite"
+    with closing(archive_of(shell)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        query = "SELECT content FROM exchanges WHERE name=?"
+        (content,) = db.execute(query, (name,)).fetchone()
+    data = bytearray(file.read_bytes())
+    data[data.index(content) + len(content) // 2] ^= 4
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("options", [[], ["--repair"]])
+def test_a_text_that_changed_in_the_archive_is_given_back_by_verify(
+    talks: Shell, options: list[str]
+) -> None:
+    before = {question: text_of(talks, question) for question in ALL}
+    flip_text(talks, "q1-s2")
+    verified = talks("verify", *options)
+    assert "the archive of conversations was damaged" in verified.err or verified.code == 1
+    assert talks("index").code == 0
+    assert talks("verify").code == 0
+    assert found(talks) == archived(talks) == ALL
+    assert {question: text_of(talks, question) for question in ALL} == before
+
+
 def text_of(shell: Shell, question: str) -> list[str]:
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
     return [row["text"] for row in rows if row["header_path"].endswith(question)]

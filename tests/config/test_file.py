@@ -51,6 +51,12 @@ def comments(text: str) -> list[str]:
 # Reading
 
 
+def test_a_named_pipe_in_place_of_the_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(ConfigError, match="is not a file"):
+        load_config(tmp_path / "config.toml")
+
+
 def test_a_file_that_is_not_there_is_an_empty_one(tmp_path: Path) -> None:
     assert load_config(tmp_path / "config.toml") == Config()
 

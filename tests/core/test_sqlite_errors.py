@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from anchord.core.sqlite_connection import open_sqlite
 from anchord.core.sqlite_errors import (
     DAMAGED_HINT,
     PRIMARY_CODE_MASK,
@@ -112,3 +116,21 @@ def test_damage_that_anchord_finds_itself_is_told_as_that_which_sqlite_finds() -
     error = damaged_error("F", "a page is missing")
     assert type(error) is StoreDamagedError
     assert (error.message, error.hint) == ("F is damaged (a page is missing)", DAMAGED_HINT)
+
+
+def test_a_text_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
+    with closing(open_sqlite(tmp_path / "a.sqlite", read_only=False)) as db:
+        db.execute("CREATE TABLE t (a TEXT)")
+        db.execute("INSERT INTO t VALUES (CAST(x'41ff42' AS TEXT))")
+        with pytest.raises(StoreDamagedError, match=r"is damaged \(a text is not UTF-8\)"):
+            db.execute("SELECT a FROM t").fetchone()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_named_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path,
+    read_only: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    os.mkfifo(tmp_path / "a.sqlite")
+    with pytest.raises(StoreUnavailableError, match="is not a file"):
+        open_sqlite(tmp_path / "a.sqlite", read_only=read_only)

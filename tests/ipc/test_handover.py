@@ -135,3 +135,44 @@ def test_a_socket_of_systemd_is_neither_handed_over_nor_deleted(path: Path) -> N
     in_loop(story)
     assert handed_over == []
     assert path.exists()
+
+
+def test_a_server_whose_file_was_lost_listens_again(path: Path) -> None:
+    async def story() -> None:
+        server = Server(path, {"ping": first}, dict)
+        await server.start()
+        loop = asyncio.get_running_loop()
+        with Talk(path) as old:
+            old.socket.setblocking(False)
+            await loop.sock_sendall(old.socket, PING)
+            assert b'"first"' in await loop.sock_recv(old.socket, 1000)
+            assert not await server.listen_again_if_lost()
+            path.unlink()  # noqa: ASYNC240 - nothing else runs in this loop
+            path.touch()  # noqa: ASYNC240 - likewise
+            assert await server.listen_again_if_lost()
+            assert not await server.listen_again_if_lost()
+            with Talk(path) as talk:
+                talk.socket.setblocking(False)
+                for connection in (talk.socket, old.socket):
+                    await loop.sock_sendall(connection, PING)
+                    assert b'"first"' in await loop.sock_recv(connection, 1000)
+        await server.close()
+        assert not await server.listen_again_if_lost()
+
+    in_loop(story)
+    assert not path.exists()
+
+
+def test_a_server_on_a_socket_of_systemd_makes_no_other_one(path: Path) -> None:
+    async def story() -> None:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        listener.listen()
+        server = Server(path, {}, dict, listener, owns_path=False)
+        await server.start()
+        path.unlink()  # noqa: ASYNC240 - likewise
+        assert not await server.listen_again_if_lost()
+        await server.close()
+
+    in_loop(story)
+    assert not path.exists()

@@ -192,6 +192,19 @@ def test_g3_stop_waits_for_a_daemon_whose_lock_file_was_deleted(
         stopping.result(60)
 
 
+def test_stop_ends_a_daemon_whose_socket_was_replaced_by_a_file(home: Home) -> None:
+    assert home.anchord("start", str(home.folder)).returncode == 0
+    socket_file = home.path / "run" / "anchord.sock"
+    pid = home.status()["pid"]
+    socket_file.unlink()
+    socket_file.touch()
+    stopped = home.anchord("stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "anchord has stopped\n")
+    assert f"(process {pid}) was lost" in stopped.stderr
+    assert home.anchord("start", str(home.folder)).returncode == 0
+    assert home.anchord("stop").returncode == 0
+
+
 def test_stop_ends_a_daemon_that_is_frozen(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "_LONG_SILENCE_S", 0.5)
     monkeypatch.setattr(patience, "_SHORT_SILENCE_S", 0.5)

@@ -18,7 +18,7 @@ from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config
 from anchord.core.quoting import escape_json, sanitize_line
 from anchord.daemon.access import not_running_error, try_connect
-from anchord.errors import NotRunningError
+from anchord.errors import NotRunningError, StoreDamagedError
 from anchord.ipc.client import Client
 from anchord.ipc.methods import REPEATABLE
 from anchord.ipc.requests import Call
@@ -163,10 +163,23 @@ def ask_daemon_or_engine(paths: Paths, call: Call[A]) -> A:
 def ask_engine(paths: Paths, call: Call[A]) -> A:
     """Do what a call asks in this process, which takes the writer lock.
 
+    If the archive of conversations turns out damaged on the way, it is salvaged and asked again.
+
     Raises:
         AlreadyRunningError: Another process holds the writer lock.
         AnchordError: As the method says.
     """
+    from anchord.index.archive_recovery import record_archive_damage
+
+    try:
+        return _ask_engine_once(paths, call)
+    except StoreDamagedError as error:
+        if not record_archive_damage(paths, error):
+            raise
+    return _ask_engine_once(paths, call)
+
+
+def _ask_engine_once(paths: Paths, call: Call[A]) -> A:
     from anchord.daemon.engine import Engine  # Loads LanceDB.
 
     with Engine(paths) as engine:

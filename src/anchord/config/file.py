@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from pathlib import Path
 
@@ -38,6 +39,10 @@ def read_text(file: Path) -> str:
         ConfigError: The file cannot be read.
     """
     try:
+        mode = file.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            # To open a named pipe waits for ever, and a device may have no end.
+            raise ConfigError(f"{file} is not a file", "put a file in its place, or delete it")
         return file.read_text("utf-8")
     except FileNotFoundError:
         return ""

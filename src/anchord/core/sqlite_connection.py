@@ -6,16 +6,19 @@ Here because both `store` and `sources` use it and may not import each other.
 from __future__ import annotations
 
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from anchord.core.sqlite_errors import PRIMARY_CODE_MASK, store_error
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.core.sqlite_errors import PRIMARY_CODE_MASK, damaged_error, store_error
+from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
 
 _LOCK_TIMEOUT_S = 30
 _END = object()
+_NO_UTF8 = "Could not decode to UTF-8"
+"""Python's own error for a text whose bytes changed; SQLite checks none."""
 
 
 _Failure = (sqlite3.Error, MemoryError)
@@ -146,6 +149,9 @@ def open_sqlite(file: Path, *, read_only: bool) -> CheckedConnection:
         StoreError: It cannot be opened.
     """
     mode = "ro" if read_only else "rwc"
+    if file.exists() and not stat.S_ISREG(file.stat().st_mode):
+        # SQLite waits for ever in a named pipe, and reads a device.
+        raise StoreUnavailableError(f"{file} is not a file", "put a file in its place, or move it")
     with translate_sqlite_errors(file):
         connection = sqlite3.connect(
             f"file:{quote_for_uri(file)}?mode={mode}",
@@ -191,6 +197,9 @@ def quote_for_uri(file: Path) -> str:
 def _translated(file: str, error: Exception) -> StoreError:
     if isinstance(error, MemoryError):
         return store_error(file, sqlite3.SQLITE_NOMEM, "out of memory")
+    if str(error).startswith(_NO_UTF8):
+        # The text that it quotes can be of a conversation.
+        return damaged_error(file, "a text is not UTF-8")
     return store_error(file, getattr(error, "sqlite_errorcode", 0), str(error))
 
 

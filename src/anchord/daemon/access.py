@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from anchord.config.file import load_config
 from anchord.config.paths import Paths
-from anchord.errors import AnchordError, NotRunningError, StoreError
+from anchord.errors import AnchordError, NotRunningError, StoreDamagedError, StoreError
 from anchord.ipc.client import Client
 from anchord.ipc.protocol import check_params
 from anchord.ipc.requests import Call
@@ -187,9 +187,14 @@ def open_index_reader(paths: Paths) -> Iterator[IndexReader]:
 
     require_index(paths)
     _wait_for_promotion(paths)
+    from anchord.index.archive_recovery import record_archive_damage  # noqa: PLC0415 - likewise
+
     reader = open_reader(paths, load_config(paths.config_file))
     try:
         yield reader
+    except StoreDamagedError as error:
+        record_archive_damage(paths, error)
+        raise
     finally:
         reader.close()
 

@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from contextlib import ExitStack
-from typing import Self, TypeVar, cast
+from typing import Self, TextIO, TypeVar, cast
 
 import structlog
 
@@ -18,6 +18,7 @@ from anchord.config.file import load_config
 from anchord.config.paths import Paths, find_paths
 from anchord.daemon.access import open_index_reader, query_one_generation
 from anchord.daemon.handlers import RpcHandlers
+from anchord.daemon.host.log_stream import DroppingStream
 from anchord.daemon.reading import answer_from_index, reads_only
 from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
@@ -134,7 +135,7 @@ def _log_warnings_to_stderr() -> None:
     """Keep the log out of the standard output of a program that has not configured structlog."""
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", DroppingStream(sys.stderr))),
     )
 
 

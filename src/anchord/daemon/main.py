@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from anchord.daemon.service.sd_notify import (
 from anchord.daemon.service.socket_handover import hand_over, handed_over_socket
 from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
-from anchord.errors import AlreadyRunningError, StoreUnavailableError
+from anchord.errors import AlreadyRunningError, AnchordError, StoreUnavailableError
 from anchord.index.opening import open_writer
 from anchord.index.session import IndexWriter
 from anchord.ipc.connections import MAX_CONNECTIONS
@@ -265,6 +266,9 @@ async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
         notify_systemd("READY=1")
         while not shutdown.requested.is_set():
             _report_health(writer, writer_loop, handlers)
+            with suppress(AnchordError, OSError):  # Nothing to report to: it is tried again.
+                if await server.listen_again_if_lost():
+                    log.warning("daemon.socket_lost", socket=str(writer.paths.socket_file))
             try:
                 await asyncio.wait_for(shutdown.requested.wait(), min(_NOTIFY_S, watchdog_s / 3))
             except TimeoutError:

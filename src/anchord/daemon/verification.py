@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from anchord.daemon.writer.loop import WriterLoop
+from anchord.errors import StoreDamagedError
 from anchord.index.integrity.repair import delete_damaged_rows, verify_index
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.session import IndexWriter
@@ -37,6 +38,7 @@ class Verification:
 
         Raises:
             EmbedderError: The model is not available.
+            StoreDamagedError: A database is damaged. The daemon restarts and repairs it.
             StoreError: The store cannot be read.
         """
         result = self._compare(params.vectors)
@@ -60,6 +62,10 @@ class Verification:
                 return verify_index(self._writer, vectors, show_progress)
             except TableReadError:
                 self._loop.check_index(began)
+            except StoreDamagedError as error:
+                # Only a new process can save what is readable. No file of its own is at fault.
+                self._loop.back_off(error)
+                raise
             self._loop.walk_and_index_all()
             return verify_index(self._writer, vectors, show_progress)
 

@@ -105,6 +105,30 @@ class Server:
             self._accept, sock=listener, limit=MAX_REQUEST_BYTES
         )
 
+    async def listen_again_if_lost(self) -> bool:
+        """Listen anew if the socket's file was deleted or replaced: no client could connect.
+
+        Connections that are open stay open.
+
+        Returns:
+            Whether it was lost.
+
+        Raises:
+            AlreadyRunningError: Another process answers on the path.
+            OSError: The socket cannot be created.
+        """
+        if self._server is None or not self._owns_path or self._is_closing:
+            return False
+        if self._file_id == _file_id(self._path):
+            return False
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._inherited_socket = None
+        # Those that connected just before are accepted first. Closing ends no connection.
+        await asyncio.sleep(0)
+        self._server.close()
+        await self.start()
+        return True
+
     async def close(self, hand_over: Callable[[socket.socket], None] | None = None) -> None:
         """Stop listening, cancel all calls, drop the clients and delete the socket.
 

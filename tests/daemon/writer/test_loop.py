@@ -172,7 +172,7 @@ def test_a_step_runs_jobs_also_while_paused_and_indexes_nothing_then(steps: Step
 def test_a_step_during_the_pause_after_an_error_changes_nothing(steps: Steps) -> None:
     loop = steps.loop
     steps.queued("backlog.md")
-    loop._back_off(AnchordError("the disk is full", "make room"))
+    loop.back_off(AnchordError("the disk is full", "make room"))
     loop._step()
     assert ("backlog.md" in steps.paths(), loop.blocked_reason) == (False, "the disk is full")
     loop.backoff.resume_at = 0.0
@@ -220,7 +220,7 @@ def test_an_archive_that_cannot_be_saved_is_tried_again_after_a_pause(
         try:
             loop._step()
         except StoreUnavailableError as error:
-            loop._back_off(error)
+            loop.back_off(error)
         else:
             assert len(steps.waits) == waits + 1, "the loop is busy"
         clock[0] += 0.1
@@ -262,7 +262,7 @@ def test_an_error_pauses_and_asks_for_the_repair_it_needs(
     is_repair: bool,  # noqa: FBT001 - likewise
 ) -> None:
     loop = steps.loop
-    loop._back_off(error)
+    loop.back_off(error)
     assert bool(steps.restarts) == is_restart
     assert loop.index_check.is_repair_due == is_repair
     assert loop.blocked_reason
@@ -274,8 +274,36 @@ def test_an_error_of_a_loop_that_ends_is_none(
     steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps.loop, "_stopping", True)
-    steps.loop._back_off(StoreDamagedError("x", ""))
+    steps.loop.back_off(StoreDamagedError("x", ""))
     assert (steps.restarts, steps.loop.blocked_reason) == ([], "")
+
+
+def test_a_thread_that_ends_fails_those_that_wait_and_asks_for_a_new_process(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = steps.loop
+    future = loop.submit(lambda: None)
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(loop, "_step", fail)
+    monkeypatch.setattr(loop, "back_off", fail)
+    with pytest.raises(OSError, match="no space"):
+        loop._run()
+    with pytest.raises(AnchordError):
+        future.result(0)
+    with pytest.raises(AnchordError):
+        loop.submit(lambda: None).result(0)
+    assert not loop.wait_for_sync(0)
+    assert steps.restarts == ["the writer thread has ended"]
+
+
+def test_damage_that_a_job_reports_is_repaired_by_a_new_process(steps: Steps) -> None:
+    archive = steps.writer.paths.archive_file
+    steps.loop.back_off(StoreDamagedError(f"{archive} is damaged (the text of x)", ""))
+    assert len(steps.restarts) == 1
+    assert list(archive.parent.glob("*damage*"))
 
 
 def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
@@ -290,7 +318,7 @@ def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
     loop.index_check.request_repair()
     with pytest.raises(StoreUnavailableError) as raised:
         loop._step()
-    loop._back_off(raised.value)
+    loop.back_off(raised.value)
     assert "(EIO)" in loop.blocked_reason
     assert "`anchord rebuild` writes a new index" in loop.blocked_reason
     assert loop.index_check.is_repair_due
@@ -498,7 +526,7 @@ def test_at_rest_the_table_is_compacted_and_checked_and_idle_processes_end(
     monkeypatch.setattr(IndexWriter, "stop_idle_processes", lambda _: events.append("processes"))
     loop._started_at, loop.stats.last_commit_at, loop._next_supervise = 90.0, None, 600.0
     loop.stats.last_verified_at = None
-    loop._back_off(AnchordError("x", ""))
+    loop.back_off(AnchordError("x", ""))
     loop._rest(100.0)
     assert events == [10.0, "processes", "worker", ("sleep", 500.0)]
     assert (loop.blocked_reason, loop.stats.last_verified_at) == ("", None)

@@ -220,7 +220,7 @@ def test_the_thread_runs_steps_until_the_end_and_backs_off_after_each_error(
             raise error
 
     monkeypatch.setattr(loop, "_step", step)
-    monkeypatch.setattr(loop, "_back_off", recorded.append)
+    monkeypatch.setattr(loop, "back_off", recorded.append)
     loop._thread.run()
     assert len(steps) == 4
     assert recorded == [errors[0], errors[2]]
@@ -762,7 +762,7 @@ def test_an_error_is_recorded_and_followed_by_a_pause_and_what_it_needs(
 ) -> None:
     parts.all.backoff.record_error.return_value = needs_restart
     parts.loop._stopping = stopping
-    parts.loop._back_off(error)
+    parts.loop.back_off(error)
     assert parts.restarts == (["why"] if needs_restart and not stopping else [])
     assert parts.calls() == [
         *(["check.request_repair"] if isinstance(error, TableReadError) else []),
@@ -780,5 +780,5 @@ def test_calls_of_sync_end_at_a_lasting_failure_only_where_nobody_sees_the_reaso
     assert loop.interrupts_calls_when_blocked is False
     loop.interrupts_calls_when_blocked = interrupts
     parts.all.backoff.is_lasting = lasting
-    loop._back_off(ValueError())
+    loop.back_off(ValueError())
     assert parts.all.barrier.interrupt_calls.called is (interrupts and lasting)

@@ -35,7 +35,7 @@ class Stand:
         monkeypatch.setattr(table_maintenance, "maintain", self._maintain)
         monkeypatch.setattr(module, "trim_heap", lambda: self.events.append("trim"))
         monkeypatch.setattr(module, "CompactionWorker", lambda _: self)
-        monkeypatch.setattr(module, "PageCheck", lambda _: self)
+        monkeypatch.setattr(module, "PageCheck", lambda *_: self)
 
     def opened(self, memory_limit_bytes: int = 0) -> Maintenance:
         """Return the maintenance of a process that has just started."""
@@ -430,7 +430,7 @@ def test_the_worker_and_the_check_are_given_the_lock_and_the_databases(
 ) -> None:
     given: list[object] = []
     monkeypatch.setattr(module, "CompactionWorker", given.append)
-    monkeypatch.setattr(module, "PageCheck", given.append)
+    monkeypatch.setattr(module, "PageCheck", lambda files, _: given.append(files))
     stand.opened()
     assert sorted(given, key=str) == [("archive", "catalog"), 7]
 

@@ -54,6 +54,26 @@ def test_damage_of_any_file_is_raised_once_and_looked_for_again_a_day_later(
         check.run_if_due(DAY_S)
 
 
+def test_damage_that_only_the_content_shows_is_raised(files: list[Path]) -> None:
+    asked: list[str] = []
+
+    def find(connection: CheckedConnection) -> str:
+        asked.append(connection.file)
+        return "the text of x"
+
+    check = PageCheck(files, {files[1]: find})
+    checked(check, 0.0)
+    assert asked == [str(files[1])]
+    with pytest.raises(StoreDamagedError, match=r"two\.sqlite is damaged \(the text of x\)"):
+        check.run_if_due(1.0)
+
+
+def test_content_that_is_sound_raises_nothing(files: list[Path]) -> None:
+    check = PageCheck(files, {files[1]: lambda _: ""})
+    checked(check, 0.0)
+    check.run_if_due(1.0)
+
+
 def test_of_two_damaged_files_the_first_is_named(files: list[Path]) -> None:
     for file in files:
         damage(file)

@@ -13,7 +13,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 
@@ -117,6 +117,8 @@ def configure_stderr_logging(level: int = logging.INFO) -> None:
     """
     import structlog
 
+    from anchord.daemon.host.log_stream import DroppingStream
+
     if sys.stderr.isatty():
         renderer: structlog.typing.Processor = structlog.dev.ConsoleRenderer()
     else:
@@ -130,7 +132,7 @@ def configure_stderr_logging(level: int = logging.INFO) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", DroppingStream(sys.stderr))),
     )
 
 
@@ -187,13 +189,28 @@ def _spawn_daemon(log_file: Path, folders: list[str], kind: str) -> subprocess.P
 def _stop(home: Paths) -> None:
     client = try_connect(home)
     if client is None:
-        print_line("anchord is not running")
+        _stop_unreachable(home)
         return
     try:
         with client:
             pid = client.shutdown().pid
     except NotAnsweringError as error:
         pid = _kill(home, error)
+    wait_for_daemon_exit(home, pid)
+    print_line("anchord has stopped")
+
+
+def _stop_unreachable(home: Paths) -> None:
+    """End the daemon whose socket was lost; say that none runs if that is so."""
+    from anchord.daemon.host.processes import is_daemon
+
+    pid = lock_holder_pid(home.lock_file)
+    if not pid or not is_daemon(pid):
+        print_line("anchord is not running")
+        return
+    warn(f"the socket of the daemon (process {pid}) was lost: ending it by a signal")
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
     wait_for_daemon_exit(home, pid)
     print_line("anchord has stopped")
 

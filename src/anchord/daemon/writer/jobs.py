@@ -1,4 +1,4 @@
-"""Functions that other threads submit and the writer thread runs between two commits."""
+"""The writer thread's steps, and what other threads have it run between two commits."""
 
 from __future__ import annotations
 
@@ -12,6 +12,31 @@ from anchord.daemon.calls import current_call
 from anchord.errors import AnchordError
 
 T = TypeVar("T")
+
+
+def run_steps(
+    step: Callable[[], None],
+    back_off: Callable[[Exception], None],
+    is_stopping: Callable[[], bool],
+    give_up: Callable[[], None],
+) -> None:
+    """Run one step after the other until the thread is to stop.
+
+    Args:
+        step: Does one piece of work, or sleeps. If it raises, the loop goes on.
+        back_off: Called with what a step raised.
+        is_stopping: Whether to end.
+        give_up: Called if `back_off` raised: the thread ends, which nobody asked for.
+    """
+    try:
+        while not is_stopping():
+            try:
+                step()
+            except Exception as error:  # noqa: BLE001 - the loop must go on; status shows the reason
+                back_off(error)
+    finally:
+        if not is_stopping():
+            give_up()
 
 
 class JobQueue:

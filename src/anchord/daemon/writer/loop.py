@@ -25,7 +25,7 @@ from anchord.daemon.writer.backoff import Backoff
 from anchord.daemon.writer.file_queue import Turn, Urgency
 from anchord.daemon.writer.generation_builds import GenerationBuilds
 from anchord.daemon.writer.index_check import IndexCheck
-from anchord.daemon.writer.jobs import JobQueue
+from anchord.daemon.writer.jobs import JobQueue, run_steps
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.daemon.writer.outcomes import OutcomeHandler
 from anchord.daemon.writer.stats import WriterStats
@@ -247,11 +247,13 @@ class WriterLoop:
     # In the writer thread: the loop
 
     def _run(self) -> None:
-        while not self._stopping:
-            try:
-                self._step()
-            except Exception as error:  # noqa: BLE001 - the loop must go on; status shows the reason
-                self._back_off(error)
+        run_steps(self._step, self.back_off, lambda: self._stopping, self._give_up)
+
+    def _give_up(self) -> None:
+        """Let nobody wait for this thread, and ask for a process with another one."""
+        self._barrier.close()
+        self._jobs.close()
+        self._request_restart("the writer thread has ended")
 
     def _step(self) -> None:
         """Take in what other threads left, then do the most urgent piece of work, or sleep."""
@@ -446,7 +448,7 @@ class WriterLoop:
             timeout_s = min(until - time.monotonic(), _SUPERVISE_S)
             self.work_queue.wake_condition.wait(max(0.0, timeout_s))
 
-    def _back_off(self, error: Exception) -> None:
+    def back_off(self, error: Exception) -> None:
         """Record and log an error, and delay the next step; never blocks.
 
         Queued work stays queued. The delay doubles up to a minute, and status shows the error.

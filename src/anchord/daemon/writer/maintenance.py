@@ -27,6 +27,7 @@ from anchord.index.integrity.purge import (
 from anchord.index.integrity.repair import delete_damaged_rows
 from anchord.index.integrity.verify import verify_unchanged_files
 from anchord.index.session import IndexWriter
+from anchord.sources.conversations.archive.reader import find_damaged_text
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
 from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS
@@ -81,7 +82,10 @@ class Maintenance:
         """When the last check ended, by the monotonic clock; None before the first."""
         self.on_index_merge: Callable[[], None] = lambda: None
         """Called after a merge, which deletes index files that readers may have open."""
-        self.page_check = PageCheck((writer.paths.archive_file, writer.paths.catalog_file))
+        self.page_check = PageCheck(
+            (writer.paths.archive_file, writer.paths.catalog_file),
+            {writer.paths.archive_file: find_damaged_text},
+        )
         self._writer = writer
         self._index_check = index_check
         self._memory_limit_bytes = memory_limit_bytes

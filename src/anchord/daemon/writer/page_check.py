@@ -7,7 +7,7 @@ writer thread only starts it and looks at what it found.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -21,13 +21,20 @@ _EVERY_S = 24 * 3600.0
 class PageCheck:
     """Checks files once after the start, then once a day. The writer thread calls its methods."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        files: Sequence[Path],
+        find_damage: Mapping[Path, Callable[[CheckedConnection], str]] | None = None,
+    ) -> None:
         """Check nothing yet; the first call of `run_if_due` does.
 
         Args:
             files: SQLite files; those that do not exist are left out.
+            find_damage: File -> a function that reads its content and says what is damaged, "" if
+                nothing is. SQLite notices no change inside a value.
         """
         self._files = files
+        self._find_damage = find_damage or {}
         self._next_check = float("-inf")
         self._thread: threading.Thread | None = None
         self._connection: CheckedConnection | None = None
@@ -77,10 +84,14 @@ class PageCheck:
             with closing(open_sqlite(file, read_only=True)) as connection:
                 self._connection = connection
                 is_intact = self._closing or connection.is_intact()
+                find_damage = self._find_damage.get(file) if is_intact else None
+                damage = find_damage(connection) if find_damage and not self._closing else ""
         except StoreDamagedError as error:
             return error
         except StoreError:
             return None  # Locked or interrupted: the writer meets what stays so.
         finally:
             self._connection = None
-        return None if is_intact else damaged_error(str(file), "its pages do not fit together")
+        if not is_intact:
+            damage = "its pages do not fit together"
+        return damaged_error(str(file), damage) if damage else None
