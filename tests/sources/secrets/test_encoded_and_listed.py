@@ -82,6 +82,11 @@ SECRETS = {
     "key beside a secret": (f'{{"key": "{KEY}", "secret": "{KEY}x"}}', f'"{KEY}"'),
     "pepper": (f'config.pepper = "{HEX}{HEX}"', HEX),
     "angle brackets": (f"define( 'AUTH_KEY',        '{KEY}<)(>{KEY}' );", KEY),
+    "after a colour": (f"token \x1b[31m{GITHUB}\x1b[0m", GITHUB),
+    "after a colour in code": (f'print("\\033[1;31m{GITHUB}\\033[0m")', GITHUB),
+    "after a colour as shown": (f"^[[31m{GITHUB}^[[0m", GITHUB),
+    "a control character inside": (f"{GITHUB[:9]}\x08{GITHUB[9:]}", GITHUB[9:]),
+    "a colour inside": (f"{GITHUB[:9]}\x1b[31m{GITHUB[9:]}", GITHUB[9:]),
     "file name": (f"stripe_{filled('sk_live_{24}')}.json", filled("sk_live_{24}")),
 }  # fmt: skip
 
@@ -106,6 +111,7 @@ LOOK_ALIKES = [
     'kty is "EC", and "x" is the coordinate',
     "the recovery key has eight blocks of six digits",
     "export PATH=/usr/bin:\\\n/usr/local/bin",
+    "a\x08b \x1b[31mred\x1b[0m ^[[0K",
     "a folder of tokens: src/auth/password-reset-tokens",
 ]  # fmt: skip
 

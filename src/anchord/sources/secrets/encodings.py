@@ -13,6 +13,11 @@ from dataclasses import dataclass
 from anchord.sources.secrets.words import WordPlaces
 
 _INVISIBLE_RANGES = (
+    ("\x00", "\x08"),
+    ("\x0b", "\x0c"),
+    ("\x0e", "\x1f"),
+    ("\x7f", "\x84"),
+    ("\x86", "\x9f"),
     ("\u00ad", "\u00ad"),
     ("\u034f", "\u034f"),
     ("\u061c", "\u061c"),
@@ -31,6 +36,8 @@ _INVISIBLE = "".join(
     chr(code) for first, last in _INVISIBLE_RANGES for code in range(ord(first), ord(last) + 1)
 )
 _ASCII_ESCAPES = (
+    # A terminal's colours, also as they are written in code
+    r"(?:\x1b|\\(?:033|x1[bB]|u001[bB]|e)|\^\[)\[[0-9;?]{0,20}[A-Za-z]",
     r"%[0-9A-Fa-f]{2}",
     r"\\(?:u00[0-9A-Fa-f]{2}|x[2-7][0-9A-Fa-f]|/)",
     # A line that goes on
@@ -45,7 +52,7 @@ _ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{_INVISIBLE}]")
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 WORDS = (
     *(f"%{digit}" for digit in "0123456789abcdef"),
-    *("\\u", "\\x", "\\/", "\\\n", "\\0", "\\1", "&a", "&q", "&l", "&g", "&#"),
+    *("\\u", "\\x", "\\/", "\\\n", "\\0", "\\1", "\\e[", "^[[", "&a", "&q", "&l", "&g", "&#"),
     *(f"{quote}{after}" for quote in "\"'" for after in f"{_SPACES}.+&\\"),
     *_INVISIBLE,
 )
@@ -148,6 +155,8 @@ class _Builder:
 
 
 def _decode(escape: str) -> str:
+    if escape[-1].isalpha() and "[" in escape:  # A colour
+        return ""
     if escape[0] == "%":
         code = int(escape[1:], 16)
         return chr(code) if " " <= chr(code) <= "~" else "\ufffd"

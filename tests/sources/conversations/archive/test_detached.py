@@ -291,9 +291,38 @@ def test_the_trash_alone_is_emptied_after_thirty_days(talks: Talks) -> None:
     ):
         talks.put(file, "1")
         talks.lose(file, reason, now_ns)
+    for day in (0, 15):
+        assert talks.archive.empty_trash(6 + day * DAY_NS) == 0
     assert talks.archive.empty_trash(6 + 30 * DAY_NS) == 1
     left = {each.path for each in talks.archive.detached_exchanges()}
     assert left == {"/codex/new/1", "/codex/reader/1"}
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        [0, 365, 366, 367, 0, 1],
+        [0, -365, 365, -365, 365, 0],
+        [400, 0, 20, -500, -490, 29],
+        [40],
+        [0, 26, 52, 78, 104, 130],
+    ],
+)
+def test_a_clock_that_jumps_empties_no_trash(talks: Talks, days: list[int]) -> None:
+    talks.put("a.jsonl", "1")
+    talks.lose("a.jsonl", DetachReason.TRASH, days[0] * DAY_NS)
+    for day in days:
+        assert talks.archive.empty_trash(day * DAY_NS) == 0
+    assert len(list(talks.archive.detached_exchanges())) == 1
+
+
+def test_after_a_jump_of_the_clock_the_trash_is_emptied_after_thirty_days(talks: Talks) -> None:
+    talks.put("a.jsonl", "1")
+    talks.archive.empty_trash(0)
+    talks.lose("a.jsonl", DetachReason.TRASH, 0)
+    for day in (10, 375, 394):
+        assert talks.archive.empty_trash(day * DAY_NS) == 0
+    assert talks.archive.empty_trash(396 * DAY_NS) == 1
 
 
 def test_two_forms_of_one_exchange_are_kept_in_two_groups_and_equal_ones_once(
