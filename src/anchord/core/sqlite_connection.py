@@ -6,7 +6,6 @@ Here because both `store` and `sources` use it and may not import each other.
 from __future__ import annotations
 
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -149,8 +148,8 @@ def open_sqlite(file: Path, *, read_only: bool) -> CheckedConnection:
         StoreError: It cannot be opened.
     """
     mode = "ro" if read_only else "rwc"
-    if file.exists() and not stat.S_ISREG(file.stat().st_mode):
-        # SQLite waits for ever in a named pipe, and reads a device.
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        # SQLite waits for ever in a named pipe, and reads a device. A folder it refuses itself.
         raise StoreUnavailableError(f"{file} is not a file", "put a file in its place, or move it")
     with translate_sqlite_errors(file):
         connection = sqlite3.connect(

@@ -78,9 +78,17 @@ def index(stage: Stage, rng: Random) -> list[Finding]:
 
 
 def month_later(stage: Stage, rng: Random) -> list[Finding]:
-    """Bring the index up to date while the clock runs a month ahead; afterwards it is set back."""
+    """Bring the index up to date in the middle and at the end of a month; then the clock is set back.
+
+    A clock that jumps by a month is not believed.
+    """
     del rng
-    return [] if stage.is_daemon else stage.run("index", ahead_s=_MONTH_S)
+    if stage.is_daemon:
+        return []
+    return [
+        *stage.run("index", ahead_s=_MONTH_S // 2),
+        *stage.run("index", ahead_s=_MONTH_S),
+    ]
 
 
 def reindex(stage: Stage, rng: Random) -> list[Finding]:

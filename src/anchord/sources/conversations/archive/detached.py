@@ -25,12 +25,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from anchord.sources.conversations.archive.path_lookup import BelowPath, path_inside
+from anchord.sources.conversations.archive.trash import delete_old_trash
 
-TRASH_DAYS = 30
-_LAST_TIME_KEY = "trash looked at"
-"""In `meta`: the time of the last `empty_trash`."""
-_DAY_NS = 24 * 3600 * 10**9
-_MAX_STEP_NS = 25 * _DAY_NS
 DETACHED_KEY_PREFIX = "\x01"
 """No root has a name that begins with this control character."""
 _SET_ASIDE_REASONS = ("reader", "trash", "excluded")
@@ -390,27 +386,8 @@ class DetachedExchanges:
         )
 
     def empty_trash(self, now_ns: int) -> int:
-        """Delete what has been in the trash for 30 days; return how many exchanges that were.
-
-        If the clock went back, or more than 25 days forward since the last call, it may be wrong:
-        what is in the trash then keeps its age. The first call deletes nothing.
-        """
-        row = self._db.execute("SELECT value FROM meta WHERE key=?", (_LAST_TIME_KEY,)).fetchone()
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (_LAST_TIME_KEY, str(now_ns)))
-        if row is None:
-            return 0
-        step_ns = now_ns - int(row[0])
-        if not 0 <= step_ns <= _MAX_STEP_NS:
-            self._db.execute(
-                "UPDATE exchanges SET detached_ns=detached_ns+? WHERE root IN "
-                "(SELECT key FROM detached WHERE reason=?)",
-                (step_ns, DetachReason.TRASH),
-            )
-        deleted = self._db.execute(
-            "DELETE FROM exchanges WHERE detached_ns<? AND root IN "
-            "(SELECT key FROM detached WHERE reason=?)",
-            (now_ns - TRASH_DAYS * _DAY_NS, DetachReason.TRASH),
-        ).rowcount
+        """Delete what has been in the trash for 30 days; return how many exchanges that were."""
+        deleted = delete_old_trash(self._db, DetachReason.TRASH, now_ns)
         self.delete_empty_groups()
         return deleted
 
