@@ -163,6 +163,22 @@ def test_a_server_whose_file_was_lost_listens_again(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_server_makes_no_home_that_was_moved_away(path: Path) -> None:
+    home = path.parent / "home"
+    (home / "run").mkdir(parents=True)
+
+    async def story() -> None:
+        server = Server(home / "run" / "s", {}, dict)
+        await server.start()
+        home.rename(path.parent / "moved")
+        with pytest.raises(FileNotFoundError):
+            await server.listen_again_if_lost()
+        await server.close()
+
+    in_loop(story)
+    assert not home.exists()
+
+
 def test_a_server_on_a_socket_of_systemd_makes_no_other_one(path: Path) -> None:
     async def story() -> None:
         listener = socket.socket(socket.AF_UNIX)

@@ -267,7 +267,8 @@ async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
         while not shutdown.requested.is_set():
             _report_health(writer, writer_loop, handlers)
             with suppress(AnchordError, OSError):  # Nothing to report to: it is tried again.
-                if await server.listen_again_if_lost():
+                # A home without its data is not this daemon's any more.
+                if not writer_loop.folder_problem and await server.listen_again_if_lost():
                     log.warning("daemon.socket_lost", socket=str(writer.paths.socket_file))
             try:
                 await asyncio.wait_for(shutdown.requested.wait(), min(_NOTIFY_S, watchdog_s / 3))

@@ -125,4 +125,4 @@ METHODS: tuple[Method[Any, Any], ...] = (
 REPEATABLE = frozenset(
     each.name for each in (HELLO, PING, STATUS, ERRORS, SEARCH, SHOW, EXPLAIN, DUMP, ROOTS, SYNC)
 )
-"""They change nothing: they may be called again if the daemon restarted before it answered."""
+"""A second call does no harm: they are called again if the daemon restarted before it answered."""

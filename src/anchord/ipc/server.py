@@ -115,13 +115,14 @@ class Server:
 
         Raises:
             AlreadyRunningError: Another process answers on the path.
-            OSError: The socket cannot be created.
+            OSError: The socket cannot be created, or the home is gone.
         """
         if self._server is None or not self._owns_path or self._is_closing:
             return False
         if self._file_id == _file_id(self._path):
             return False
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Not the folders above: a home that was moved away must be able to return.
+        self._path.parent.mkdir(mode=0o700, exist_ok=True)
         self._inherited_socket = None
         # Those that connected just before are accepted first. Closing ends no connection.
         await asyncio.sleep(0)

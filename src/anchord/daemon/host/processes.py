@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from pathlib import Path
+
 import psutil
 
 
@@ -15,5 +18,7 @@ def is_daemon(pid: int) -> bool:
         arguments = psutil.Process(pid).cmdline()
     except psutil.Error:
         return False
-    names_anchord = any("anchord" in argument for argument in arguments[:5])
-    return names_anchord and "run" in arguments
+    # `anchord index run` is none: "run" is a folder there.
+    return any(
+        Path(name).name == "anchord" and command == "run" for name, command in pairwise(arguments)
+    )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from anchord.sources.secrets.finding import Finding
-from anchord.sources.secrets.structures import decode_base64
+from anchord.sources.secrets.structures import decode_base64, printable_text
 from anchord.sources.secrets.words import WordPlaces
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{2}|\d{1,3})"
@@ -23,7 +23,6 @@ _KEY_PAIR = re.compile(r"\[\s{0,9}(?:\d{1,3}\s{0,2},\s{0,9}){63}\d{1,3}\s{0,9}\]
 _KEY_PAIR_WORDS = tuple(f"[{digit}" for digit in "123456789")
 _MIN_DISTINCT_BYTES = 32
 _MAX_BYTE = 255
-_MIN_ASCII = 32
 _PIECES = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
 _ONLY_PIECES = re.compile(r"(?:\s{0,20}[\"'][^\"'\n]{1,200}[\"']\s{0,20},?){2,200}\s{0,20}")
 _JOINS = re.compile(r"\.join\(\s?(?:[\"']{2}\s?\)|\[)")
@@ -32,7 +31,6 @@ _HEX = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){12,500}(?![A-Za-z0-9])", re.
 _BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,800}(?![A-Za-z0-9])")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _SAID_TO_BE_PASSWORD = re.compile(r"pass\w{1,9}\b[^\n]{0,60}\bbase64\b", re.IGNORECASE)
-_PRINTABLE = re.compile(rb"[\t\r\n -~]+")
 _NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{2,60})[\"']?\s{0,4}(?::=|=>|=|:)[^=\n]{0,40}$")
 _MAX_BEFORE = 110
 WORDS = (*_LIST_WORDS, *_KEY_PAIR_WORDS, ".join(")
@@ -111,7 +109,7 @@ def _of_numbers(numbers: str) -> str:
     """Return the text whose characters have these codes; "" if one is no printable character."""
     codes = [int(each, 16 if each[:2] == "0x" else 10) for each in _ONE_NUMBER.findall(numbers)]
     data = bytes(code for code in codes if code <= _MAX_BYTE)
-    return _ascii(data) if len(data) == len(codes) else ""
+    return printable_text(data) if len(data) == len(codes) else ""
 
 
 def _joined(text: str, place: int) -> Iterator[EncodedValue]:
@@ -132,12 +130,12 @@ def _joined(text: str, place: int) -> Iterator[EncodedValue]:
 
 
 def _decode_hex(digits: str) -> str:
-    return _ascii(bytes.fromhex(digits))
+    return printable_text(bytes.fromhex(digits))
 
 
 def _decode_base32(encoded: str) -> str:
     try:
-        return _ascii(base64.b32decode(encoded + "=" * (-len(encoded) % 8)))
+        return printable_text(base64.b32decode(encoded + "=" * (-len(encoded) % 8)))
     except ValueError:
         return ""
 
@@ -150,8 +148,4 @@ def _decode_any_base64(encoded: str) -> str:
         data = binascii.a2b_base64(encoded + "=" * (-len(encoded) % 4))
     except ValueError:
         return ""
-    return "" if any(data[1::2]) else _ascii(data[::2])
-
-
-def _ascii(data: bytes) -> str:
-    return data.decode("ascii") if _PRINTABLE.fullmatch(data) else ""
+    return "" if any(data[1::2]) else printable_text(data[::2])

@@ -201,15 +201,18 @@ def decode_base64(encoded: str) -> str:
         data = binascii.a2b_base64(bare + "=" * (-len(bare) % 4))
     except ValueError:  # Also a letter that is ASCII in lower case alone, such as the Kelvin sign.
         return ""
+    return printable_text(data)
+
+
+def printable_text(data: bytes) -> str:
+    """Return bytes as text if they are printable ASCII; "" for anything else."""
     return data.decode("ascii") if _PRINTABLE.fullmatch(data) else ""
 
 
 def _find_keys(text: str, places: WordPlaces) -> Iterator[Finding]:
-    """Yield passwords of Go's connection strings, private keys in JSON, and bearers of Twitter."""
+    """Yield what has a form of its own: connection strings, private keys, bearers."""
     for place in places.of_any(_GO_DSN_WORDS):
-        dsn = _GO_DSN.search(text, max(0, place - _MAX_DSN), place)
-        if dsn and not is_placeholder(dsn["secret"]) and dsn["secret"][0] not in "$%{":
-            yield Finding(*dsn.span("secret"), "password-in-url")
+        yield from _find_in_go_dsn(text, place)
     for place in places.of('"kty"'):
         yield from _find_in_jwk(text, place)
     for word, form, kind in _BY_WORD:
@@ -218,9 +221,19 @@ def _find_keys(text: str, places: WordPlaces) -> Iterator[Finding]:
             if match:
                 yield Finding(*match.span(), kind)
     for place in places.of(_TWITTER_WORD)[:1]:
-        for match in _TWITTER.finditer(text, place):
-            if is_random(match["tail"]):
-                yield Finding(*match.span(), "twitter")
+        yield from _find_twitter_bearers(text, place)
+
+
+def _find_in_go_dsn(text: str, place: int) -> Iterator[Finding]:
+    match = _GO_DSN.search(text, max(0, place - _MAX_DSN), place)
+    if match and not is_placeholder(match["secret"]) and match["secret"][0] not in "$%{":
+        yield Finding(*match.span("secret"), "password-in-url")
+
+
+def _find_twitter_bearers(text: str, place: int) -> Iterator[Finding]:
+    for match in _TWITTER.finditer(text, place):
+        if is_random(match["tail"]):
+            yield Finding(*match.span(), "twitter")
 
 
 def _find_in_jwk(text: str, place: int) -> Iterator[Finding]:

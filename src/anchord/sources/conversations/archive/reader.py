@@ -68,7 +68,7 @@ class ConversationContext:
 
 
 def find_damaged_text(db: CheckedConnection) -> str:
-    """Read the texts of all exchanges, 200 MB in a second; zlib notices each changed bit.
+    """Read the texts of all exchanges, 150 MB of text a second; zlib notices each changed bit.
 
     Args:
         db: A connection to the archive. To interrupt it ends the search.
