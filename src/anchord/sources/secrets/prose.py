@@ -197,24 +197,42 @@ def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Fin
     following = text[after : after + 1]
     if following.isalnum() or following in "_-.(":
         return  # Part of a longer name.
+    yield from (
+        _find_after(text, start, after)
+        or _find_phrase(lower_text, start, after)
+        or _find_before(text, start)
+    )
+
+
+def _find_after(text: str, start: int, after: int) -> list[Finding]:
+    """Return the password that follows a name; with the old one, if it was changed."""
     for pattern in (_SAID, _CELL, _PROMPT, _HTML_CELL, _NEXT_LINE, _FROM_TO):
         match = pattern.match(text, after)
         if pattern is _CELL and "{{" in text[max(0, start - _MAX_BEFORE) : start]:
             continue  # A template: `|` passes a value on.
         if match and (found := _chosen_value(match)):
             if pattern is _FROM_TO:
-                yield Finding(*match.span("old"), "assigned")
-            yield found
-            return
+                return [Finding(*match.span("old"), "assigned"), found]
+            return [found]
+    return []
+
+
+def _find_phrase(lower_text: str, start: int, after: int) -> list[Finding]:
+    """Return the quoted pass phrase that follows a name."""
     match = _QUOTED_PHRASE.match(lower_text, after)
     is_sentence = lower_text.endswith("phrase", start, after)
     if match and (is_sentence or is_word_list(_WORD.findall(match["value"]))):
-        yield Finding(*match.span("value"), "assigned")
-        return
+        return [Finding(*match.span("value"), "assigned")]
+    return []
+
+
+def _find_before(text: str, start: int) -> list[Finding]:
+    """Return the quoted password that stands before its name: "`x` as the password"."""
     end = start + 1 if text[start] == " " else start
     match = _SAID_BEFORE.search(text, max(0, start - _MAX_BEFORE), end)
     if match and is_chosen(match["value"]) and not is_placeholder(match["value"]):
-        yield Finding(*match.span("value"), "assigned")
+        return [Finding(*match.span("value"), "assigned")]
+    return []
 
 
 def _chosen_value(match: re.Match[str]) -> Finding | None:
