@@ -14,6 +14,8 @@ import pytest
 from hypothesis import settings
 from temp_folder import stop_using_memory, use_memory
 
+pytest_plugins = ("pylance_here",)
+
 _LONGEST_FIRST = (
     "live/test_process.py",
     "faults/test_sequences.py",

@@ -18,6 +18,7 @@ from conversations.conftest import answer, claude
 
 from anchord.store.backup import snapshot
 
+pytestmark = pytest.mark.usefixtures("pylance_here")
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 2)) for n in range(3)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from cli.conftest import Shell, until
 
+pytestmark = pytest.mark.usefixtures("pylance_here")
 NAMES = (
     "a?b=c&d",
     "a#b",

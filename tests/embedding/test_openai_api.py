@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import socket
+import ssl
 import struct
 import threading
 import warnings
@@ -300,6 +301,12 @@ NONE: dict[str, Way] = {
     "deep": saying(200, b"[" * 100_000),
 }
 """Invalid answers."""
+
+
+@pytest.fixture(autouse=True)
+def _no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read no certificates: 33 ms for each client, and no server here has TLS."""
+    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_, **__: None)
 
 
 @pytest.fixture

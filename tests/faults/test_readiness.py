@@ -27,6 +27,7 @@ from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.damage import list_table_files
 from anchord.store.table.table import LanceStore
 
+pytestmark = pytest.mark.usefixtures("pylance_here")
 NOTES = 40
 
 

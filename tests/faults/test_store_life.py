@@ -23,8 +23,9 @@ from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError
 from anchord.index.integrity.verify import DifferenceKind
 from anchord.store.table import maintenance as lance_upkeep
-from anchord.store.table.compaction import CompactionWorker, compact_table
 from anchord.store.table.table import LanceStore
+
+pytestmark = pytest.mark.usefixtures("pylance_here")
 
 
 def table(service: Service) -> Path:
@@ -372,9 +373,6 @@ def test_f8_ten_folds_that_fail_are_reported_and_nothing_is_dropped(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("lance error: interrupted")
 
-    monkeypatch.setattr(
-        CompactionWorker, "__call__", lambda _, order: compact_table(order)
-    )  # In this process, where it can be broken.
     with monkeypatch.context() as fault:
         fault.setattr("lance.dataset", broken)
         service.pipeline.submit(service.pipeline.maintenance.compact).result()
