@@ -50,6 +50,18 @@ def test_a_token_with_a_dot_behind_a_long_name_is_replaced(beginning: str) -> No
     assert body not in redact(f"DOPPLER_TOKEN_VALUE={beginning}{body}\n").text
 
 
+@pytest.mark.parametrize("before", ["m", "1", "tok_", "TOKEN", "\\u001b[31m"])
+@pytest.mark.parametrize("prefix", ["ghp_", "glpat-", "xoxb-1234567890-1234567890-", "sk_live_"])
+def test_a_token_with_a_distinctive_prefix_is_found_behind_a_letter_or_digit(
+    before: str, prefix: str
+) -> None:
+    body = "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA2bC4"
+    clean = redact(f"out {before}{prefix}{body} end").text
+    assert body not in clean
+    assert clean.startswith(f"out {before}")
+    assert clean.endswith(" end")
+
+
 @pytest.mark.parametrize("text", KEPT)
 def test_what_looks_like_one_stays(text: str) -> None:
     assert redact(text).text == text

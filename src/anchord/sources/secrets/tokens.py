@@ -15,6 +15,9 @@ _LOOK_BACK = 40
 _BORDER = r"(?<![A-Za-z0-9])"
 _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
+_MIN_DISTINCTIVE = 4
+_WORD_PREFIX = re.compile(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)\W?_?")
+"""Prefixes that are also the end of a word or a name."""
 _MAX_PREFIX = 20
 _REACH = 200
 """How far around a run a token without a prefix can be."""
@@ -38,8 +41,9 @@ class TokenFinder:
             for prefix in rule.prefixes:
                 self._rules_by_prefix.setdefault(prefix, []).append(rule)
         prefixes = _alternation(self._rules_by_prefix)
-        self._prefixes = re.compile(f"{_BORDER}(?:{prefixes})")
-        self._escaped_prefixes = re.compile(f"{_ESCAPED_BORDER}(?:{prefixes})")
+        distinctive = _alternation(filter(_is_distinctive, self._rules_by_prefix))
+        self._prefixes = re.compile(f"{_BORDER}(?:{prefixes})|{distinctive}")
+        self._escaped_prefixes = re.compile(f"{_ESCAPED_BORDER}(?:{prefixes})|{distinctive}")
         self._without_prefix = [rule for rule in rules if not rule.prefixes]
         anchors = {re.escape(rule.anchor) for rule in self._without_prefix}
         self._anchors = re.compile("|".join(sorted(anchors)))
@@ -101,10 +105,18 @@ def _checked(rule: TokenRule, match: re.Match[str]) -> Iterator[Finding]:
         yield Finding(start, end, rule.kind)
 
 
+def _is_distinctive(prefix: str) -> bool:
+    """Return whether a prefix begins a token also behind a letter or digit: `tokghp_...`."""
+    return len(prefix) >= _MIN_DISTINCTIVE and not _WORD_PREFIX.fullmatch(prefix)
+
+
 def _alternation(prefixes: Iterable[str]) -> str:
     """Return a pattern of prefixes, grouped by first character; longer ones come first."""
     by_first: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, reverse=True):
         by_first.setdefault(prefix[0], []).append(re.escape(prefix[1:]))
-    groups = {first: "|".join(rest) for first, rest in by_first.items()}
-    return "|".join(f"{re.escape(first)}(?:{group})" for first, group in groups.items())
+    groups: list[str] = []
+    for first, rests in by_first.items():
+        rest = "|".join(rests)
+        groups.append(f"{re.escape(first)}(?:{rest})")
+    return "|".join(groups)
