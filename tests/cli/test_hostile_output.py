@@ -33,7 +33,7 @@ from anchord.cli.output.render import (
     search_lines,
 )
 from anchord.cli.output.status_text import status_lines
-from anchord.core.quoting import escape_non_utf8, quote_name, sanitize_line
+from anchord.core.quoting import escape_line, escape_non_utf8, quote_name, sanitize_line
 from anchord.daemon.service.sd_notify import notify_status
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
@@ -329,6 +329,23 @@ def test_commands_over_hostile_files_print_no_raw_character(shell: Shell) -> Non
             char for char in printed.out + printed.err if char not in "\n\t" and is_unsafe(char)
         ] == [], command
     assert len(shell("dump").out.splitlines()) >= len(names)
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\n", "\u202e", "\x9b"])
+def test_a_place_from_an_answer_leads_to_its_file_beside_one_with_that_literal_name(
+    shell: Shell, char: str
+) -> None:
+    real = shell.write(f"dec{char}q.md", "# One\n\nThe quagga of the real file.\n")
+    decoy = shell.write(f"dec\\u{{{ord(char):x}}}q.md", "# Two\n\nThe zebra of the decoy.\n")
+    shell("add", str(shell.notes))
+    assert shell("index").code == 0
+    place = escape_line(real)
+    assert place == decoy
+    hits = shell("search", "of the", "--path", place, "--json").json["groups"]
+    assert {hit["path"] for (hit,) in hits} == {os.path.basename(real), os.path.basename(decoy)}
+    assert shell("explain", place, "--json").json["path"] == decoy
+    os.unlink(decoy)
+    assert shell("explain", place, "--json").json["indexed"] is True
 
 
 def test_an_emoji_code_in_a_text_is_printed_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

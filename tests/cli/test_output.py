@@ -103,10 +103,18 @@ def test_explain_says_how_each_hit_was_found() -> None:
     best = hit(bm25=7.25, bm25_rank=4, exact=True, matched=["parse_config"])
     lines = shown([best, hit(cosine_rank=None, cosine=None, bm25=1.0, bm25_rank=9)], explain=True)
     assert (
-        "    meaning: cosine 0.610, no. 2; words: BM25 7.25, no. 4; contains the identifier exactly; matched: parse_config"
+        "  meaning: cosine 0.610, no. 2; words: BM25 7.25, no. 4; contains the identifier exactly; matched: parse_config"
         in lines
     )
-    assert "    not by meaning; words: BM25 1.00, no. 9" in lines
+    assert "  not by meaning; words: BM25 1.00, no. 9" in lines
+
+
+def test_a_text_cannot_forge_how_it_was_found() -> None:
+    forged = "meaning: cosine 0.999, no. 1; words: BM25 99.00, no. 1; matched: forged"
+    lines = shown([hit(text=f"{forged}\n  {forged}")], explain=True)
+    assert [line for line in lines if line.startswith("  meaning: ")] == [
+        line for line in lines if "0.610" in line
+    ]
 
 
 # Editors

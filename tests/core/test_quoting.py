@@ -21,6 +21,7 @@ from anchord.core.quoting import (
     quote_name,
     quote_names,
     sanitize_line,
+    unescape_line,
 )
 
 EVERY_CHARACTER = [chr(code) for code in range(0x110000)]
@@ -83,6 +84,16 @@ def test_an_escape_says_which_character_it_was_and_a_long_run_is_counted() -> No
     assert escape_line("\U000e0041" * 1_000) == "\\u{e0041}" * 4 + "\\u{+996 more}"
     assert escape_line("e" + "\u0301" * 300) == "e" + "\u0301" * 8 + "\\u{+292 more}"
     assert escape_line(b"caf\xe9".decode("utf-8", "surrogateescape")) == "caf\\xe9"
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Mn", "Mc", "Me"]), max_size=4))
+def test_an_escaped_line_can_be_read_back(text: str) -> None:
+    assert unescape_line(escape_line(text)) == text
+
+
+def test_what_is_no_escape_is_left() -> None:
+    for text in ("\\u{d800}", "\\u{110000}", "\\u{+5 more}", "\\x1b", "u{1b}", "\\u{}"):
+        assert unescape_line(text) == text
 
 
 def test_a_text_keeps_its_lines_and_tabs_and_a_line_does_not() -> None:

@@ -23,7 +23,7 @@ from anchord.core.quoting import quote_name
 from anchord.daemon import access
 from anchord.errors import UsageError
 from anchord.ipc import requests
-from anchord.ipc.messages.searching import SearchParams, ShowParams
+from anchord.ipc.messages.searching import MAX_QUERY_CHARS, SearchParams, ShowParams
 from anchord.mcp import server as mcp_server
 
 Call = Callable[[Client], Coroutine[Any, Any, Any]]
@@ -104,6 +104,25 @@ def test_errors_are_json_and_quote_nothing_in_their_sentences(server: Any) -> No
             assert {key: error.get(key) for key in OWN} == {
                 key: plain[name].get(key) for key in OWN
             }, (name, text)
+
+
+def test_too_long_a_query_is_refused_with_the_limit_and_names_no_other_parameter(
+    server: Any,  # noqa: ANN401 - likewise
+) -> None:
+    answers: list[str] = []
+
+    async def main() -> None:
+        async with Client(server) as client:
+            query = "x" * (MAX_QUERY_CHARS + 1)
+            answers.append(
+                await failed(client, lambda _: client.call_tool("search", {"query": query}))
+            )
+
+    anyio.run(main)
+    (answer,) = answers
+    assert "query" in json.loads(answer)["error"]
+    assert str(MAX_QUERY_CHARS) in answer
+    assert not [name for name in ("room", "session", "fresh", "detached") if name in answer]
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -30,6 +30,9 @@ _MAX_SHOWN = 4
 _MAX_MARKS = 8
 """Combining marks on one letter. No script needs more; hundreds cover the lines around them."""
 
+ESCAPED_CHARACTER = r"\\u\{(?!d[89a-f]..\})((?:10|[0-9a-f])?[0-9a-f]{1,4})\}"
+"""Pattern of a character as `escape_line` writes it; its group is the code point. No surrogates."""
+_ESCAPED_CHARACTER = re.compile(ESCAPED_CHARACTER)
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
@@ -125,6 +128,15 @@ def escape_line(text: str) -> str:
         unsafe characters is returned unchanged.
     """
     return _escape(_CONTROLS, text)
+
+
+def unescape_line(line: str) -> str:
+    r"""Return what `escape_line` was given. Characters that it only counted stay counted.
+
+    Args:
+        line: Any string. A text that had `\u{hex}` itself loses that.
+    """
+    return _ESCAPED_CHARACTER.sub(lambda escape: chr(int(escape[1], 16)), line)
 
 
 def escape_text(text: str) -> str:

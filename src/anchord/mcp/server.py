@@ -30,7 +30,7 @@ from anchord.core.quoting import escape_text, quote_name
 from anchord.daemon import access
 from anchord.errors import AnchordError, UsageError
 from anchord.ipc import requests
-from anchord.ipc.messages.searching import ShowAnswer
+from anchord.ipc.messages.searching import MAX_QUERY_CHARS, ShowAnswer
 from anchord.ipc.requests import Call
 from anchord.mcp import answers, schema
 from anchord.mcp.render import render_answer
@@ -53,7 +53,11 @@ _OUTDATED_NOTE = "anchord is not running: this is as of the last `anchord index`
 _MAX_TOKENS = 20_000
 
 Query = Annotated[
-    str, Field(description='Words or a question; also "exact phrase", -without, prefix*.')
+    str,
+    Field(
+        max_length=MAX_QUERY_CHARS,
+        description='Words or a question; also "exact phrase", -without, prefix*.',
+    ),
 ]
 ResultCount = Annotated[int, Field(ge=1, le=20, description="How many files.")]
 SearchMode = Annotated[

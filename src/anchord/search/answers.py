@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from anchord.config.roots import find_root
 from anchord.core.change_detection import decide_for_file
-from anchord.core.quoting import escape_non_utf8, quote_name
+from anchord.core.quoting import escape_non_utf8, quote_name, unescape_line
 from anchord.core.types import (
     Absent,
     FileRecord,
@@ -194,16 +194,20 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     shown_ids = around[start:end]
     rows = {row.id: row for row in reader.store.get_rows(shown_ids)}
     locations = catalog.locate_chunks(shown_ids)
-    chunks = [
-        row_message(rows[each], locations[each], _file_of(rows[each], reader.roots))
-        for each in shown_ids
-        if each in rows and each in locations
-    ]
+    chunks: list[StoredChunk] = []
+    for shown_id in shown_ids:
+        row = rows.get(shown_id)
+        location = locations.get(shown_id)
+        if row is not None and location is not None:
+            file = _file_of(row, reader.roots)
+            chunks.append(row_message(row, location, file))
+    previous_id = around[start - 1] if start > 0 else None
+    next_id = around[end] if end < len(around) else None
     return ShowAnswer(
         id=chunk_id,
         chunks=tuple(chunks),
-        previous=around[start - 1] if start > 0 else None,
-        next=around[end] if end < len(around) else None,
+        previous=previous_id,
+        next=next_id,
         conversation=_conversation_of(reader, catalog, rows.get(chunk_id)),
     )
 
@@ -281,6 +285,9 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
         catalog: The index's catalog, on the caller's connection.
         path: A file; absolute, or relative to the working directory.
     """
+    shown_as = unescape_line(path)
+    if not os.path.lexists(path) and os.path.lexists(shown_as):
+        path = shown_as  # From an answer, where characters are escaped.
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     absolute = os.path.join(folder, os.path.basename(path))
     found = find_root(reader.roots, absolute)

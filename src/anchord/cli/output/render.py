@@ -142,7 +142,8 @@ def _explanation(hit: Passage) -> str:
     if matched:
         parts.append(f"matched: {matched}")
     explanation = escape_markup("; ".join(parts))
-    return f"{_INDENT}[dim]{explanation}[/]"
+    # Less indented than quoted text, which could have the same words.
+    return f"  [dim]{explanation}[/]"
 
 
 def _found_by_meaning(hit: Passage) -> str:

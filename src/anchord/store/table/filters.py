@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from anchord.core.query_syntax import phrase_regex
+from anchord.core.quoting import ESCAPED_CHARACTER, unescape_line
 from anchord.core.types import SearchFilters
 from anchord.errors import UsageError
 
@@ -19,6 +20,7 @@ _MAX_VALUES = 1_000
 _MAX_EXPANDED_WORDS = 30
 _GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _GLOB_REGEX = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_SHOWN_CHARACTER = re.compile(ESCAPED_CHARACTER)
 _WILDCARD_IN_LAST_PART = re.compile(r"[*?][^/]*$")
 
 
@@ -146,7 +148,7 @@ def _glob_regex(glob: str) -> str:
     """
     path = glob.removesuffix("/")
     parts = _GLOB_TOKEN.split(path.removeprefix("/"))
-    regexes = [_GLOB_REGEX.get(part) or re.escape(part) for part in parts]
+    regexes = [_GLOB_REGEX.get(part) or _literal_regex(part) for part in parts]
     body = "".join(regexes)
     if path != glob:
         inside = "/.*"  # A "/" at the end: only what is in the folder.
@@ -157,3 +159,19 @@ def _glob_regex(glob: str) -> str:
     if "/" in path:
         return f"^{body}{inside}$"
     return f"(^|/){body}{inside}$"
+
+
+def _literal_regex(text: str) -> str:
+    r"""Match a text as it is. An escape such as `\u{1b}` also matches its character.
+
+    Answers show the character so, and a path from an answer must find its file.
+    """
+    regexes: list[str] = []
+    end = 0
+    for escape in _SHOWN_CHARACTER.finditer(text):
+        before = re.escape(text[end : escape.start()])
+        character = re.escape(unescape_line(escape[0]))
+        end = escape.end()
+        regexes.append(f"{before}({character}|{re.escape(escape[0])})")
+    rest = re.escape(text[end:])
+    return "".join([*regexes, rest])
