@@ -168,14 +168,16 @@ def _keywords(contents: Sequence[str]) -> list[list[str]]:
 
     There is no list of stop words, so every language works.
     """
-    word_counts = [Counter(_WORD.findall(content.lower())) for content in contents]
-    document_counts = Counter(word for counts in word_counts for word in counts)
-    rarity = {
-        word: math.log((1 + len(contents)) / count) for word, count in document_counts.items()
-    }
+    words_of_texts = [_WORD.findall(content.lower()) for content in contents]
+    word_counts = [Counter(words) for words in words_of_texts]
+    document_counts: Counter[str] = Counter()
+    for counts in word_counts:
+        document_counts.update(counts.keys())
+    rarity: dict[str, float] = {}
+    for word, count in document_counts.items():
+        rarity[word] = math.log((1 + len(contents)) / count)
     keywords: list[list[str]] = []
     for counts in word_counts:
-        scores = {word: count * rarity[word] for word, count in counts.items()}
-        ranked = sorted((-score, word) for word, score in scores.items())
+        ranked = sorted((-count * rarity[word], word) for word, count in counts.items())
         keywords.append([word for _, word in ranked[:_MAX_KEYWORDS]])
     return keywords

@@ -98,7 +98,8 @@ def find_ignored_keys(config: Config) -> list[str]:
     the strategy of any kind in that root does.
     """
     chunking = _set_values(config.chunking)
-    ignored = [f"chunking.{key}" for key in _unused_by_all(chunking, _strategies_in_use(config))]
+    strategies_in_use = _strategies_in_use(config)
+    ignored = [f"chunking.{key}" for key in _unused_by_all(chunking, strategies_in_use)]
     for kind, table in _kind_tables(config.kind):
         own = _set_values(table)
         strategy = own.get("strategy", config.chunking.strategy)

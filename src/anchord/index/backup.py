@@ -291,8 +291,9 @@ def _put_in_place(paths: Paths, restoring: Path) -> None:
         table_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         shutil.move(table, table_folder / table.name)
     shutil.rmtree(data / "lance", ignore_errors=True)
-    files = [each for each in data.iterdir() if each.name != paths.catalog_file.name]
-    for file in [*sorted(files), data / paths.catalog_file.name]:
+    catalog = data / paths.catalog_file.name
+    others = sorted(file for file in data.iterdir() if file != catalog)
+    for file in (*others, catalog):
         file.rename(paths.data_folder / file.name)
 
 

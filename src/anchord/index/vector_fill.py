@@ -235,11 +235,14 @@ class VectorFill:
         self._dependencies.store.set_vectors(keyed_by_id)
         self._committer.commit_count += 1
         for file, ids in filled:
-            own_keys = {file.due[row_id][0] for row_id in ids} & embedded_keys
+            if not ids:
+                continue
+            keys_of_file = {file.due[row_id][0] for row_id in ids}
+            own_keys = keys_of_file & embedded_keys
             embedded_keys -= own_keys
-            if ids:
-                self._counts[file.origin].embedded += len(own_keys)
-                self._counts[file.origin].reused += len(ids) - len(own_keys)
+            counts = self._counts[file.origin]
+            counts.embedded += len(own_keys)
+            counts.reused += len(ids) - len(own_keys)
             for row_id in ids:
                 del file.due[row_id]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import chain
 from typing import Protocol, TypeVar
 
 from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
@@ -360,10 +361,13 @@ def _groups_with_text(
     groups: Sequence[Sequence[Hit]], request: SearchRequest, store: ChunkStore, catalog: Catalog
 ) -> Iterator[Group]:
     """Yield the first groups as passages; rows that were just deleted are left out."""
-    has_exchanges = any(_is_exchange(group[0]) for group in groups[: request.limit])
-    candidates = groups[: request.limit + (_SPARE_GROUPS if has_exchanges else 0)]
-    hits = [hit for group in candidates for hit in group]
-    rows = {row.id: row for row in store.get_display_rows([hit.id for hit in hits])}
+    count = request.limit
+    if any(_is_exchange(group[0]) for group in groups[:count]):
+        count += _SPARE_GROUPS
+    candidates = groups[:count]
+    hits = list(chain.from_iterable(candidates))
+    ids = [hit.id for hit in hits]
+    rows = {row.id: row for row in store.get_display_rows(ids)}
     copies = _find_copies(hits, rows)
     originals = [group for group in candidates if group[0].location.origin not in copies]
     for group in originals[: request.limit]:

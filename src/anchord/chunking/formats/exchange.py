@@ -68,7 +68,8 @@ def split_at_questions(layout: Layout, plan: Plan) -> tuple[Layout, list[AtomRan
         headings.append(Heading(first_line, 1, title, end_line))
     layout_of_exchanges = replace(layout, headings=headings)
     cut_lines = sorted({*questions, *rules})
-    return layout_of_exchanges, _cut_before_lines(layout_of_exchanges, plan.limits, cut_lines)
+    ranges = _cut_before_lines(layout_of_exchanges, plan.limits, cut_lines)
+    return layout_of_exchanges, ranges
 
 
 def split_single_long_paragraph(layout: Layout, limits: Limits) -> list[AtomRange] | None:

@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _MAX_LEVEL = 6
 _MAX_TITLE_CHARS = 200
@@ -59,20 +60,23 @@ def _rst_headings(lines: Sequence[str]) -> Iterator[TextHeading]:
     Levels are given in the order in which the styles (sign, line above or not) appear.
     """
     styles: list[tuple[str, bool]] = []
-    for number in range(1, len(lines)):
-        title, underline = lines[number - 1], lines[number]
+    line_above: str | None = None
+    for title_line, (title, underline) in enumerate(pairwise(lines)):
+        overline, line_above = line_above, title
         adornment = _ADORNMENT.match(underline)
         if adornment is None or not _can_be_rst_title(title, underline):
             continue
-        has_overline = number > 1 and lines[number - 2].rstrip() == underline.rstrip()
+        has_overline = overline is not None and overline.rstrip() == underline.rstrip()
         if title[:1].isspace() and not has_overline:
             continue
         style = (adornment[1], has_overline)
         if style not in styles:
             styles.append(style)
-        level = min(styles.index(style) + 1, _MAX_LEVEL)
-        first_line = number - 2 if has_overline else number - 1
-        yield TextHeading(first_line, number + 1, level, title.strip()[:_MAX_TITLE_CHARS])
+        level = styles.index(style) + 1
+        first_line = title_line - 1 if has_overline else title_line
+        end_line = title_line + 2
+        short_title = title.strip()[:_MAX_TITLE_CHARS]
+        yield TextHeading(first_line, end_line, min(level, _MAX_LEVEL), short_title)
 
 
 def _can_be_rst_title(title: str, underline: str) -> bool:

@@ -71,12 +71,14 @@ def _configured_roots(paths: Paths) -> list[Root]:
 def _print_folders(folders: Sequence[ConversationFolder]) -> None:
     width = max((len(folder.program) for folder in folders), default=0)
     for folder in folders:
-        newest = datetime.fromtimestamp(folder.newest_ns / 1e9, UTC).astimezone()
-        megabytes = folder.bytes / 1e6
-        figures = f"{folder.files} files, {megabytes:.1f} MB, newest {newest:%Y-%m-%d}"
+        newest_s = folder.newest_ns / 1e9
+        newest = datetime.fromtimestamp(newest_s, UTC).astimezone()
+        size = f"{folder.bytes / 1e6:.1f} MB"
+        figures = f"{folder.files} files, {size}, newest {newest:%Y-%m-%d}"
         state = "[yellow]not indexed[/]"
         if folder.root:
-            state = f"[green]indexed as {escape_markup(quote_name(folder.root))}[/]"
+            name = escape_markup(quote_name(folder.root))
+            state = f"[green]indexed as {name}[/]"
         shown_path = escape_gaps(escape_non_utf8(folder.path))
         path = escape_markup(shown_path)
         program = f"{folder.program:<{width}}"

@@ -58,9 +58,10 @@ def privacy_report(json: JsonOption = False) -> None:
         return
     totals: Counter[str] = Counter()
     for file in report.files:
-        totals.update(file["secrets"])
+        secrets = file["secrets"]
+        totals.update(secrets)
         place = escape_gaps(f"{file['root']}:{file['path']}")
-        print_line(f"{place}  {_counts(file['secrets'])}")
+        print_line(f"{place}  {_counts(secrets)}")
     for left_out in report.left_out:
         place = escape_gaps(f"{left_out['root']}:{left_out['path']}")
         print_line(f"{place}  left out: it holds mostly secrets")

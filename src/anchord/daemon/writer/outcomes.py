@@ -36,8 +36,9 @@ class OutcomeHandler:
             queue.requeue_later(file)
             return
         # Final: the file is indexed, deleted, skipped or failed, and calls of `sync` may go on.
-        if outcome.action is Action.INDEXED and file in queue.moved_from:
-            reason = f"moved from {queue.moved_from[file]}"
+        old_path = queue.moved_from.get(file)
+        if outcome.action is Action.INDEXED and old_path is not None:
+            reason = f"moved from {old_path}"
             outcome = replace(outcome, action=Action.MOVED, reason=reason)
         if outcome.due:
             urgency, time_s = queue.files.place_of(file) or (Urgency.LATER, time.time())
@@ -45,8 +46,10 @@ class OutcomeHandler:
             self.barrier.expect_vectors(file)
         self.mark_done(file)
         self.stats.record_outcome(outcome)
-        if hinted_at is not None and (outcome.upserted or outcome.deleted):
-            self.stats.latencies_ms.append((time.monotonic() - hinted_at) * 1000)
+        has_changes = bool(outcome.upserted or outcome.deleted)
+        if hinted_at is not None and has_changes:
+            latency_s = time.monotonic() - hinted_at
+            self.stats.latencies_ms.append(latency_s * 1000)
         if outcome.action is not Action.SKIPPED:
             log_outcome(outcome)
 

@@ -315,9 +315,9 @@ def _held_by_guard(
         excluded = {path for path in unseen if not path_filter(RootedPath(root, path)).is_included}
         records = {path: record for path, record in records.items() if path not in excluded}
     missing = {path: seen for path, seen in unseen.items() if path in records}
-    new_files = {found.path: found.fingerprint for found in walk.files if found.path not in records}
-    moves = find_moves(missing, new_files)
-    moved_paths = set(moves.values())
+    found_files = {found.path: found.fingerprint for found in walk.files}
+    new_files = {path: seen for path, seen in found_files.items() if path not in records}
+    moved_paths = set(find_moves(missing, new_files).values())
     at_risk = {path: seen for path, seen in missing.items() if path not in moved_paths}
     recent_count = int(catalog.get_meta(recent_deletions_meta_key(root)) or 0)
     if not is_mass_deletion(at_risk, records, walk, recent_count):

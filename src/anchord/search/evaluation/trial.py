@@ -184,7 +184,9 @@ class VariantBenchmark:
         for number, question in enumerate(self.questions):
             self.progress(number, len(self.questions), f"asking {variant.name}")
             request = SearchRequest(
-                query=question.text, mode=variant.mode, vector_weight=variant.share
+                query=question.text,
+                mode=variant.mode,
+                vector_weight=variant.share,
             )
             parsed_query = ParsedQuery(question.text)
             hits, _ = find_hits(request, parsed_query, backends, table.locate_chunks)

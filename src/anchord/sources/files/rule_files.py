@@ -194,8 +194,9 @@ def _ignores_less(known: tuple[str, ...], new: tuple[str, ...]) -> bool:
         ignoring = {line for line in known_patterns if not line.startswith("!")}
         return not ignoring <= set(new_patterns)
     # With exceptions the order counts: then nothing but added patterns ignores no less.
-    kept = [line for line in new_patterns if line in set(known_patterns)]
-    added = [line for line in new_patterns if line not in set(known_patterns)]
+    known_set = set(known_patterns)
+    kept = [line for line in new_patterns if line in known_set]
+    added = [line for line in new_patterns if line not in known_set]
     return kept != known_patterns or any(line.startswith("!") for line in added)
 
 

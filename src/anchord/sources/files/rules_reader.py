@@ -119,8 +119,10 @@ class RulesReader:
             # Transcripts are no part of a project: only what is in the root counts.
             self._add_outside(root, f"{root.path}/.git/info/exclude", collected)
             return self._with_folder(rules, "", IGNORE_FILE_NAMES, collected)
-        git_paths = [f"{folder}/{GIT}" for folder in _folders_up(root.path)]
-        self._state(root).outside.update((path, _kind_of(path)) for path in git_paths)
+        outside = self._state(root).outside
+        for folder in _folders_up(root.path):
+            git_path = f"{folder}/{GIT}"
+            outside[git_path] = _kind_of(git_path)
         repository = self._repositories.around(root.path)
         if repository is None or repository.top != root.path:
             own = self._repositories.at(root.path)

@@ -52,8 +52,11 @@ def redact_walk(result: WalkResult) -> WalkResult:
     if all(path == redacted for path, redacted in paths.items()):
         files = result.files
     else:
-        by_path = {paths[found.path]: found for found in sorted(result.files, reverse=True)}
-        files = tuple(FoundFile(path, found.fingerprint) for path, found in by_path.items())
+        by_path: dict[str, FoundFile] = {}
+        for found in sorted(result.files, reverse=True):
+            path = paths[found.path]
+            by_path[path] = FoundFile(path, found.fingerprint)
+        files = tuple(by_path.values())
     return replace(
         result,
         files=files,

@@ -51,7 +51,6 @@ _WORD_BEFORE = re.compile(r"\w+(?= $)")
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _BLOCK = re.compile(r"[|>][-+]?\s*\n\s*$")
 _BARE_END = re.compile(r"[\s,;)}\]]|&\w+=|\\[nrt]|\\*$|$")
-_QUERY_END = re.compile(r"&")
 _QUALIFIER = frozenset(
     """
     prod production dev development staging live old new current previous value val plain plaintext
@@ -143,24 +142,32 @@ def _block_end(text: str, match: re.Match[str], end: int) -> int:
     if match["open"] or not _BLOCK.search(match["assign"] or ""):
         return end
     start = match.start("value")
-    indent = text[text.rfind("\n", 0, start) + 1 : start]
+    line_start = text.rfind("\n", 0, start) + 1
+    indent = text[line_start:start]
     stop = min(len(text), start + _MAX_VALUE)
     line_end = text.find("\n", end, stop)
-    while line_end >= 0 and indent and text.startswith(indent, line_end + 1):
-        end, line_end = line_end, text.find("\n", line_end + 1, stop)
-    end = stop if line_end < 0 else max(end, line_end)
-    return start + len(text[start:end].rstrip())
+    while line_end >= 0:
+        next_line = line_end + 1
+        end = line_end
+        if not indent or not text.startswith(indent, next_line):
+            break
+        line_end = text.find("\n", next_line, stop)
+    else:
+        end = stop
+    block = text[start:end].rstrip()
+    return start + len(block)
 
 
 def _value_of(text: str, match: re.Match[str]) -> str:
     start, end = match.span("value")
     value = text[start:end]
     if not match["open"]:
-        stop = _BARE_END.search(value)
-        value = value[: stop.start()] if stop else value
-        before = text[max(0, match.start() - 1) : match.start()]
-        if before and before in "?&":
-            value = _QUERY_END.split(value)[0]
+        bare_end = _BARE_END.search(value)
+        if bare_end:
+            value = value[: bare_end.start()]
+        before_name = max(0, match.start() - 1)
+        if text.startswith(("?", "&"), before_name):
+            value, _, _ = value.partition("&")
         return value.rstrip(".:")
     is_closed = text[end : end + 1] == match["open"][-1]
     is_cut = len(value) > _MAX_VALUE and not any(char.isspace() for char in value)

@@ -87,7 +87,7 @@ _CSV_HEADER = re.compile(
     r"^(?=[^\n]{0,300}\b(?:url|login|username|user)\b)[^\n|;:]{0,300}\bpassword\b[^\n|;:]{0,200}$",
     re.MULTILINE,
 )
-_MAX_CSV_LINE = 2000
+_CSV_LINE = re.compile(r"(?P<fields>[^\n]{0,2000})[^\n]*(?:\n|$)")
 WEAK_PASSWORDS = frozenset(
     "password pass passwd pwd secret pw changeme token name repo mypassword mypass port".split()  # noqa: SIM905 - a list of words
 )
@@ -117,17 +117,27 @@ def _find_in_forms_and_tables(text: str, lower_text: str, places: WordPlaces) ->
     table_end = 0
     for place in _exactly(text, "pass", places):
         yield from _checked(_PASS_ARGUMENT.match(text, place))
-        is_quoted = text[place - 1] in "\"'"
-        if is_quoted and lower_text.startswith("type=", max(0, place - 6)):
-            yield from _checked(_HTML_INPUT.match(text, place + len("password")))
-        if text[place - 1] == "," and place > table_end:
+        char_before = text[place - 1]
+        attribute_start = max(0, place - len("type='"))
+        is_quoted = char_before in "\"'"
+        if is_quoted and lower_text.startswith("type=", attribute_start):
+            word_end = place + len("password")
+            yield from _checked(_HTML_INPUT.match(text, word_end))
+        if char_before == "," and place > table_end:
             found, table_end = _find_in_csv(text, lower_text, place)
             yield from found
     for word in _PIPES:
-        for place in _exactly(text, word, places):
-            line_start = max(text.rfind("\n", 0, place) + 1, place - _MAX_OPTION_PLACE)
-            if _READS_PASSWORD.match(text, place):
-                yield from _checked(_PIPED.search(text, line_start, place))
+        yield from _find_piped(text, _exactly(text, word, places))
+
+
+def _find_piped(text: str, pipes: Iterator[int]) -> Iterator[Finding]:
+    """Yield what a command prints that is piped into one which reads a password."""
+    for pipe in pipes:
+        if not _READS_PASSWORD.match(text, pipe):
+            continue
+        line_start = text.rfind("\n", 0, pipe) + 1
+        search_start = max(line_start, pipe - _MAX_OPTION_PLACE)
+        yield from _checked(_PIPED.search(text, search_start, pipe))
 
 
 def is_password_like(secret: str) -> bool:
@@ -175,23 +185,27 @@ def _find_in_csv(text: str, lower_text: str, place: int) -> tuple[list[Finding],
     Returns:
         The passwords, and where the table ends: it is read once.
     """
-    found: list[Finding] = []
-    line_start = text.rfind("\n", max(0, place - _MAX_OPTION_PLACE), place) + 1
+    search_start = max(0, place - _MAX_OPTION_PLACE)
+    line_start = text.rfind("\n", search_start, place) + 1
     header = _CSV_HEADER.match(lower_text, line_start)
     if header is None:
-        return found, place + _MAX_OPTION_PLACE
+        return [], place + _MAX_OPTION_PLACE
+    table_end = header.end() + 1
     names = header[0].strip().split(",")
-    place = header.end() + 1
-    column = names.index("password") if "password" in names else len(names)
-    while 0 < place < len(text):
-        end = text.find("\n", place)
-        end = len(text) if end < 0 else end
-        fields = text[place : min(end, place + _MAX_CSV_LINE)].split(",")
-        if len(fields) < len(names) or column == len(names):
+    if "password" not in names:
+        return [], table_end
+    found: list[Finding] = []
+    column = names.index("password")
+    for line in _CSV_LINE.finditer(text, table_end):
+        fields = line["fields"].split(",")
+        if len(fields) < len(names):
             break
-        start = place + sum(len(field) + 1 for field in fields[:column])
+        before = ",".join([*fields[:column], ""])
         value = fields[column].rstrip("\r")
-        if len(value.strip('"\r')) > 1:
-            found.append(Finding(start, start + len(value), "assigned"))
-        place = end + 1
-    return found, place
+        password = value.strip('"')
+        if len(password) > 1:
+            start = line.start() + len(before)
+            end = start + len(value)
+            found.append(Finding(start, end, "assigned"))
+        table_end = line.end()
+    return found, table_end

@@ -122,11 +122,13 @@ def _joined(text: str, place: int) -> Iterator[EncodedValue]:
         end = text.find("]", start, start + _MAX_LIST)
         is_bare = text[max(0, place - 2) : place] in ('""', "''")
     else:
+        search_start = max(0, place - _MAX_LIST)
+        start = text.rfind("[", search_start, place) + 1
         end = text.rfind("]", max(0, place - 2), place)
-        start = text.rfind("[", max(0, place - _MAX_LIST), place) + 1
         is_bare = True
     if is_bare and 0 < start < end and _ONLY_PIECES.fullmatch(text, start, end):
-        yield EncodedValue(start, end, "".join(_PIECES.findall(text[start:end])))
+        pieces = _PIECES.findall(text[start:end])
+        yield EncodedValue(start, end, "".join(pieces))
 
 
 def _decode_hex(digits: str) -> str:

@@ -92,21 +92,23 @@ def find_secrets(text: str) -> list[Finding]:
     """Return the secrets in a text in their order. They do not overlap."""
     spans = [each for each in _all_findings(text) if not _is_sealed(text, each)]
     spans.sort(key=lambda each: (each.start, -each.end))
-    mark_ends = [mark.end() for mark in _MARK.finditer(text)]
-    mark_starts = [mark.start() for mark in _MARK.finditer(text)]
+    marks = list(_MARK.finditer(text))
     found: list[Finding] = []
     for finding in spans:
         # The first mark that ends after the finding's start must begin after its end.
-        mark = bisect.bisect_right(mark_ends, finding.start)
-        if mark < len(mark_starts) and mark_starts[mark] < finding.end:
+        next_mark = bisect.bisect_right(marks, finding.start, key=_end_of)
+        if next_mark < len(marks) and marks[next_mark].start() < finding.end:
             continue
-        if found and finding.start < found[-1].end:
-            last = found[-1]
-            if finding.end > last.end:  # They overlap: both are one secret.
-                found[-1] = last._replace(end=finding.end)
-        else:
+        last = found[-1] if found else None
+        if last is None or finding.start >= last.end:
             found.append(_completed(text, finding))
+        elif finding.end > last.end:  # They overlap: both are one secret.
+            found[-1] = last._replace(end=finding.end)
     return found
+
+
+def _end_of(match: re.Match[str]) -> int:
+    return match.end()
 
 
 def _is_sealed(text: str, finding: Finding) -> bool:

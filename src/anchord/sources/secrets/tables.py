@@ -28,17 +28,22 @@ def find_in_tables(text: str, places: WordPlaces) -> Iterator[Finding]:
     """
     table_end = 0
     for place in places.of_any(WORDS):
-        line_start = text.rfind("\n", max(0, place - _MAX_HEAD), place) + 1
-        if place < table_end or "|" not in text[line_start:place]:
+        if place < table_end:
+            continue
+        search_start = max(0, place - _MAX_HEAD)
+        line_start = text.rfind("\n", search_start, place) + 1
+        if "|" not in text[line_start:place]:
             continue
         head = _ROW.match(text, line_start)
         rule = _RULE.match(text, head.end()) if head else None
-        if head and rule:
-            classes = [classify_name(name.strip(_DECORATION)) for name in head[0].split("|")]
-            rows = list(_rows(text, rule.end(), len(classes)))
-            for row in rows:
-                yield from _secrets_of_row(row, classes)
-            table_end = rows[-1].end() if rows else rule.end()
+        if head is None or rule is None:
+            continue
+        names = [name.strip(_DECORATION) for name in head[0].split("|")]
+        classes = [classify_name(name) for name in names]
+        table_end = rule.end()
+        for row in _rows(text, table_end, len(classes)):
+            yield from _secrets_of_row(row, classes)
+            table_end = row.end()
 
 
 def _rows(text: str, place: int, column_count: int) -> Iterator[re.Match[str]]:

@@ -147,26 +147,31 @@ class _SnapshotWriter:
     def write(self) -> Manifest:
         """Write all files, the manifest last, and flush them."""
         plain_files = list(self._plain_files())
-        needed = sum(pinned_bytes(each) for each in self._pinned.databases.values())
-        needed += sum(file.size for file in plain_files if not file.shared_with)
-        self._total_bytes = needed
-        self._require_space(needed)
-        for path, connection in self._pinned.databases.items():
+        databases = self._pinned.databases
+        copied_files = [file for file in plain_files if not file.shared_with]
+        self._total_bytes = sum(map(pinned_bytes, databases.values()))
+        self._total_bytes += sum(file.size for file in copied_files)
+        self._require_space(self._total_bytes)
+        for path, connection in databases.items():
             file = self._make_folder_of(path)
             copy_database(connection, file, self._on_bytes)
-            self._add_or_link(path, *hash_file(file, lambda _: None))
+            size, sha256 = hash_file(file, lambda _: None)
+            self._add_or_link(path, size, sha256)
         for path, content in self._pinned.small_files.items():
             sha256 = write_file(self._make_folder_of(path), content)
             self._add_or_link(path, len(content), sha256)
         for plain_file in plain_files:
             self._write_plain_file(plain_file)
         sources = self._pinned.sources
+        home = sources.home or sources.data_folder
+        now = datetime.now(UTC)
+        files = sorted(self._entries, key=lambda entry: entry.path)
         manifest = Manifest(
             anchord=__version__,
-            created=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-            home=escape_non_utf8(str(sources.home or sources.data_folder)),
+            created=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            home=escape_non_utf8(str(home)),
             remote_table=sources.remote_table,
-            files=tuple(sorted(self._entries, key=lambda entry: entry.path)),
+            files=tuple(files),
         )
         write_file(self._folder / MANIFEST_NAME, msgspec.json.encode(manifest))
         flush_folders(self._folder)

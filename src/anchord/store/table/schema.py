@@ -173,21 +173,22 @@ def vectors_to_arrow(
     """
     rows = pa.concat_tables(tables)
     names = checksummed_columns(arrow_schema)
-    corrupt = {row_id for batch in rows.to_batches() for row_id in corrupt_row_ids(batch, names)}
-    ids_and_keys = zip(rows["id"].to_pylist(), rows["vector_key"].to_pylist(), strict=True)
-    is_chosen = [
-        row_id not in corrupt and key == DUE_MARK + keyed_vectors_by_id[row_id][0]
-        for row_id, key in ids_and_keys
-    ]
+    corrupt: set[str] = set()
+    for batch in rows.to_batches():
+        corrupt.update(corrupt_row_ids(batch, names))
+    is_chosen: list[bool] = []
+    stored_keys = rows["vector_key"].to_pylist()
+    for row_id, stored_key in zip(rows["id"].to_pylist(), stored_keys, strict=True):
+        key, _ = keyed_vectors_by_id[row_id]
+        is_chosen.append(row_id not in corrupt and stored_key == DUE_MARK + key)
     chosen = rows.filter(pa.array(is_chosen, pa.bool_()))
     columns = {name: chosen[name] for name in arrow_schema.names}
-    ids = chosen["id"].to_pylist()
-    vectors = [keyed_vectors_by_id[row_id][1] for row_id in ids]
-    columns["vector_key"] = [keyed_vectors_by_id[row_id][0] for row_id in ids]
+    keyed_vectors = [keyed_vectors_by_id[row_id] for row_id in chosen["id"].to_pylist()]
+    vectors = [vector for _, vector in keyed_vectors]
+    columns["vector_key"] = [key for key, _ in keyed_vectors]
     columns["vector"] = _vector_column(vectors, _dimension(arrow_schema))
-    texts = {name: chosen[name].to_pylist() for name in names} | {
-        "vector_key": columns["vector_key"]
-    }
+    texts = {name: chosen[name].to_pylist() for name in names}
+    texts["vector_key"] = columns["vector_key"]
     columns["checksum"] = _checksum_column(texts.values(), vectors)
     return pa.table(columns, schema=arrow_schema.remove_metadata())
 

@@ -200,12 +200,12 @@ def _is_wal_sound(wal: int) -> bool:
     size = _FRAME_HEADER_BYTES + page_size
     has_damage = False
     previous = header[24:]
-    for offset in range(_WAL_HEADER_BYTES, os.fstat(wal).st_size - size + 1, size):
+    wal_size = os.fstat(wal).st_size
+    for offset in range(_WAL_HEADER_BYTES, wal_size - size + 1, size):
         frame = _pread(wal, size, offset)
-        if (
-            frame[8:16] != header[16:24]
-            or _checksum(frame[:8] + frame[24:], previous, order) != frame[16:24]
-        ):
+        checked = frame[:8] + frame[24:]
+        has_own_salts = frame[8:16] == header[16:24]
+        if not has_own_salts or _checksum(checked, previous, order) != frame[16:24]:
             has_damage = True
         elif has_damage and any(frame[4:8]):
             return False
@@ -223,11 +223,13 @@ def layouts_of(file: int, wal: int | None) -> Sequence[PageLayout]:
     header = _pread(file, _DATABASE_HEADER_BYTES, 0)
     is_header = len(header) > 20 and header[21:24] == b"\x40\x20\x20"
     reserved = header[20] if is_header else 0
-    sizes = [int.from_bytes(header[16:18])]
+    stored_sizes: list[int] = []
     if wal is not None:
-        wal_size = int.from_bytes(_pread(wal, 4, 8))
-        sizes.insert(0, wal_size)
-    layouts = [PageLayout(size, reserved) for size in map(_page_size, sizes) if _is_page_size(size)]
+        wal_field = _pread(wal, 4, 8)
+        stored_sizes.append(int.from_bytes(wal_field))
+    stored_sizes.append(int.from_bytes(header[16:18]))
+    sizes = [_page_size(stored) for stored in stored_sizes]
+    layouts = [PageLayout(size, reserved) for size in sizes if _is_page_size(size)]
     layouts.append(PageLayout(DEFAULT_PAGE_SIZE, reserved))
     layouts.append(PageLayout(DEFAULT_PAGE_SIZE, 0))
     return list(dict.fromkeys(layouts))
@@ -324,8 +326,10 @@ def _frames_in_order(wal: int, page_size: int, order: str) -> Mapping[int, int]:
     salts tell frames of the present WAL from older ones behind them.
     """
     size = _FRAME_HEADER_BYTES + page_size
-    offsets = range(_WAL_HEADER_BYTES, os.fstat(wal).st_size - size + 1, size)
-    salts = _present_salts([_pread(wal, 8, offset + 8) for offset in offsets])
+    wal_size = os.fstat(wal).st_size
+    offsets = range(_WAL_HEADER_BYTES, wal_size - size + 1, size)
+    salts_of_frames = [_pread(wal, 8, offset + 8) for offset in offsets]
+    salts = _present_salts(salts_of_frames)
     previous = _pread(wal, 8, 24)
     committed: dict[int, int] = {}
     pending: dict[int, int] = {}

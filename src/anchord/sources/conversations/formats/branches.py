@@ -39,7 +39,8 @@ def flatten_tree(
         superseded = [turn for key in branch for turn in turns.get(key, ())]
         answers = list(takewhile(lambda turn: turn.role is not Role.QUESTION, superseded))
         if any(turn.text.strip() for turn in answers):
-            question = _find_question(parents[branch[0]], parents, turns, question_cache)
+            fork = parents[branch[0]]
+            question = _find_question(fork, parents, turns, question_cache)
             superseded.insert(0, _repeat_question(question, answers[0]))
         else:
             # Without a text such answers are tool calls, which say nothing by themselves.

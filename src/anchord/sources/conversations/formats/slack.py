@@ -120,9 +120,9 @@ def read_events(transcript_file: TranscriptFile) -> Iterator[Event]:
             days = channels.setdefault(channel_path, [])
             days.append(day)
         elif name in _LIST_FILES:
-            listed = _read_member(transcript_file, member) or []
-            entries = lists.setdefault(name, [])
-            entries.extend(map(dict_or_empty, listed))
+            entries = _read_member(transcript_file, member) or []
+            records = lists.setdefault(name, [])
+            records.extend(map(dict_or_empty, entries))
     names = _read_names(lists)
     infos = _channel_infos(lists, names)
     for (_, folder), days in channels.items():
