@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from temp_folder import stop_using_memory, use_memory
+from temp_folder import use_memory
 
 pytest_plugins = ("pylance_here",)
 
@@ -54,24 +53,15 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-_temp_folder = pytest.StashKey[Path]()
+# Now, so that it is deleted last: after multiprocessing, not imported yet, has deleted its own files in it.
+_temp_folder = use_memory()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Write temporary files to memory; `tmp_path` has short paths there, without pytest's long names."""
-    folder = use_memory()
-    if folder:
-        config.stash[_temp_folder] = folder
-        config.option.basetemp = config.option.basetemp or str(folder / "p")
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Delete the temporary files. Only the process that made their folder has one to delete."""
-    folder = config.stash.get(_temp_folder, None)
-    if folder:
-        stop_using_memory(folder)
+    if _temp_folder:
+        config.option.basetemp = config.option.basetemp or str(_temp_folder / "p")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

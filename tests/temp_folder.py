@@ -6,6 +6,7 @@ otherwise: `TMPDIR=/tmp .venv/bin/pytest` has them on a disk.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -23,8 +24,10 @@ _ENOUGH_BYTES = 8 * 10**9
 def use_memory() -> Path | None:
     """Have this process and those that it starts write temporary files to memory.
 
+    The folder is deleted when the process ends.
+
     Returns:
-        The new folder, for `stop_using_memory`; None if there is too little memory, or TMPDIR is set.
+        The new folder; None if there is too little memory, or TMPDIR is set.
     """
     if "TMPDIR" in os.environ or not _MEMORY.is_dir():
         return None
@@ -34,16 +37,16 @@ def use_memory() -> Path | None:
         return None
     folder = _MEMORY / f"{_PREFIX}{os.getpid()}"
     folder.mkdir(mode=0o700)
+    atexit.register(_delete_if_own, folder)
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None  # It is determined again.
     return folder
 
 
-def stop_using_memory(folder: Path) -> None:
-    """Delete the folder, and have temporary files written where they were before."""
-    del os.environ["TMPDIR"]
-    tempfile.tempdir = None
-    shutil.rmtree(folder, ignore_errors=True)
+def _delete_if_own(folder: Path) -> None:
+    """Delete the folder of this process, and not that of the process which forked it."""
+    if folder.name == f"{_PREFIX}{os.getpid()}":
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _delete_folders_of_ended_processes() -> None:
