@@ -71,6 +71,19 @@ def test_a_text_that_changed_in_the_archive_is_given_back_by_verify(
     assert {question: text_of(talks, question) for question in ALL} == before
 
 
+def test_what_a_salvage_saves_differently_is_indexed_as_it_is_now(talks: Shell) -> None:
+    with closing(archive_of(talks)) as db, db:
+        db.execute("UPDATE heads SET title='Another title'")
+        db.execute("UPDATE sessions SET title='Another title'")
+    assert talks("index").code == 0
+    assert talks("verify").code == 1
+    (talks.home / "data" / "conversations.sqlite-damaged").touch()
+    indexed = talks("index", "--json")
+    assert "were saved" in indexed.err
+    assert indexed.json["embedded"] == 0
+    assert talks("verify").code == 0
+
+
 def text_of(shell: Shell, question: str) -> list[str]:
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
     return [row["text"] for row in rows if row["header_path"].endswith(question)]

@@ -226,7 +226,7 @@ def test_a_start_that_is_killed_while_it_saves_an_archive_is_completed_by_the_ne
 
     with monkeypatch.context() as patch:
         if died_before == "marking":
-            patch.setattr(archive_recovery, "_mark_transcripts_for_reread", die)
+            patch.setattr(archive_recovery, "_mark_for_reread", die)
         else:
             patch.setattr(Path, died_before, die)
         with pytest.raises(KeyboardInterrupt):

@@ -29,6 +29,7 @@ from anchord.index.recovery import (
 from anchord.sources.conversations.archive.page_records import find_damage_before_open
 from anchord.sources.conversations.archive.salvage import SalvageResult, salvage_archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.store.catalog.catalog import SqliteCatalog
 
 LOST_EXCHANGES_FILE = "lost-exchanges.txt"
@@ -60,7 +61,7 @@ def open_or_salvage_archive(
     is_missing = not paths.archive_file.exists() or not paths.archive_file.stat().st_size
     reason = _find_damage(paths, was_clean_shutdown=catalog.get_meta("clean") == "1")
     if isinstance(reason, ArchiveWriter):
-        if is_missing and _mark_transcripts_for_reread(catalog):
+        if is_missing and _mark_for_reread(catalog):
             repairs.append(
                 "the archive of conversations was missing: transcripts that still exist are read "
                 "again"
@@ -80,7 +81,8 @@ def open_or_salvage_archive(
         raise
     _finish_replacement(paths)
     repairs.append(_describe(result, reason, damaged_folder))
-    _mark_transcripts_for_reread(catalog)
+    # What was saved can differ from what the index has, such as a session's title.
+    _mark_for_reread(catalog, with_exchanges=True)
     return ArchiveWriter(paths.archive_file)
 
 
@@ -194,16 +196,18 @@ def _describe(result: SalvageResult, reason: str, damaged_folder: Path) -> str:
     )
 
 
-def _mark_transcripts_for_reread(catalog: SqliteCatalog) -> int:
-    """Make the next walk read all transcript files again; return how many there are."""
+def _mark_for_reread(catalog: SqliteCatalog, *, with_exchanges: bool = False) -> int:
+    """Make the next walk read all transcript files again, and all exchanges; return how many."""
     count = 0
     for root in catalog.root_names():
-        records = catalog.list_records(root, "")
-        transcripts = [
-            path for path, each in records.items() if each.content_digest == TRANSCRIPT_DIGEST
+        marked = [
+            RootedPath(root, path)
+            for path, record in catalog.list_records(root, "").items()
+            if record.content_digest == TRANSCRIPT_DIGEST
+            or (with_exchanges and is_exchange_path(path))
         ]
-        catalog.mark_for_reread([RootedPath(root, path) for path in transcripts])
-        count += len(transcripts)
+        catalog.mark_for_reread(marked)
+        count += len(marked)
     return count
 
 
