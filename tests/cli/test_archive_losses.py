@@ -84,6 +84,47 @@ def test_what_a_salvage_saves_differently_is_indexed_as_it_is_now(talks: Shell) 
     assert talks("verify").code == 0
 
 
+def flip_in_file(shell: Shell, old: bytes, new: bytes) -> None:
+    """Change the first occurrence of some bytes in the closed archive."""
+    file = shell.home / "data" / "conversations.sqlite"
+    with closing(archive_of(shell)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    data = file.read_bytes()
+    assert old in data
+    file.write_bytes(data.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (b"title TEXT NOT NULL", b"tytle TEXT NOT NULL", "no column title of"),
+        (b"CREATE TABLE sessions(", b"CREATE TABLE sessi\xd5ns(", "is damaged"),
+        (b"CREATE TABLE sessions(", b"CREATE TABLE sess \xd5ns(", "its schema is not UTF-8"),
+    ],
+)
+def test_a_changed_bit_of_the_schema_is_damage_and_loses_nothing(
+    talks: Shell, old: bytes, new: bytes, said: str
+) -> None:
+    flip_in_file(talks, old, new)
+    indexed = talks("index")
+    assert indexed.code == 0, indexed
+    assert said in indexed.err
+    assert "exchanges" in indexed.err
+    assert talks("verify").code == 0
+    assert found(talks) == archived(talks) == ALL
+
+
+def test_verify_finds_a_path_that_the_index_of_the_archive_contradicts(talks: Shell) -> None:
+    flip_in_file(talks, b"/claude-code/q1-s2q1-s2", b"/claude-code/q1-s3q1-s2")
+    verified = talks("verify")
+    assert verified.code == 1
+    assert "is damaged (" in verified.err
+    assert "missing from index" in verified.err
+    assert talks("index").code == 0
+    assert talks("verify").code == 0
+    assert found(talks) == archived(talks) == ALL
+
+
 def text_of(shell: Shell, question: str) -> list[str]:
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
     return [row["text"] for row in rows if row["header_path"].endswith(question)]

@@ -20,8 +20,11 @@ _NO_UTF8 = "Could not decode to UTF-8"
 """Python's own error for a text whose bytes changed; SQLite checks none."""
 
 
-_Failure = (sqlite3.Error, MemoryError)
-"""What Python raises for SQLite's errors; MemoryError for SQLITE_NOMEM."""
+_Failure = (sqlite3.Error, MemoryError, UnicodeDecodeError)
+"""What Python raises for SQLite's errors.
+
+MemoryError for SQLITE_NOMEM, UnicodeDecodeError for a message that quotes a damaged schema.
+"""
 
 
 class CheckedCursor(sqlite3.Cursor):
@@ -196,6 +199,8 @@ def quote_for_uri(file: Path) -> str:
 def _translated(file: str, error: Exception) -> StoreError:
     if isinstance(error, MemoryError):
         return store_error(file, sqlite3.SQLITE_NOMEM, "out of memory")
+    if isinstance(error, UnicodeDecodeError):
+        return damaged_error(file, "its schema is not UTF-8")
     if str(error).startswith(_NO_UTF8):
         # The text that it quotes can be of a conversation.
         return damaged_error(file, "a text is not UTF-8")

@@ -27,7 +27,7 @@ from anchord.index.integrity.purge import (
 from anchord.index.integrity.repair import delete_damaged_rows
 from anchord.index.integrity.verify import verify_unchanged_files
 from anchord.index.session import IndexWriter
-from anchord.sources.conversations.archive.reader import find_damaged_text
+from anchord.sources.conversations.archive.reader import find_damage
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
 from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS
@@ -84,7 +84,7 @@ class Maintenance:
         """Called after a merge, which deletes index files that readers may have open."""
         self.page_check = PageCheck(
             (writer.paths.archive_file, writer.paths.catalog_file),
-            {writer.paths.archive_file: find_damaged_text},
+            {writer.paths.archive_file: find_damage},
         )
         self._writer = writer
         self._index_check = index_check

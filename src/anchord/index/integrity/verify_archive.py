@@ -57,6 +57,9 @@ def compare_archive(reader: IndexReader, on_progress: TranscriptProgress) -> Arc
         StoreError: The archive cannot be read.
     """
     comparison = ArchiveComparison()
+    archive = reader.files.archive
+    if archive is not None:
+        archive.check_everything()
     origins = list(_list_files(reader))
     with ExitStack() as stack:
         if isinstance(reader, IndexWriter):

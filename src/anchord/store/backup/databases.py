@@ -42,7 +42,7 @@ def pin_database(file: Path) -> sqlite3.Connection:
         try:
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
     return connection
@@ -95,6 +95,8 @@ def find_damage(file: Path, *, thorough: bool = True) -> str:
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             (result,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+    except UnicodeDecodeError:  # SQLite's message quotes a damaged schema.
+        return "its schema is not UTF-8"
     except sqlite3.Error as error:
         return str(error)
     return "" if result == "ok" else " ".join(str(result).split())
@@ -104,6 +106,10 @@ def find_damage(file: Path, *, thorough: bool = True) -> str:
 def _translate_errors(file: Path) -> Iterator[None]:
     try:
         yield
+    except UnicodeDecodeError as error:
+        raise StoreDamagedError(
+            f"{file}: its schema is not UTF-8", "`anchord doctor` says what to do"
+        ) from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE_MASK
         if code in _DAMAGE_CODES:

@@ -253,10 +253,29 @@ class _Salvage:
                 self._db.execute("UPDATE exchanges SET session=? WHERE id=?", (new_id, id_))
                 continue
             better = _best_place([(root, path), named, (session[0], path)], session, name)
-            if better != (root, path):
-                self._db.execute(
-                    "UPDATE OR IGNORE exchanges SET root=?, path=? WHERE id=?", (*better, id_)
-                )
+            if better != (root, path) and (
+                self._move(id_, better) or self._delete_copy(id_, better)
+            ):
+                # Or the index, which may have rows of the damaged path, would restore it.
+                self._db.execute("INSERT INTO deleted(root, path) VALUES(?, ?)", (root, path))
+
+    def _move(self, id_: int, place: tuple[str, str]) -> bool:
+        """Give an exchange its root and path; return False if another exchange has them."""
+        statement = "UPDATE OR IGNORE exchanges SET root=?, path=? WHERE id=?"
+        return self._db.execute(statement, (*place, id_)).rowcount > 0
+
+    def _delete_copy(self, id_: int, place_of_other: tuple[str, str]) -> bool:
+        """Delete an exchange if the one at its right place says the same; return whether it did.
+
+        The index restored that one, because it did not find it at the damaged path.
+        """
+        statement = "SELECT content FROM exchanges WHERE root=? AND path=?"
+        other = self._db.execute(statement, place_of_other).fetchone()
+        own = self._db.execute("SELECT content FROM exchanges WHERE id=?", (id_,)).fetchone()
+        if _messages(own[0]) != _messages(other[0]):
+            return False
+        self._db.execute("DELETE FROM exchanges WHERE id=?", (id_,))
+        return True
 
     def _set_next_version(self) -> None:
         (version,) = self._db.execute("SELECT ifnull(max(version), 0) FROM exchanges").fetchone()
@@ -351,6 +370,12 @@ def _read_content(row: dict[str, Value]) -> bytes | None:
     except (zlib.error, ValueError, KeyError, TypeError):
         return None
     return data if is_whole else None
+
+
+def _messages(content: bytes) -> tuple[object, object]:
+    """Return question and answer of an exchange's text, which is whole."""
+    fields = json.loads(zlib.decompress(content))
+    return fields["question"], fields["answer"]
 
 
 def _is_json_of_counts(text: str) -> bool:

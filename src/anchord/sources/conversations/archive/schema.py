@@ -26,6 +26,7 @@ place of the root's name in `exchanges`, `sessions` and `carriers`.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite, primary_result_code
@@ -106,8 +107,10 @@ CREATE INDEX tellings_by_exchange ON tellings(exchange);
 {_DELETIONS_SQL}"""
 
 
-_ANY_ROW_SQL = "SELECT 1 FROM meta, carriers, sessions, heads, exchanges, tellings LIMIT 0"
-"""Fails if a table is missing."""
+_COLUMNS_SQL = """SELECT tables.name, columns.name
+FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns
+WHERE tables.type='table'
+"""
 
 
 def open_database(file: Path, *, read_only: bool) -> CheckedConnection:
@@ -140,7 +143,7 @@ def open_database(file: Path, *, read_only: bool) -> CheckedConnection:
             raise NewerStateError.for_schema_version(str(file), version)
         if not read_only:
             _create_or_migrate(connection, version)
-            connection.execute(_ANY_ROW_SQL)
+            _check_columns(connection)
     except StoreError as error:
         connection.close()
         if _is_wrong_schema(error):
@@ -177,6 +180,21 @@ def add_missing_tables(connection: CheckedConnection) -> None:
 def _is_wrong_schema(error: StoreError) -> bool:
     """Whether SQLite refused a statement of `open_database`: the tables are not as they were."""
     return primary_result_code(error) == sqlite3.SQLITE_ERROR
+
+
+def _check_columns(connection: CheckedConnection) -> None:
+    """Compare the columns of all tables with those of a new archive.
+
+    Raises:
+        StoreDamagedError: One is missing: a changed bit of its name is no damage to SQLite.
+    """
+    with closing(sqlite3.connect(":memory:")) as new:
+        new.executescript(_SCHEMA_SQL)
+        expected = set(new.execute(_COLUMNS_SQL))
+    missing = expected - set(connection.execute(_COLUMNS_SQL))
+    if missing:
+        table, column = min(missing)
+        raise damaged_error(connection.file, f"no column {column} of {table}")
 
 
 def _create_or_migrate(connection: CheckedConnection, version: int) -> None:
