@@ -84,6 +84,27 @@ def test_what_a_salvage_saves_differently_is_indexed_as_it_is_now(talks: Shell) 
     assert talks("verify").code == 0
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE files SET fingerprint=7",
+        "UPDATE files SET path=7 WHERE rowid=1",
+        "UPDATE files SET fingerprint=x'00'",
+    ],
+)
+@pytest.mark.parametrize("command", [["index"], ["verify"], ["verify", "--repair"]], ids=" ".join)
+def test_a_value_of_another_type_in_the_catalog_is_damage_that_costs_nothing(
+    talks: Shell, damage: str, command: list[str]
+) -> None:
+    with closing(sqlite3.connect(talks.home / "data" / "state.sqlite")) as db, db:
+        db.execute(damage)
+    talks(*command).has_no_traceback()
+    indexed = talks("index", "--json")
+    assert indexed.json["embedded"] == 0
+    assert talks("verify").code == 0
+    assert found(talks) == archived(talks) == ALL
+
+
 def flip_in_file(shell: Shell, old: bytes, new: bytes) -> None:
     """Change the first occurrence of some bytes in the closed archive."""
     file = shell.home / "data" / "conversations.sqlite"

@@ -389,7 +389,7 @@ def test_opening_is_tried_again_only_after_damage_of_a_database(
         assert open_index(paths, "index") == "opened"
     assert calls == ["index"] * (1 if about == "neither" else 2)
     assert Path(f"{paths.archive_file}-damaged").exists() == (about == "archive")
-    assert catalog.get_meta("clean") == ("0" if about == "catalog" else "1")
+    assert Path(f"{paths.catalog_file}-damaged").exists() == (about == "catalog")
 
 
 def test_a_full_disk_is_told_with_what_to_do(

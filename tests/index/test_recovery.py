@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from anchord.errors import (
     StoreUnavailableError,
 )
 from anchord.index import recovery
+from anchord.index.archive_recovery import record_damage
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start, was_clean_shutdown
 from anchord.index.opening import open_writer
 from anchord.index.recovery import (
@@ -26,7 +28,6 @@ from anchord.index.recovery import (
     open_or_recover_table,
     open_or_reset_catalog,
     open_or_reset_cli_state,
-    record_catalog_damage,
 )
 from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
@@ -338,28 +339,41 @@ def test_a_catalog_with_damaged_pages_is_closed_before_it_is_moved(
     opened.close()
 
 
-@pytest.mark.parametrize("about", ["catalog", "another file"])
-def test_damage_that_was_met_makes_the_next_start_check_the_catalog_it_is_about(
+@pytest.mark.parametrize("about", ["state.sqlite", "next.sqlite"])
+def test_damage_that_was_met_makes_the_next_start_rebuild_the_catalog(
     paths: Paths, about: str
 ) -> None:
     with SqliteCatalog(paths.catalog_file) as catalog:
         catalog.set_meta("clean", "1")
-    file = paths.catalog_file if about == "catalog" else paths.archive_file
-    is_noted = record_catalog_damage(paths, StoreDamagedError(f"{file} is damaged", ""))
-    assert is_noted is (about == "catalog")
-    with SqliteCatalog(paths.catalog_file) as catalog:
-        assert catalog.get_meta("clean") == ("0" if about == "catalog" else "1")
+    paths.next_catalog_file.touch()
+    error = StoreDamagedError(f"{paths.data_folder / about} is damaged", "")
+    assert record_damage(paths, error) is True
+    repairs: list[str] = []
+    with open_or_reset_catalog(paths, repairs) as catalog:
+        assert catalog.root_names() == []
+    assert len(repairs) == 1
+    assert not paths.next_catalog_file.exists()
+    with open_or_reset_catalog(paths, repairs):
+        assert len(repairs) == 1, "once"
 
 
-def test_a_catalog_that_cannot_even_be_noted_as_damaged_is_noted_as_such(
+def test_damage_of_something_else_is_not_the_catalogs(paths: Paths) -> None:
+    error = StoreDamagedError(f"{paths.vector_cache_file} is damaged", "")
+    assert record_damage(paths, error) is False
+    repairs: list[str] = []
+    open_or_reset_catalog(paths, repairs).close()
+    assert repairs == []
+
+
+def test_damage_that_cannot_be_noted_is_not_taken_for_noted(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def damaged(*_: object) -> None:
-        raise StoreDamagedError("a page is damaged", "")
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr(SqliteCatalog, "set_meta", damaged)
+    monkeypatch.setattr(Path, "touch", full)
     error = StoreDamagedError(f"{paths.catalog_file} is damaged", "")
-    assert record_catalog_damage(paths, error) is True
+    assert record_damage(paths, error) is False
 
 
 def test_the_list_of_added_folders_that_was_damaged_is_set_aside_and_that_is_said(

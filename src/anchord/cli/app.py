@@ -163,18 +163,19 @@ def ask_daemon_or_engine(paths: Paths, call: Call[A]) -> A:
 def ask_engine(paths: Paths, call: Call[A]) -> A:
     """Do what a call asks in this process, which takes the writer lock.
 
-    If the archive of conversations turns out damaged on the way, it is salvaged and asked again.
+    If the archive of conversations or the catalog turns out damaged on the way, it is mended and
+    asked again.
 
     Raises:
         AlreadyRunningError: Another process holds the writer lock.
         AnchordError: As the method says.
     """
-    from anchord.index.archive_recovery import record_archive_damage
+    from anchord.index.archive_recovery import record_damage
 
     try:
         return _ask_engine_once(paths, call)
     except StoreDamagedError as error:
-        if not record_archive_damage(paths, error):
+        if not record_damage(paths, error):
             raise
     return _ask_engine_once(paths, call)
 

@@ -122,14 +122,18 @@ class CheckedConnection(sqlite3.Connection):
         with suppress(sqlite3.ProgrammingError):
             super().interrupt()
 
-    def is_intact(self) -> bool:
+    def is_intact(self, *, thorough: bool = False) -> bool:
         """Read the whole file and return whether SQLite finds its pages sound.
+
+        Args:
+            thorough: Also compare the indexes with their tables, which takes longer.
 
         Raises:
             StoreError: It cannot be read now. Damage does not raise.
         """
         try:
-            result = self.execute("PRAGMA quick_check(1)").fetchone()[0]
+            check = "integrity_check" if thorough else "quick_check"
+            result = self.execute(f"PRAGMA {check}(1)").fetchone()[0]
         except StoreDamagedError:
             return False
         return bool(result == "ok")

@@ -187,13 +187,13 @@ def open_index_reader(paths: Paths) -> Iterator[IndexReader]:
 
     require_index(paths)
     _wait_for_promotion(paths)
-    from anchord.index.archive_recovery import record_archive_damage  # noqa: PLC0415 - likewise
+    from anchord.index.archive_recovery import record_damage  # noqa: PLC0415 - likewise
 
     reader = open_reader(paths, load_config(paths.config_file))
     try:
         yield reader
     except StoreDamagedError as error:
-        record_archive_damage(paths, error)
+        record_damage(paths, error)
         raise
     finally:
         reader.close()

@@ -101,13 +101,22 @@ def record_archive_damage(paths: Paths, error: StoreDamagedError) -> bool:
     return _damage_marker(paths).exists()
 
 
+def record_damage(paths: Paths, error: StoreDamagedError) -> bool:
+    """Make the next start mend the archive or the catalog, if an error is about one of them.
+
+    Returns:
+        Whether the next start will do that.
+    """
+    return record_archive_damage(paths, error) or record_catalog_damage(paths, error)
+
+
 def retry_after_damage(
     open_index: Callable[Concatenate[Paths, P], T],
 ) -> Callable[Concatenate[Paths, P], T]:
     """Let a function that opens the index do it again if it meets damage in a database.
 
     Opening the archive and the catalog reads few of their pages; taking over the configured roots
-    reads more. The second time the archive is salvaged and the catalog is checked first.
+    reads more. The second time the archive is salvaged, or the catalog rebuilt.
     """
 
     @functools.wraps(open_index)
@@ -115,8 +124,7 @@ def retry_after_damage(
         try:
             return open_index(paths, *args, **named)
         except StoreDamagedError as error:
-            is_archive = record_archive_damage(paths, error)
-            if not is_archive and not record_catalog_damage(paths, error):
+            if not record_damage(paths, error):
                 raise
         return open_index(paths, *args, **named)
 

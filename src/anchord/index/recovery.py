@@ -64,6 +64,8 @@ def open_or_reset_catalog(paths: Paths, repairs: list[str]) -> SqliteCatalog:
         paths: The files and folders of this anchord.
         repairs: A sentence is appended if something was damaged.
     """
+    if _catalog_damage_marker(paths).exists():
+        return _reset_catalog(paths, repairs, "a page could not be read")
     try:
         catalog = SqliteCatalog(paths.catalog_file)
     except StoreDamagedError as error:
@@ -75,17 +77,23 @@ def open_or_reset_catalog(paths: Paths, repairs: list[str]) -> SqliteCatalog:
 
 
 def record_catalog_damage(paths: Paths, error: StoreDamagedError) -> bool:
-    """Make the next start check the whole catalog, if it is the catalog that an error is about.
+    """Make the next start rebuild the catalog, if it is the catalog that an error is about.
+
+    Without this a start could find it sound: its check compares no index with its table.
 
     Returns:
-        Whether it is.
+        Whether the next start will rebuild it.
     """
-    if str(paths.catalog_file) not in error.message:
+    catalogs = (paths.catalog_file, paths.next_catalog_file)
+    if not any(str(file) in error.message for file in catalogs):
         return False
-    # If this page is damaged too, the next start meets it.
-    with suppress(StoreError), SqliteCatalog(paths.catalog_file) as catalog:
-        catalog.set_meta("clean", "0")
-    return True
+    with suppress(OSError):  # A full disk: the next process meets the damage again.
+        _catalog_damage_marker(paths).touch()
+    return _catalog_damage_marker(paths).exists()
+
+
+def _catalog_damage_marker(paths: Paths) -> Path:
+    return Path(f"{paths.catalog_file}-damaged")
 
 
 def _was_closed_cleanly(catalog: SqliteCatalog) -> bool:
@@ -228,6 +236,8 @@ def _repair_table(
 
 def _reset_catalog(paths: Paths, repairs: list[str], reason: str) -> SqliteCatalog:
     damaged_folder = _move_sqlite_aside(paths, paths.catalog_file)
+    delete_next_catalog(paths)  # It can be a copy of the damaged one.
+    _catalog_damage_marker(paths).unlink(missing_ok=True)
     repairs.append(
         f"the file catalog was damaged and is rebuilt from the files: {reason} "
         f"(the damaged copy is in {damaged_folder})"

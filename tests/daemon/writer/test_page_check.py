@@ -124,7 +124,7 @@ def test_a_check_that_runs_is_interrupted_by_the_end(
 ) -> None:
     reading, interrupted = threading.Event(), threading.Event()
 
-    def is_intact(_: CheckedConnection) -> bool:
+    def is_intact(_: CheckedConnection, **_options: bool) -> bool:
         reading.set()
         assert interrupted.wait(10)
         raise StoreUnavailableError("interrupted", "")
@@ -153,7 +153,7 @@ def test_only_one_check_runs_at_a_time_however_long_it_takes(
     finish = threading.Event()
     checked_files: list[int] = []
 
-    def is_intact(_: CheckedConnection) -> bool:
+    def is_intact(_: CheckedConnection, **_options: bool) -> bool:
         checked_files.append(1)
         return finish.wait(10)
 
@@ -178,7 +178,7 @@ def test_the_end_of_a_check_that_runs_leaves_out_the_files_that_follow(
     reading, interrupted = threading.Event(), threading.Event()
     read: list[int] = []
 
-    def is_intact(_: CheckedConnection) -> bool:
+    def is_intact(_: CheckedConnection, **_options: bool) -> bool:
         read.append(1)
         reading.set()
         return interrupted.wait(10)

@@ -7,7 +7,7 @@ import time
 from anchord.config.paths import Paths
 from anchord.core.os_errors import TRY_AGAIN, from_os_error
 from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
-from anchord.index.archive_recovery import record_archive_damage
+from anchord.index.archive_recovery import record_damage
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
@@ -47,7 +47,7 @@ class Backoff:
         if self.failing_since is None:
             self.failing_since = time.monotonic()
         if isinstance(error, StoreDamagedError):
-            record_archive_damage(self._paths, error)
+            record_damage(self._paths, error)
             self.reason = error.message
             # Counted, so that this process does not record its end as a clean shutdown.
             self.unexpected_errors = max(self.unexpected_errors, 1)

@@ -83,7 +83,7 @@ class PageCheck:
         try:
             with closing(open_sqlite(file, read_only=True)) as connection:
                 self._connection = connection
-                is_intact = self._closing or connection.is_intact()
+                is_intact = self._closing or connection.is_intact(thorough=True)
                 find_damage = self._find_damage.get(file) if is_intact else None
                 damage = find_damage(connection) if find_damage and not self._closing else ""
         except StoreDamagedError as error:

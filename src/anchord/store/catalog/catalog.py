@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Self
 
 from anchord.core.sqlite_connection import quote_for_uri, translate_sqlite_errors
+from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import (
     NO_FINGERPRINT,
     ChunkLocation,
@@ -145,6 +147,14 @@ class SqliteCatalog:
         """Move the WAL into the file and truncate it, so that no old page is left on disk."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    @contextmanager
+    def _wrong_types_as_damage(self) -> Iterator[None]:
+        """Raise StoreDamagedError for columns that are not of their type: SQLite checks none."""
+        try:
+            yield
+        except (TypeError, AttributeError, struct.error) as error:
+            raise damaged_error(self._db.file, "a value has another type") from error
+
     # Reading
 
     def get_record(self, origin: RootedPath) -> FileRecord | None:
@@ -155,11 +165,12 @@ class SqliteCatalog:
         if row is None:
             return None
         *columns, file_id = row
-        record = record_from_columns(columns)
-        if not record.is_confirmed:
-            return record
-        listed = self._lists.read_chunks(file_id).values()
-        return record._replace(chunks=tuple(chunk for _, chunk in listed))
+        with self._wrong_types_as_damage():
+            record = record_from_columns(columns)
+            if not record.is_confirmed:
+                return record
+            listed = self._lists.read_chunks(file_id).values()
+            return record._replace(chunks=tuple(chunk for _, chunk in listed))
 
     def last_reason(self, origin: RootedPath) -> str:
         """Return why a file was last written to the index; "" for an unknown file."""
@@ -188,21 +199,22 @@ class SqliteCatalog:
         rows = self._db.execute(statement, values)
         # `record_from_columns` inlined: each start runs this for every file, and calls dominate it.
         unpack, new = FINGERPRINT_FORMAT.unpack, tuple.__new__
-        return {
-            path.decode(PATH_ENCODING, "surrogateescape"): new(
-                FileRecord,
-                (
-                    new(Fingerprint, unpack(packed)),
-                    read_ns,
-                    digest,
-                    recipe,
-                    bool(is_confirmed),
-                    (),
-                    problem and Problem(problem, bool(is_partial)),
-                ),
-            )
-            for path, packed, read_ns, digest, recipe, is_confirmed, problem, is_partial in rows
-        }
+        with self._wrong_types_as_damage():
+            return {
+                path.decode(PATH_ENCODING, "surrogateescape"): new(
+                    FileRecord,
+                    (
+                        new(Fingerprint, unpack(packed)),
+                        read_ns,
+                        digest,
+                        recipe,
+                        bool(is_confirmed),
+                        (),
+                        problem and Problem(problem, bool(is_partial)),
+                    ),
+                )
+                for path, packed, read_ns, digest, recipe, is_confirmed, problem, is_partial in rows
+            }
 
     def list_files_page(
         self, after: RootedPath | None, limit: int
@@ -218,7 +230,8 @@ class SqliteCatalog:
             "SELECT root, path FROM files WHERE (root, path) > (?, ?) ORDER BY root, path LIMIT ?",
             (root, path, limit),
         )
-        origins = [rooted_path(root, path) for root, path in rows]
+        with self._wrong_types_as_damage():
+            origins = [rooted_path(root, path) for root, path in rows]
         return [(origin, record) for origin in origins if (record := self.get_record(origin))]
 
     def list_failures(self) -> Sequence[FileFailure]:
@@ -227,10 +240,11 @@ class SqliteCatalog:
             "SELECT root, path, problem, partial, since_ns FROM files "
             "WHERE problem IS NOT NULL ORDER BY root, path"
         )
-        return [
-            FileFailure(rooted_path(root, path), Problem(reason, bool(is_partial)), since_ns)
-            for root, path, reason, is_partial, since_ns in rows
-        ]
+        with self._wrong_types_as_damage():
+            return [
+                FileFailure(rooted_path(root, path), Problem(reason, bool(is_partial)), since_ns)
+                for root, path, reason, is_partial, since_ns in rows
+            ]
 
     def locate_chunks(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkLocation]:
         """Return the file, lines and ordinal of each known chunk; unknown ids are left out.
@@ -247,8 +261,9 @@ class SqliteCatalog:
                 f"WHERE chunk_id IN ({placeholders}) ORDER BY generation",
                 some_ids,
             )
-            for chunk_id, root, path, *position in rows:
-                locations[chunk_id] = ChunkLocation(rooted_path(root, path), *position)
+            with self._wrong_types_as_damage():
+                for chunk_id, root, path, *position in rows:
+                    locations[chunk_id] = ChunkLocation(rooted_path(root, path), *position)
         return locations
 
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
