@@ -331,6 +331,24 @@ def test_commands_over_hostile_files_print_no_raw_character(shell: Shell) -> Non
     assert len(shell("dump").out.splitlines()) >= len(names)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"78a9da3a-d6d0-4373-a7\xb4-a9bad4a8c15f.md",
+        b"\xff-4f9aB3dE5gH7jK9mN1pQ3rS5tU7v/x.md",
+        b"tok\xe9n=aB3dE5gH7jK9mN1pQ3rS5tU7v.md",
+    ],
+)
+def test_a_name_that_looks_generated_and_is_not_utf8_is_indexed(shell: Shell, name: bytes) -> None:
+    shell.write(name, "# One\n\nThe quagga.\n")
+    shell("add", str(shell.notes))
+    indexed = shell("index")
+    indexed.has_no_traceback()
+    assert indexed.code == 0
+    assert len(shell("search", "quagga", "--json").json["groups"]) == 1
+    assert shell("verify").code == 0
+
+
 @pytest.mark.parametrize("char", ["\x1b", "\n", "\u202e", "\x9b"])
 def test_a_place_from_an_answer_leads_to_its_file_beside_one_with_that_literal_name(
     shell: Shell, char: str

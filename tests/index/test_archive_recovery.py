@@ -369,9 +369,8 @@ def test_at_most_ten_lost_exchanges_are_named_in_the_message(count: int, named: 
 
 
 @pytest.mark.parametrize("about", ["archive", "catalog", "neither"])
-def test_opening_is_tried_again_only_after_damage_of_a_database(
-    paths: Paths, catalog: SqliteCatalog, about: str
-) -> None:
+@pytest.mark.usefixtures("catalog")
+def test_opening_is_tried_again_only_after_damage_of_a_database(paths: Paths, about: str) -> None:
     file = {"archive": paths.archive_file, "catalog": paths.catalog_file}.get(about, "the table")
     calls: list[str] = []
 

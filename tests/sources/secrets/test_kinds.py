@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anchord.sources.secrets.redactor import redact
 
@@ -38,6 +40,23 @@ KEPT = [
 ]  # fmt: skip
 
 
+GITHUB = "ghp_aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA2bC4"
+PARTS = [
+    "aB3dE5gH7jK9",
+    "-",
+    "_",
+    "=",
+    ":",
+    ". ",
+    "\udcb4",
+    "\udcff",
+    "\ud800",
+    "\xe9",
+    "password",
+    "token=",
+]
+
+
 @pytest.mark.parametrize(("text", "secret"), TEXTS)
 def test_a_secret_of_this_kind_is_replaced(text: str, secret: str) -> None:
     assert secret in text
@@ -50,7 +69,7 @@ def test_a_token_with_a_dot_behind_a_long_name_is_replaced(beginning: str) -> No
     assert body not in redact(f"DOPPLER_TOKEN_VALUE={beginning}{body}\n").text
 
 
-@pytest.mark.parametrize("before", ["m", "1", "tok_", "TOKEN", "\\u001b[31m"])
+@pytest.mark.parametrize("before", ["m", "1", "tok_", "GITHUB", "\\u001b[31m"])
 @pytest.mark.parametrize("prefix", ["ghp_", "glpat-", "xoxb-1234567890-1234567890-", "sk_live_"])
 def test_a_token_with_a_distinctive_prefix_is_found_behind_a_letter_or_digit(
     before: str, prefix: str
@@ -76,3 +95,8 @@ def test_all_lines_of_a_folded_value_are_replaced_and_the_next_key_stays() -> No
 
 def test_what_follows_a_numbered_seed_phrase_stays() -> None:
     assert "checked by anna" in redact(f"Mnemonic:\n{NUMBERED}\n\nchecked by anna in may\n").text
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=30).map("".join))
+def test_names_with_surrogates_are_searched_like_any_text(text: str) -> None:
+    assert GITHUB not in redact(f"{text} {GITHUB} {text}").text

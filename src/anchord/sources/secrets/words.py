@@ -56,11 +56,13 @@ class WordSearch:
         """Return where the words stand, also inside each other.
 
         Args:
-            lower_text: A text in lower case.
+            lower_text: A text in lower case; also a file's name with surrogates.
         """
+        if not lower_text.isascii():
+            # The automaton takes no surrogates. Each becomes one `?`, so the places stay.
+            lower_text = lower_text.encode("utf-8", "replace").decode()
         places: dict[str, list[int]] = {}
-        for index, start, _ in self._automaton.find_matches_as_indexes(
-            lower_text, overlapping=True
-        ):
+        matches = self._automaton.find_matches_as_indexes(lower_text, overlapping=True)
+        for index, start, _ in matches:
             places.setdefault(self._words[index], []).append(start)
         return WordPlaces(self._all, places)

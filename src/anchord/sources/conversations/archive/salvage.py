@@ -177,6 +177,9 @@ class _Salvage:
             place = (str(row["root"]), str(row["path"]))
             self._named.unreadable[_int(row["id"])] = place
             return
+        if isinstance(row["path"], bytes):
+            # A path of an exchange is text: a changed bit of the record's header made it bytes.
+            row["path"] = row["path"].decode("utf-8", "replace")
         exchange = json.loads(data)
         row["name"], row["until"] = exchange["exchange"], exchange["until"]
         row["digest"] = hash_content(data)
