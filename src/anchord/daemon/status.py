@@ -18,6 +18,7 @@ from anchord.daemon.missing_vectors import MissingVectors, find_missing_vectors
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.daemon.writer.stats import p50_and_p95
+from anchord.errors import StoreDamagedError
 from anchord.index.integrity.repair import list_repairs
 from anchord.index.metrics import WorkCounters
 from anchord.index.profile import MissingModelEmbedder
@@ -255,8 +256,10 @@ class StatusReporter:
     def _index_problems(self) -> Iterator[str]:
         for error in self._loop.maintenance.errors:
             yield f"maintenance of the index failed: {error}"
-        if self._archive_counts.error:
-            yield f"conversations cannot be counted: {self._archive_counts.error}"
+        if cause := self._archive_counts.error():
+            if isinstance(cause, StoreDamagedError):
+                self._loop.maintenance.page_check.make_due()
+            yield f"conversations cannot be counted: {cause.message}"
         profile = self._writer.profile
         if isinstance(profile.embedder, MissingModelEmbedder):
             model = profile.model_files.name

@@ -58,6 +58,10 @@ class PageCheck:
             self._thread = threading.Thread(target=self._check_all, name="page check", daemon=True)
             self._thread.start()
 
+    def make_due(self) -> None:
+        """Let the next call of `run_if_due` start a check. Any thread may call it."""
+        self._next_check = float("-inf")
+
     def wait(self) -> None:
         """Block until the check that runs is done."""
         thread = self._thread

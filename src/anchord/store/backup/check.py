@@ -40,7 +40,7 @@ class SnapshotChecker:
         try:
             manifest = load_manifest(snapshot)
         except (StoreDamagedError, NewerStateError) as error:
-            yield error.message
+            yield error.message.removeprefix(f"{snapshot}/")
             return
         damaged = False
         for entry in manifest.files:

@@ -10,6 +10,7 @@ A snapshot takes its name without `.partial` by a rename after everything in it 
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from anchord.errors import NewerStateError, StoreDamagedError, UsageError
 
 MANIFEST_VERSION = 1
 MANIFEST_NAME = "manifest.json"
+_USE_ANOTHER = "use another backup of the folder"
 PARTIAL_SUFFIX = ".partial"
 _SNAPSHOT_NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z(-\d{3})?")
 _FOREIGN_NAMES_ALLOWED = frozenset({"lost+found"})
@@ -71,10 +73,11 @@ def load_manifest(snapshot: Path) -> Manifest:
     file = snapshot / MANIFEST_NAME
     try:
         manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
-    except (OSError, ValueError) as error:
-        raise StoreDamagedError(
-            f"{file} cannot be read: {error}", "use another backup of the folder"
-        ) from error
+    except OSError as error:
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise StoreDamagedError(f"{file} cannot be read: {reason}", _USE_ANOTHER) from error
+    except ValueError as error:
+        raise StoreDamagedError(f"{file} cannot be read: {error}", _USE_ANOTHER) from error
     if manifest.version > MANIFEST_VERSION:
         raise NewerStateError.for_schema_version(str(file), manifest.version)
     for entry in manifest.files:
@@ -82,7 +85,7 @@ def load_manifest(snapshot: Path) -> Manifest:
         if not parts or parts[0] == "/" or ".." in parts:
             raise StoreDamagedError(
                 f"{file} names a path outside the backup: {entry.path!r}",
-                "use another backup of the folder",
+                _USE_ANOTHER,
             )
     return manifest
 

@@ -27,14 +27,16 @@ from anchord.sources.conversations.archive.page_records import (
     find_damage_before_open,
 )
 from anchord.sources.conversations.archive.reader import Archive
-from anchord.sources.conversations.archive.salvage import (
+from anchord.sources.conversations.archive.record_columns import (
     Column,
+    fit_columns,
+    table_columns,
+)
+from anchord.sources.conversations.archive.salvage import (
     SalvageResult,
     _best_place,
     _Salvage,
-    fit_columns,
     salvage_archive,
-    table_columns,
 )
 from anchord.sources.conversations.archive.schema import open_database
 
@@ -193,8 +195,14 @@ def exchange(id_: int, path: str = "/claude-code/s/1", **columns: Value) -> Foun
     return FoundRecord(id_, tuple({**row, **columns}.values()))
 
 
-def session(id_: int, name: str = "s", source: str = "claude-code", title: str = "") -> FoundRecord:
-    return FoundRecord(id_, (None, "talks", source, name, title, "", ""))
+def session(
+    id_: int,
+    name: str = "s",
+    source: str = "claude-code",
+    title: str = "",
+    root: str = "talks",
+) -> FoundRecord:
+    return FoundRecord(id_, (None, root, source, name, title, "", ""))
 
 
 def index_entry(*values: Value) -> FoundRecord:
@@ -390,6 +398,49 @@ def test_a_damaged_path_is_corrected_by_index_and_session(file: Path) -> None:
         ("talks", "/claude-code/s/2"),
     ]
     assert salvaged.result == SalvageResult(2, ())
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_session_whose_root_is_unknown_gets_that_of_its_exchanges(
+    file: Path, *, is_named: bool
+) -> None:
+    salvaged = Salvaged(
+        file,
+        index_entry("talks", b"/home/talks"),  # The table of roots.
+        session(1, root="tulks"),
+        exchange(1, "/claude-code/s/1"),
+        exchange(2, "/claude-code/s/2", root="tulks"),
+        index_entry("talks", "/claude-code/s/2", 2),
+        *([index_entry("talks", "claude-code", "s", 9)] if is_named else []),
+    )
+    assert salvaged("SELECT name FROM roots") == [("talks",)]
+    assert salvaged("SELECT root, path FROM exchanges ORDER BY id") == [
+        ("talks", "/claude-code/s/1"),
+        ("talks", "/claude-code/s/2"),
+    ]
+    joined = "SELECT s.root, s.name FROM exchanges JOIN sessions AS s ON s.id=session"
+    assert salvaged(joined) == [("talks", "s")] * 2
+
+
+def test_an_exchange_that_was_restored_beside_its_damaged_path_is_there_once(file: Path) -> None:
+    salvaged = Salvaged(
+        file,
+        session(1),
+        exchange(1, "/claude-code/x/1", content=said("a"), name="1"),
+        index_entry("talks", "/claude-code/s/1", 1),
+        exchange(2, "/claude-code/s/1", content=said("a")),
+        exchange(3, "/claude-code/y/2", content=said("b", "2")),
+        index_entry("talks", "/claude-code/s/2", 3),
+        exchange(4, "/claude-code/s/2", content=said("another", "2")),
+    )
+    paths = sorted(salvaged.paths.values())
+    assert paths == ["/claude-code/s/1", "/claude-code/s/2", "/claude-code/y/2"]
+    assert salvaged("SELECT root, path FROM deleted") == [("talks", "/claude-code/x/1")]
+
+
+def said(answer: str, name: str = "1") -> bytes:
+    fields = {"exchange": name, "until": "2026", "question": "q", "answer": answer}
+    return zlib.compress(json.dumps(fields).encode())
 
 
 def test_what_refers_to_lost_rows_is_removed_and_files_are_due_in_full(file: Path) -> None:

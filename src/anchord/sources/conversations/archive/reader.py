@@ -113,6 +113,7 @@ class Archive:
             add_missing_tables(self._db)
         self._detached = DetachedExchanges(self._db)
         self._deletions = Deletions(self._db)
+        self._is_checked = False
 
     def close(self) -> None:
         """Close the database."""
@@ -211,9 +212,17 @@ class Archive:
 
         It is lost then: a damaged page, or an older file in the archive's place. Exchanges without
         an id of their own count as lost also after `forget`.
+
+        Raises:
+            StoreDamagedError: The archive is damaged; the first lost exchange has it checked.
         """
-        is_lost = self._deletions.is_lost(origin) and not self.is_renamed(origin)
-        return is_lost and not self.is_forgotten(origin.path, "")
+        is_missing = self._deletions.is_lost(origin) and not self.is_renamed(origin)
+        is_lost = is_missing and not self.is_forgotten(origin.path, "")
+        if is_lost and not self._is_checked:
+            # It may be there under a damaged path: then nothing is lost, and a salvage finds it.
+            self.check_everything()
+            self._is_checked = True
+        return is_lost
 
     def is_renamed(self, origin: RootedPath) -> bool:
         """Return whether an exchange is stored under the path that it has without secrets."""

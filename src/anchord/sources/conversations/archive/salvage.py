@@ -12,6 +12,7 @@ import json
 import os
 import sqlite3
 import zlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -28,14 +29,18 @@ from anchord.sources.conversations.archive.page_records import (
     Value,
     layouts_of,
 )
+from anchord.sources.conversations.archive.record_columns import (
+    EMPTY_VALUES,
+    fit_record,
+    table_columns,
+    to_row,
+)
 from anchord.sources.conversations.archive.schema import open_database
 from anchord.sources.conversations.exchange_document import exchange_path
 
 _MAX_VERSION = 1 << 60
 _VERSION_GAP = 1_000_000
 """Versions of lost exchanges are not used again: the catalog may still hold them."""
-_TYPES = {"INTEGER": int, "TEXT": str, "BLOB": bytes}
-_EMPTY: dict[str, Value] = {"INTEGER": 0, "TEXT": "", "BLOB": b""}
 _MEND_SQL = """
 DELETE FROM tellings WHERE carrier NOT IN (SELECT id FROM carriers)
     OR exchange NOT IN (SELECT id FROM exchanges);
@@ -65,16 +70,6 @@ class SalvageResult:
     lost: tuple[RootedPath, ...]
     """Exchanges that were in the damaged archive and cannot be read; those of which nothing is
     known any more are not among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table of the archive."""
-
-    name: str
-    type: str
-    is_optional: bool
-    is_rowid: bool
 
 
 @dataclass(slots=True)
@@ -140,6 +135,7 @@ class _Salvage:
         for record in records:
             self._take(record)
         self._insert_named_rows()
+        self._place_sessions()
         self._place_exchanges()
         for statement in _MEND_SQL.split(";"):
             self._db.execute(statement)
@@ -166,10 +162,10 @@ class _Salvage:
         """Return the table that a record fits best, and its row; "" if it fits none."""
         best, best_score = "", -1
         for table, columns in self._tables.items():
-            score = _fit(record, columns)
+            score = fit_record(record, columns)
             if score > best_score:
                 best, best_score = table, score
-        return best, _to_row(record, self._tables[best]) if best else {}
+        return best, to_row(record, self._tables[best]) if best else {}
 
     def _take_exchange(self, row: dict[str, Value]) -> None:
         data = _read_content(row)
@@ -224,7 +220,7 @@ class _Salvage:
     def _insert_named_rows(self) -> None:
         """Insert the files and sessions that only an index names."""
         for id_, (root, path) in self._named.carriers.items():
-            row = {column.name: _EMPTY[column.type] for column in self._tables["carriers"]}
+            row = {column.name: EMPTY_VALUES[column.type] for column in self._tables["carriers"]}
             row |= {"id": id_, "root": root, "path": path, "unknown": "{}"}
             self._insert("INSERT OR IGNORE", "carriers", row)
         for id_, key in self._named.sessions.items():
@@ -243,6 +239,28 @@ class _Salvage:
             "SELECT id FROM sessions WHERE root=? AND source=? AND name=?", key
         ).fetchone()
         return int(found[0]) if found else self._insert_session(None, key)
+
+    def _place_sessions(self) -> None:
+        """Give a session whose root is no root of the archive that of most of its exchanges."""
+        names = self._db.execute("SELECT name FROM roots UNION SELECT key FROM detached")
+        known = {name for (name,) in names.fetchall()}
+        roots_by_session: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        for id_, root, session_id in self._exchanges("id, root, session"):
+            named_root, _ = self._named.exchanges.get(id_, (root, ""))
+            roots_by_session[session_id].update({root, named_root} & known)
+        sessions = self._db.execute("SELECT id, root, source, name FROM sessions").fetchall()
+        for session_id, root, source, name in sessions:
+            roots = roots_by_session[session_id]
+            if root not in known and roots:
+                ((most_common, _),) = roots.most_common(1)
+                key = (most_common, source, name)
+                statement = "UPDATE OR IGNORE sessions SET root=?, source=?, name=? WHERE id=?"
+                self._db.execute(statement, (*key, session_id))
+                # It stays as it was if an index has named that session: then both are one.
+                same_id = self._insert_session(None, key)
+                self._db.execute(
+                    "UPDATE exchanges SET session=? WHERE session=?", (same_id, session_id)
+                )
 
     def _place_exchanges(self) -> None:
         """Give each exchange a session, and the root and path on which the witnesses agree."""
@@ -296,72 +314,6 @@ class _Salvage:
         places = set(saved.values())
         lost = {place for id_, place in known.items() if id_ not in saved and place not in places}
         return tuple(RootedPath(root, path) for root, path in sorted(lost))
-
-
-def fit_columns(columns: Sequence[Column], others: Sequence[Column]) -> bool:
-    """Whether a row of one table could be taken for a row of the other.
-
-    Rows of tables with a rowid are told apart by the number of columns alone: those may be damaged.
-    """
-    if columns[0].is_rowid != others[0].is_rowid:
-        return False
-    shared = range(_least_columns(columns), len(columns) + 1)
-    counts_of_others = range(_least_columns(others), len(others) + 1)
-    counts = [count for count in counts_of_others if count in shared]
-    has_rowid = columns[0].is_rowid
-    return any(
-        has_rowid
-        or [each.type for each in columns[:count]] == [each.type for each in others[:count]]
-        for count in counts
-    )
-
-
-def _least_columns(columns: Sequence[Column]) -> int:
-    """Return how many columns a row has at least: those at the end may have been added later."""
-    least = len(columns)
-    while columns[least - 1].is_optional:
-        least -= 1
-    return least
-
-
-def table_columns(db: sqlite3.Connection, table: str) -> tuple[Column, ...]:
-    """Return the columns of a table."""
-    rows = db.execute(f"PRAGMA table_info({table})").fetchall()
-    has_rowid = [kind for _, _, kind, *_, key in rows if key] == ["INTEGER"]
-    return tuple(
-        Column(name, kind, not notnull or default is not None, bool(key) and has_rowid)
-        for _, name, kind, notnull, default, key in rows
-    )
-
-
-def _fit(record: FoundRecord, columns: Sequence[Column]) -> int:
-    """Return how well a record fits a table: columns of the declared type; -1 if it does not fit.
-
-    A row of a table with a rowid may have damaged columns.
-    """
-    count, has_rowid = len(record.values), columns[0].is_rowid
-    if not _least_columns(columns) <= count <= len(columns) or has_rowid != (
-        record.rowid is not None
-    ):
-        return -1
-    exact = sum(
-        isinstance(value, _TYPES[column.type])
-        for value, column in zip(record.values, columns, strict=False)
-    )
-    return exact if has_rowid or exact == count else -1
-
-
-def _to_row(record: FoundRecord, columns: Sequence[Column]) -> dict[str, Value]:
-    """Return a record's columns by name; a value of a wrong type becomes an empty one."""
-    row: dict[str, Value] = {}
-    for value, column in zip(record.values, columns, strict=False):
-        if column.is_rowid:
-            row[column.name] = record.rowid
-        elif isinstance(value, _TYPES[column.type]) or (column.type == "BLOB" and value):
-            row[column.name] = value
-        else:
-            row[column.name] = None if column.is_optional else _EMPTY[column.type]
-    return row
 
 
 def _read_content(row: dict[str, Value]) -> bytes | None:
