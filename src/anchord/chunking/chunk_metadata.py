@@ -178,6 +178,7 @@ def _keywords(contents: Sequence[str]) -> list[list[str]]:
         rarity[word] = math.log((1 + len(contents)) / count)
     keywords: list[list[str]] = []
     for counts in word_counts:
-        ranked = sorted((-count * rarity[word], word) for word, count in counts.items())
+        scored = [(-count * rarity[word], word) for word, count in counts.items()]
+        ranked = sorted(scored)
         keywords.append([word for _, word in ranked[:_MAX_KEYWORDS]])
     return keywords

@@ -81,7 +81,8 @@ class CliState(msgspec.Struct, frozen=True):
         """Return a copy with every absolute path replaced by what `move` returns for it."""
 
         def moved(path: bytes) -> bytes:
-            return os.fsencode(move(os.fsdecode(path)))
+            moved_path = move(os.fsdecode(path))
+            return os.fsencode(moved_path)
 
         given = tuple(msgspec.structs.replace(root, path=moved(root.path)) for root in self.given)
         return msgspec.structs.replace(

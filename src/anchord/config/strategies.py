@@ -77,7 +77,8 @@ def with_strategy_defaults(options: Mapping[str, OptionValue]) -> dict[str, Opti
         strategy = WHOLE_TEXT_STRATEGY
     defaults = STRATEGIES.get(strategy, _KEYS_OF_ALL)
     aliases = KEY_ALIASES.get(strategy, {})
-    values = {aliases.get(key, key): value for key, value in options.items() if value is not None}
+    given = {key: value for key, value in options.items() if value is not None}
+    values = {aliases.get(key, key): value for key, value in given.items()}
     effective = {key: values.get(key, default) for key, default in defaults.items()}
     return {"strategy": strategy, **effective}
 

@@ -94,7 +94,8 @@ def unavailable_error(place: str, number: int) -> StoreUnavailableError:
     name = _NAMES_BY_NUMBER[number]
     known = OS_REASONS[name]
     reason = known.reason.format(place=place)
-    return StoreUnavailableError(f"{reason} ({name})", f"{known.hint}; {TRY_AGAIN}")
+    hint = f"{known.hint}; {TRY_AGAIN}"
+    return StoreUnavailableError(f"{reason} ({name})", hint)
 
 
 def from_os_error(

@@ -146,7 +146,8 @@ def find_match_spans(query: ParsedQuery, text: str) -> list[tuple[int, int]]:
     """
     stems = _stems(query.text)
     words = _WORD.finditer(text)
-    spans = [word.span() for word in words if _stem(word[0].lower()) in stems]
+    matching = [word for word in words if _stem(word[0].lower()) in stems]
+    spans = [word.span() for word in matching]
     for pattern in _literal_patterns(query):
         spans += [match.span() for match in re.finditer(pattern, text)]
     return _merge_overlapping(sorted(spans))

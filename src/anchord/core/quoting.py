@@ -261,7 +261,8 @@ def _escape(controls: str, text: str) -> str:
 
 def _escape_run(run: re.Match[str]) -> str:
     chars = run[0]
-    shown = "".join(f"\\u{{{ord(char):x}}}" for char in chars[:_MAX_SHOWN])
+    escapes = [f"\\u{{{ord(char):x}}}" for char in chars[:_MAX_SHOWN]]
+    shown = "".join(escapes)
     omitted = len(chars) - _MAX_SHOWN
     return shown + _count_omitted(omitted) if omitted > 0 else shown
 
@@ -280,7 +281,8 @@ def _escape_part_for_json(part: re.Match[str]) -> str:
 
 def _escape_for_json(run: re.Match[str]) -> str:
     units = run[0].encode("utf-16-be", "surrogatepass")
-    pairs = [units[start : start + 2] for start in range(0, len(units), 2)]
+    starts = range(0, len(units), 2)
+    pairs = [units[start : start + 2] for start in starts]
     return "".join(f"\\u{pair.hex()}" for pair in pairs)
 
 

@@ -135,7 +135,8 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             "`anchord errors` lists them",
         )
     if status.version == __version__ and not status.degraded:
-        yield Finding("daemon", Health.GOOD, f"running, {status.state} (process {status.pid})")
+        running = f"running, {status.state} (process {status.pid})"
+        yield Finding("daemon", Health.GOOD, running)
 
 
 def _check_service(context: CheckContext) -> Iterator[Finding]:

@@ -120,7 +120,8 @@ class Engine(BlockingMethods):
         def answer(generation: int) -> A:
             if self._reader is None or generation != self._reader_generation:
                 self._close_reader()
-                self._reader = self._open_files.enter_context(open_index_reader(self._paths))
+                opening = open_index_reader(self._paths)
+                self._reader = self._open_files.enter_context(opening)
                 self._reader_generation = generation
             return answer_from_index(self._reader, self._reader.catalog, call)
 

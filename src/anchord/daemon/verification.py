@@ -79,6 +79,7 @@ class Verification:
 
     def _repair(self, result: VerifyResult) -> None:
         def job() -> None:
-            self._loop.work_queue.enqueue(delete_damaged_rows(self._writer, result.differences))
+            files = delete_damaged_rows(self._writer, result.differences)
+            self._loop.work_queue.enqueue(files)
 
         self._loop.submit(job).result()

@@ -119,7 +119,8 @@ def require_target(paths: Paths, config: Config, target: str) -> Path:
     roots = gather_roots(config, remembered, (), paths.own_folders)
     uri = store_uri(paths, config)
     folder = Path(resolve_path(target))
-    _require_target(folder, roots, [*paths.own_folders, *([uri] if is_local(uri) else [])])
+    table_folders = [uri] if is_local(uri) else []
+    _require_target(folder, roots, [*paths.own_folders, *table_folders])
     return folder
 
 
@@ -238,7 +239,8 @@ def _require_empty_home(paths: Paths) -> None:
 
 def _is_empty_folder(file: Path) -> bool:
     # The configuration, the socket or the log may have a folder below the data folder.
-    return file.is_dir() and not any(each.is_file() for each in file.rglob("*"))
+    has_files = any(each.is_file() for each in file.rglob("*"))
+    return file.is_dir() and not has_files
 
 
 def _adapt_to_this_machine(paths: Paths, restoring: Path, moved: Mapping[str, str]) -> list[Root]:

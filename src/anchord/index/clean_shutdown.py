@@ -52,5 +52,7 @@ def record_start(catalog: SqliteCatalog) -> None:
 
 
 def _digest(files: FileStamps) -> str:
-    fields = [f"{path} {size} {time}" for path, (size, time) in sorted(files.items())]
+    fields: list[str] = []
+    for path, (size, time) in sorted(files.items()):
+        fields.append(f"{path} {size} {time}")
     return hash_fields(*fields)

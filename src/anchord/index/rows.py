@@ -150,7 +150,8 @@ def _with_exchange_metadata(
     searchable = [day, metadata.project, metadata.tools, metadata.files]
     metadata_lines = "\n".join(part for part in searchable if part)
     # The heading counts twice, as in every row.
-    search_text = f"{row.header_path}\n{row.header_path}\n{row.text}\n{metadata_lines}"
+    headings = f"{row.header_path}\n{row.header_path}"
+    search_text = f"{headings}\n{row.text}\n{metadata_lines}"
     extended_row = replace(
         row,
         search_text=search_text,

@@ -25,7 +25,9 @@ def render_answer(answer: dict[str, Any]) -> str:
     Returns:
         JSON text that decodes to the answer.
     """
-    members = [f"{encode(name)}:{_member(value)}" for name, value in answer.items()]
+    members: list[str] = []
+    for name, value in answer.items():
+        members.append(f"{encode(name)}:{_member(value)}")
     return "{" + ",\n".join(members) + "}"
 
 

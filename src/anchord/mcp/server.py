@@ -202,7 +202,10 @@ def _wrong_arguments(error: ValidationError) -> UsageError:
     """Return which parameters are wrong and why, without the arguments."""
     wrong = error.errors(include_input=False, include_context=False, include_url=False)
     located = [each for each in wrong if each["loc"]]
-    reasons = [f"{each['loc'][0]}: {each['msg']}" for each in located]
+    reasons: list[str] = []
+    for each in located:
+        parameter, reason = each["loc"][0], each["msg"]
+        reasons.append(f"{parameter}: {reason}")
     return UsageError("; ".join(reasons) or "the arguments are not valid")
 
 

@@ -137,8 +137,10 @@ def _group_messages(
     plans = reader.profile.recipe.plans
 
     def message(passage: Passage) -> PassageMessage:
-        strategy = plans.plan_for(passage.row.root, passage.row.kind).strategy
-        file = absolute_file(passage.hit.location.origin, root_path_by_name, transcript_paths)
+        row = passage.row
+        strategy = plans.plan_for(row.root, row.kind).strategy
+        origin = passage.hit.location.origin
+        file = absolute_file(origin, root_path_by_name, transcript_paths)
         return passage_message(passage, results.parsed_query, strategy, file)
 
     return tuple(tuple(map(message, group)) for group in results.groups)

@@ -132,7 +132,8 @@ def grammar_versions() -> str:
     """
     wheels = sorted({grammar.wheel for grammar in _GRAMMARS.values() if find_spec(grammar.wheel)})
     versions = [metadata.version(wheel.replace("_", "-")) for wheel in wheels]
-    return " ".join(f"{wheel} {version}" for wheel, version in zip(wheels, versions, strict=True))
+    named = zip(wheels, versions, strict=True)
+    return " ".join(f"{wheel} {version}" for wheel, version in named)
 
 
 def has_grammar(language: str) -> bool:

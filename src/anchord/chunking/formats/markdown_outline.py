@@ -161,7 +161,8 @@ def _fence_block(
     """
     first, end = line_range
     language = token.info.split()[:1]
-    before = lines[first][: max(0, lines[first].find(token.markup))]
+    line = lines[first]
+    before = line[: max(0, line.find(token.markup))]
     # Every line of a quote has its mark, but the mark of a list item is on its first line only.
     indentation = re.sub(r"[^>\s]", " ", before)
     return Block(

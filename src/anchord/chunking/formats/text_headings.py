@@ -145,7 +145,8 @@ def _marked_headings(
         match = heading.match(line)
         if match:
             level = min(len(match[1]), _MAX_LEVEL)
-            yield TextHeading(number, number + 1, level, match[2].strip()[:_MAX_TITLE_CHARS])
+            title = match[2].strip()[:_MAX_TITLE_CHARS]
+            yield TextHeading(number, number + 1, level, title)
 
 
 _HTML_HEADING = re.compile(

@@ -176,7 +176,8 @@ def diff(
     data_before = _read_bytes(against) if is_file else _read_from_git(file, against)
 
     def chunks_of(data: bytes, name: str) -> list[dict[str, Any]]:
-        document = _without_secrets(config, read_document(data, origin, name), name)
+        document = read_document(data, origin, name)
+        document = _without_secrets(config, document, name)
         plan, tokenizer = _build_plan(config, document, root_chunking)
         chunks = chunk_document(document, origin, plan, tokenizer)
         return chunks_to_dicts(chunks, document, origin, plan.strategy)

@@ -33,7 +33,8 @@ _EXIT_STATUS = (
 @app.command()
 def man() -> None:
     """Print the manual page: `anchord man | man -l -`."""
-    sys.stdout.write("\n".join(man_page_lines(typer.main.get_command(app))) + "\n")
+    lines = man_page_lines(typer.main.get_command(app))
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 def man_page_lines(command_group: Any) -> Iterator[str]:  # noqa: ANN401 - typer ships no name for its own group

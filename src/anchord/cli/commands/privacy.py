@@ -105,7 +105,8 @@ def privacy_check(
 
 
 def _counts(by_kind: dict[str, int]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in by_kind.items())
+    counts = [f"{count} {kind}" for kind, count in by_kind.items()]
+    return ", ".join(counts)
 
 
 def _read_text(file: str) -> str:

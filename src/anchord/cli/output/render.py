@@ -339,7 +339,8 @@ def _chunk_place(chunk: StoredChunk) -> str:
     path = chunk.path
     first_line = chunk.start_line
     last_line = chunk.end_line
-    return f"{escape_path(root)}:{escape_path(path)}:{first_line}-{last_line}"
+    file = f"{escape_path(root)}:{escape_path(path)}"
+    return f"{file}:{first_line}-{last_line}"
 
 
 def conversation_lines(conversation: ConversationAnswer) -> Iterator[str]:

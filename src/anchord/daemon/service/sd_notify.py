@@ -77,7 +77,8 @@ def inherited_socket(path: Path) -> socket.socket | None:
         stays open for a process that replaces this one by exec.
     """
     count = os.environ.get("LISTEN_FDS", "0")
-    if os.environ.get("LISTEN_PID") != str(os.getpid()) or not count.isdecimal():
+    is_for_us = os.environ.get("LISTEN_PID") == str(os.getpid())
+    if not is_for_us or not count.isdecimal():
         return None
     for descriptor in range(_FIRST_LISTEN_FD, _FIRST_LISTEN_FD + int(count)):
         listener = socket.socket(fileno=os.dup(descriptor))

@@ -112,7 +112,8 @@ class WorkQueue:
         """Return files that wait, the next ones first, each with the reason it is queued."""
         waiting = self.files
         taken = (file for file in self._last_turn.files if file in waiting)
-        files = list(dict.fromkeys([*taken, *waiting.snapshot()]))[:limit]
+        in_order = dict.fromkeys([*taken, *waiting.snapshot()])
+        files = list(in_order)[:limit]
         return [(file, "saved" if file in self.hinted_at else "found by a walk") for file in files]
 
     @property

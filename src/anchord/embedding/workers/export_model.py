@@ -252,7 +252,8 @@ def _export(model: Any, file: str) -> None:  # noqa: ANN401 - likewise
         def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
             features = dict(zip(names, tensors, strict=True))
             vectors = self.model(features)["sentence_embedding"]
-            return torch.nn.functional.normalize(vectors[:, : model.truncate_dim], dim=-1)
+            shortened = vectors[:, : model.truncate_dim]
+            return torch.nn.functional.normalize(shortened, dim=-1)
 
     dynamic_axes = {name: {0: "texts", 1: "tokens"} for name in names}
     dynamic_axes["vectors"] = {0: "texts"}

@@ -247,7 +247,8 @@ def zip_as_folder(path: str, zip_file: zipfile.ZipFile) -> TranscriptFolder:
 
     def open_member(name: str) -> BinaryIO:
         info = members[name]
-        return _limited(cast("BinaryIO", zip_file.open(info)), info.compress_size)
+        member = cast("BinaryIO", zip_file.open(info))
+        return _limited(member, info.compress_size)
 
     return TranscriptFolder(path, list(members), open_member)
 

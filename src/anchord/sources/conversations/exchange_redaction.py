@@ -90,7 +90,9 @@ def redact_exchange_path(path: str) -> str:
     """
     source, *ids = path[1:].split("/")
     session_id = ids[0] if len(ids) > 1 else ""
-    return exchange_path(source, redact_id(unquote(session_id)), redact_id(unquote(ids[-1])))
+    session = redact_id(unquote(session_id))
+    exchange = redact_id(unquote(ids[-1]))
+    return exchange_path(source, session, exchange)
 
 
 def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:

@@ -282,7 +282,8 @@ def unknown_records_problem(counts: Counter[str]) -> Problem | None:
     if not counts:
         return None
     most_common = counts.most_common(_LISTED_KINDS)
-    listed = ", ".join(f"{kind} ({count})" for kind, count in most_common)
+    counted = [f"{kind} ({count})" for kind, count in most_common]
+    listed = ", ".join(counted)
     total = counts.total()
     records = "1 record of an unknown kind" if total == 1 else f"{total} records of unknown kinds"
     return Problem(f"skipped {records}: {listed}", is_partial=True)

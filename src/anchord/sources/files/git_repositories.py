@@ -220,7 +220,8 @@ def _git_folder(git_path: str) -> str | None:
         if not content.startswith("gitdir: "):
             return None
         target = content.removeprefix("gitdir: ").rstrip("\r\n")
-        folder = os.path.normpath(os.path.join(os.path.dirname(git_path), target))
+        git_folder = os.path.dirname(git_path)
+        folder = os.path.normpath(os.path.join(git_folder, target))
     return folder if os.path.lexists(os.path.join(folder, "HEAD")) else None
 
 

@@ -96,5 +96,6 @@ def _count_present(folder: str, paths: Collection[str]) -> tuple[int, int]:
     """Return how many of some paths exist below a folder, and how many were looked for."""
     step = max(1, len(paths) // _MAX_SAMPLE)
     sample = sorted(paths)[::step]
-    found = sum(os.path.lexists(f"{folder}/{path}") for path in sample)
+    files = [f"{folder}/{path}" for path in sample]
+    found = sum(map(os.path.lexists, files))
     return found, len(sample)

@@ -280,7 +280,8 @@ def _folders_up(folder: str) -> Iterator[str]:
 
 def _kind_of(path: str) -> tuple[int, ...]:
     """Return whether a path exists and is a folder: a repository's own folder changes often."""
-    return int(os.path.lexists(path)), int(os.path.isdir(path))
+    exists = os.path.lexists(path)
+    return int(exists), int(os.path.isdir(path))
 
 
 @contextmanager

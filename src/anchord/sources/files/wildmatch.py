@@ -75,7 +75,8 @@ def regex_of(pattern: str, *, is_path: bool, ignores_case: bool) -> str | None:
     )
     if not first:
         return last
-    middle = "".join(f"(?>(?:[^/]*/)*?{section})" for section in first[1:])
+    between = [f"(?>(?:[^/]*/)*?{section})" for section in first[1:]]
+    middle = "".join(between)
     return f"{first[0]}{middle}(?:.*/)?{last}"
 
 

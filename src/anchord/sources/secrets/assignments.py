@@ -169,8 +169,10 @@ def _value_of(text: str, match: re.Match[str]) -> str:
         if text.startswith(("?", "&"), before_name):
             value, _, _ = value.partition("&")
         return value.rstrip(".:")
-    is_closed = text[end : end + 1] == match["open"][-1]
-    is_cut = len(value) > _MAX_VALUE and not any(char.isspace() for char in value)
+    quote = match["open"][-1]
+    is_closed = text[end : end + 1] == quote
+    has_space = any(char.isspace() for char in value)
+    is_cut = len(value) > _MAX_VALUE and not has_space
     return value.rstrip("\\") if is_closed or is_cut else ""
 
 
@@ -216,7 +218,8 @@ def _class_at(text: str, start: int, name: str) -> NameClass:
 
 
 def _is_env_line(text: str, start: int) -> bool:
-    return bool(_ENV_LINE.search(text[max(0, start - _MAX_NAME) : start]))
+    before = text[max(0, start - _MAX_NAME) : start]
+    return bool(_ENV_LINE.search(before))
 
 
 def _is_constant_set(match: re.Match[str], name: str) -> bool:
@@ -270,7 +273,8 @@ def _is_said_secret(name_class: NameClass, value: str, before: str, name: str) -
 
 def _is_said_password(value: str) -> bool:
     """Return whether a word is long and mixed enough to be no word of a sentence."""
-    has_both = any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    has_digit = any(map(str.isdigit, value))
+    has_both = has_digit and any(map(str.isalpha, value))
     return has_both and len(value) >= _MIN_SAID_PASSWORD
 
 

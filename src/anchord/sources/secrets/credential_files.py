@@ -60,7 +60,8 @@ def _is_tool_configuration(text: str) -> bool:
 
 
 def _is_key_material(text: str, findings: Sequence[Finding]) -> bool:
-    key_chars = sum(each.end - each.start for each in findings if each.kind in _KEY_MATERIAL)
+    keys = [each for each in findings if each.kind in _KEY_MATERIAL]
+    key_chars = sum(each.end - each.start for each in keys)
     return key_chars >= _MIN_KEY_SHARE * len(text.strip())
 
 

@@ -73,14 +73,16 @@ def find_encoded(
 
 def _assigned(text: str, value: EncodedValue, find_plain: FindPlain) -> Finding | None:
     """Return the finding if the plain text would be one under the name that it is assigned to."""
-    line_start = text.rfind("\n", max(0, value.start - _MAX_BEFORE), value.start) + 1
+    search_start = max(0, value.start - _MAX_BEFORE)
+    line_start = text.rfind("\n", search_start, value.start) + 1
     before = text[max(line_start, value.start - _MAX_BEFORE) : value.start]
     name = _NAME_BEFORE.search(before)
     if _SAID_TO_BE_PASSWORD.search(before):
         return next(find_plain(f'password = "{value.plain}"'), None)
     if name is None or '"' in value.plain or "\n" in value.plain:
         return None
-    return next(find_plain(f'{name[1]} = "{value.plain}"'), None)
+    assignment = f'{name[1]} = "{value.plain}"'
+    return next(find_plain(assignment), None)
 
 
 def _encoded_values(
@@ -107,7 +109,10 @@ def _encoded_values(
 
 def _of_numbers(numbers: str) -> str:
     """Return the text whose characters have these codes; "" if one is no printable character."""
-    codes = [int(each, 16 if each[:2] == "0x" else 10) for each in _ONE_NUMBER.findall(numbers)]
+    codes: list[int] = []
+    for number in _ONE_NUMBER.findall(numbers):
+        base = 16 if number[:2] == "0x" else 10
+        codes.append(int(number, base))
     data = bytes(code for code in codes if code <= _MAX_BYTE)
     return printable_text(data) if len(data) == len(codes) else ""
 
@@ -120,7 +125,8 @@ def _joined(text: str, place: int) -> Iterator[EncodedValue]:
     if call[0].endswith("["):  # Python: ''.join(['a', 'b'])
         start = call.end()
         end = text.find("]", start, start + _MAX_LIST)
-        is_bare = text[max(0, place - 2) : place] in ('""', "''")
+        before = text[max(0, place - 2) : place]
+        is_bare = before in ('""', "''")
     else:
         search_start = max(0, place - _MAX_LIST)
         start = text.rfind("[", search_start, place) + 1
@@ -137,7 +143,8 @@ def _decode_hex(digits: str) -> str:
 
 def _decode_base32(encoded: str) -> str:
     try:
-        return printable_text(base64.b32decode(encoded + "=" * (-len(encoded) % 8)))
+        padding = "=" * (-len(encoded) % 8)
+        return printable_text(base64.b32decode(encoded + padding))
     except ValueError:
         return ""
 

@@ -133,7 +133,8 @@ class _Builder:
         """Return where a line begins; with the line before it if a value begins after that."""
         start = self._text.rfind("\n", 0, place) + 1
         if self._text[max(0, start - 2) : start] in {"(\n", "=\n"}:
-            start = max(self._text.rfind("\n", 0, start - 1) + 1, self._line_end + 1, 0)
+            line_start = self._text.rfind("\n", 0, start - 1) + 1
+            start = max(line_start, self._line_end + 1, 0)
         return start
 
     def finish(self) -> DecodedText:

@@ -114,7 +114,8 @@ def _alternation(prefixes: Iterable[str]) -> str:
     """Return a pattern of prefixes, grouped by first character; longer ones come first."""
     by_first: dict[str, list[str]] = {}
     for prefix in sorted(prefixes, reverse=True):
-        by_first.setdefault(prefix[0], []).append(re.escape(prefix[1:]))
+        rests = by_first.setdefault(prefix[0], [])
+        rests.append(re.escape(prefix[1:]))
     groups: list[str] = []
     for first, rests in by_first.items():
         rest = "|".join(rests)

@@ -153,7 +153,8 @@ def is_chosen(value: str) -> bool:
 
 def is_word_list(words: Sequence[str]) -> bool:
     """Return whether words are strung together as in a pass phrase, and not as in a sentence."""
-    is_long = len(words) >= _MIN_PHRASE_WORDS and sum(map(len, words)) >= _MIN_PHRASE_CHARS
+    letter_count = sum(map(len, words))
+    is_long = len(words) >= _MIN_PHRASE_WORDS and letter_count >= _MIN_PHRASE_CHARS
     return is_long and all(word.isalpha() and _is_free_word(word) for word in words)
 
 

@@ -194,6 +194,7 @@ class _Hinter(FileSystemEventHandler):
         # A move names two paths; of any other event the destination is "".
         for path in {os.fsdecode(event.src_path), os.fsdecode(event.dest_path)}:
             if path.startswith(self._top):
-                self._on_hint(RootedPath(self._root.name, path[len(self._top) :]))
+                inside = path[len(self._top) :]
+                self._on_hint(RootedPath(self._root.name, inside))
             elif path == self._root.path:
                 self._on_hint(RootedPath(self._root.name, ""))

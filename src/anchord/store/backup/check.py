@@ -49,7 +49,8 @@ class SnapshotChecker:
                 yield f"{entry.path}: {problem}"
         yield from _find_unlisted(snapshot, manifest)
         for entry in manifest.files:
-            is_database = entry.path.endswith(".sqlite") and Path(entry.path).parent.name == "data"
+            file = Path(entry.path)
+            is_database = file.suffix == ".sqlite" and file.parent.name == "data"
             if is_database and (problem := find_damage(snapshot / entry.path)):
                 yield f"{entry.path}: {problem}"
         if not damaged and (problem := _check_table(snapshot, manifest)):

@@ -223,7 +223,8 @@ class TableConnection:
         """
 
         async def query(table: LanceTable) -> ArrowTable:
-            rows = table.query().select(list(columns))
+            query = table.query()
+            rows = query.select(list(columns))
             if condition:
                 rows = rows.where(condition)
             return await rows.to_arrow()

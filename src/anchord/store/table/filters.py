@@ -172,6 +172,7 @@ def _literal_regex(text: str) -> str:
         before = re.escape(text[end : escape.start()])
         character = re.escape(unescape_line(escape[0]))
         end = escape.end()
-        regexes.append(f"{before}({character}|{re.escape(escape[0])})")
+        literal = re.escape(escape[0])
+        regexes.append(f"{before}({character}|{literal})")
     rest = re.escape(text[end:])
     return "".join([*regexes, rest])

@@ -59,7 +59,8 @@ async def find_nearest(
         query = query.where(condition).bypass_vector_index()
     else:
         query = query.nprobes(_VECTOR_INDEX_PROBES).refine_factor(_REFINE_FACTOR)
-    rows = await query.select(["id", "_distance"]).with_row_id().limit(limit).to_list()
+    selected = query.select(["id", "_distance"]).with_row_id()
+    rows = await selected.limit(limit).to_list()
     return list(rows)
 
 

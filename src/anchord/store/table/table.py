@@ -357,7 +357,8 @@ class LanceStore:
 
         async def count(table: LanceTable) -> tuple[int, int, int]:
             stats = await table.stats()
-            fragments = int(stats["fragment_stats"]["num_fragments"])
+            fragment_stats = stats["fragment_stats"]
+            fragments = int(fragment_stats["num_fragments"])
             versions = await self._table.count_versions(table)
             return int(await table.count_rows()), fragments, versions
 

@@ -252,7 +252,8 @@ class ExchangeForms:
         if is_orphan and offered.exchange.until < stored.form.until:
             return False  # It stays: `choose_form` compares the times.
         row = self._db.execute("SELECT content FROM exchanges WHERE id=?", (stored.id,)).fetchone()
-        kept, read = decode_texts(zlib.decompress(row[0])), decode_texts(offered.content)
+        kept = decode_texts(zlib.decompress(row[0]))
+        read = decode_texts(offered.content)
         if read.question != kept.question:
             self._copy_aside(stored.id)
             return False

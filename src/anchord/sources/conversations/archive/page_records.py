@@ -335,7 +335,8 @@ def _frames_in_order(wal: int, page_size: int, order: str) -> Mapping[int, int]:
     pending: dict[int, int] = {}
     for offset in offsets:
         frame = _pread(wal, size, offset)
-        is_sound = len(frame) == size and frame[8:16] == salts and len(previous) == 8
+        is_whole = len(frame) == size and len(previous) == 8
+        is_sound = is_whole and frame[8:16] == salts
         checked = frame[:8] + frame[24:]
         if is_sound and _checksum(checked, previous, order) == frame[16:24]:
             number, size_at_commit = struct.unpack(">II", frame[:8])

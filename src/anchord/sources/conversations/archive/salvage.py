@@ -338,7 +338,9 @@ def _is_json_of_counts(text: str) -> bool:
         counts = json.loads(text or "{}")
     except ValueError:
         return False
-    return isinstance(counts, dict) and all(isinstance(count, int) for count in counts.values())
+    if not isinstance(counts, dict):
+        return False
+    return all(isinstance(count, int) for count in counts.values())
 
 
 def _session_from_path(place: tuple[str, str], session_id: int) -> tuple[str, str, str]:
@@ -357,7 +359,8 @@ def _best_place(
     paths = (exchange_path(source, session_name, name), exchange_path(source, "", name))
 
     def fit(place: tuple[str, str]) -> int:
-        return (place[0] == root) + (place[1] in paths)
+        place_root, path = place
+        return (place_root == root) + (path in paths)
 
     return max(places, key=fit)
 

@@ -281,7 +281,8 @@ def _format_timestamp(stamp: re.Match[str]) -> str:
     minute = stamp["minute"]
     zone = _format_zone(stamp)
     date = f"{year}-{month:02}-{day:02}"
-    return normalize_timestamp(f"{date}T{hour:02}:{minute}:00{zone}")
+    time = f"{hour:02}:{minute}:00"
+    return normalize_timestamp(f"{date}T{time}{zone}")
 
 
 def _format_zone(stamp: re.Match[str]) -> str:

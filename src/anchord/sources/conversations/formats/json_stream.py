@@ -137,5 +137,6 @@ class _JsonStream:
     def _read_more(self, byte_count: int) -> None:
         data = self._stream.read(byte_count)
         self._ended = not data
-        self._text = self._text[self.position :] + self._decoder.decode(data, final=not data)
+        rest = self._text[self.position :]
+        self._text = rest + self._decoder.decode(data, final=not data)
         self.position = 0
