@@ -23,7 +23,8 @@ class ArchiveCounts:
         self._counted_at = float("-inf")
         self._by_root: dict[str, ConversationCounts] = {}
         self._detached: tuple[DetachedCounts, ...] = ()
-        self._error: StoreError | None = None
+        self.error: StoreError | None = None
+        """Why the archive could not be counted last time, None if it could."""
 
     def of_root(self, name: str) -> ConversationCounts | None:
         """Return the counts of a root's conversations; None if it has none."""
@@ -35,11 +36,6 @@ class ArchiveCounts:
         self._update()
         return self._detached
 
-    def error(self) -> StoreError | None:
-        """Return why the archive could not be counted last time, None if it could."""
-        self._update()
-        return self._error
-
     def _update(self) -> None:
         now = time.monotonic()
         if now - self._counted_at <= _MAX_AGE_S:
@@ -50,6 +46,6 @@ class ArchiveCounts:
                 counts = archive.counts_by_root()
                 self._by_root = {name: ConversationCounts(**each) for name, each in counts.items()}
                 self._detached = tuple(count_detached(archive.detached_groups()))
-            self._error = None
+            self.error = None
         except StoreError as error:
-            self._error = error
+            self.error = error

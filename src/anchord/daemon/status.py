@@ -78,6 +78,7 @@ class StatusReporter:
         """
         now = time.monotonic()
         loop, stats, queue = self._loop, self._loop.stats, self._loop.work_queue
+        detached = self._archive_counts.detached()  # First: it finds out why it cannot count.
         state, reasons = self.state_and_reasons()
         counts_by_root = catalog.counts_by_root()
         store = self._store_report()
@@ -101,7 +102,7 @@ class StatusReporter:
             without_vector=missing.chunk_count,
             vectors_left_s=missing.left_s,
             failed=self.failures(catalog),
-            detached=self._archive_counts.detached(),
+            detached=detached,
             embedded_total=stats.totals.embedded,
             reused_total=stats.totals.reused,
             commits_total=self._writer.indexer.commit_count,
@@ -256,7 +257,7 @@ class StatusReporter:
     def _index_problems(self) -> Iterator[str]:
         for error in self._loop.maintenance.errors:
             yield f"maintenance of the index failed: {error}"
-        if cause := self._archive_counts.error():
+        if cause := self._archive_counts.error:
             if isinstance(cause, StoreDamagedError):
                 self._loop.maintenance.page_check.make_due()
             yield f"conversations cannot be counted: {cause.message}"

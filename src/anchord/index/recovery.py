@@ -65,6 +65,8 @@ def open_or_reset_catalog(paths: Paths, repairs: list[str]) -> SqliteCatalog:
         repairs: A sentence is appended if something was damaged.
     """
     if _catalog_damage_marker(paths).exists():
+        if not paths.promotion_marker.exists():
+            delete_next_catalog(paths)  # It can be a copy of the damaged one.
         return _reset_catalog(paths, repairs, "a page could not be read")
     try:
         catalog = SqliteCatalog(paths.catalog_file)
@@ -236,7 +238,6 @@ def _repair_table(
 
 def _reset_catalog(paths: Paths, repairs: list[str], reason: str) -> SqliteCatalog:
     damaged_folder = _move_sqlite_aside(paths, paths.catalog_file)
-    delete_next_catalog(paths)  # It can be a copy of the damaged one.
     _catalog_damage_marker(paths).unlink(missing_ok=True)
     repairs.append(
         f"the file catalog was damaged and is rebuilt from the files: {reason} "
