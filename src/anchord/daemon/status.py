@@ -83,7 +83,6 @@ class StatusReporter:
         counts_by_root = catalog.counts_by_root()
         store = self._store_report()
         missing = self._missing_vectors()
-        cpu = self._process.cpu_times()
         return StatusAnswer(
             state=state,
             degraded=tuple(reasons),
@@ -121,7 +120,7 @@ class StatusReporter:
             waiting=self._waiting_report(),
             recent=self._recent_report(now),
             rss_bytes=self._process.memory_info().rss,
-            cpu_s=round(cpu.user + cpu.system, 2),
+            cpu_s=round(sum(self._process.cpu_times()[:2]), 2),
         )
 
     def progress(self) -> Progress:
