@@ -5,6 +5,7 @@ another line, reorder what is read or hide it. This module has the one table of 
 output uses it: answers for agents, the terminal, JSON, the log and the status sent to systemd.
 
 - `escape_line` and `escape_text` write such a character as `\u{202e}`: fields of answers and logs.
+- `unescape_line` reads back what `escape_line` wrote.
 - `sanitize_line` replaces it by U+FFFD, one column wide: lines on a terminal.
 - `escape_json` writes it as `\u202e` in a JSON text, which decodes to the same string.
 - `quote_name` and `quote_command` put a name into a sentence or a command of anchord's.
@@ -30,9 +31,8 @@ _MAX_SHOWN = 4
 _MAX_MARKS = 8
 """Combining marks on one letter. No script needs more; hundreds cover the lines around them."""
 
-ESCAPED_CHARACTER = r"\\u\{(?!d[89a-f]..\})((?:10|[0-9a-f])?[0-9a-f]{1,4})\}"
-"""Pattern of a character as `escape_line` writes it; its group is the code point. No surrogates."""
-_ESCAPED_CHARACTER = re.compile(ESCAPED_CHARACTER)
+ESCAPED_CHARACTER = re.compile(r"\\u\{(?!d[89a-f]..\})((?:10|[0-9a-f])?[0-9a-f]{1,4})\}")
+"""A character as `escape_line` writes it; the group is its code point. No surrogates."""
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
@@ -136,7 +136,7 @@ def unescape_line(line: str) -> str:
     Args:
         line: Any string. A text that had `\u{hex}` itself loses that.
     """
-    return _ESCAPED_CHARACTER.sub(lambda escape: chr(int(escape[1], 16)), line)
+    return ESCAPED_CHARACTER.sub(lambda escape: chr(int(escape[1], 16)), line)
 
 
 def escape_text(text: str) -> str:
@@ -281,8 +281,7 @@ def _escape_part_for_json(part: re.Match[str]) -> str:
 
 def _escape_for_json(run: re.Match[str]) -> str:
     units = run[0].encode("utf-16-be", "surrogatepass")
-    starts = range(0, len(units), 2)
-    pairs = [units[start : start + 2] for start in starts]
+    pairs = [units[start : start + 2] for start in range(0, len(units), 2)]
     return "".join(f"\\u{pair.hex()}" for pair in pairs)
 
 

@@ -287,9 +287,7 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
         catalog: The index's catalog, on the caller's connection.
         path: A file; absolute, or relative to the working directory.
     """
-    shown_as = unescape_line(path)
-    if not os.path.lexists(path) and os.path.lexists(shown_as):
-        path = shown_as  # From an answer, where characters are escaped.
+    path = _as_on_disk(path)
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     absolute = os.path.join(folder, os.path.basename(path))
     found = find_root(reader.roots, absolute)
@@ -328,6 +326,13 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
         problem=problem.reason if problem else None,
         size=observed.size if isinstance(observed, Fingerprint) else None,
     )
+
+
+def _as_on_disk(path: str) -> str:
+    """Return the path of a file that is given as an answer shows it, with escaped characters."""
+    unescaped = unescape_line(path)
+    is_shown_form = not os.path.lexists(path) and os.path.lexists(unescaped)
+    return unescaped if is_shown_form else path
 
 
 def _current_problem(

@@ -16,7 +16,7 @@ _BORDER = r"(?<![A-Za-z0-9])"
 _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
 _MIN_DISTINCTIVE = 4
-_WORD_PREFIX = re.compile(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)\W?_?")
+_WORD_PREFIX = re.compile(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)[-_$]?")
 """Prefixes that are also the end of a word or a name."""
 _MAX_PREFIX = 20
 _REACH = 200

@@ -20,7 +20,6 @@ _MAX_VALUES = 1_000
 _MAX_EXPANDED_WORDS = 30
 _GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _GLOB_REGEX = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-_SHOWN_CHARACTER = re.compile(ESCAPED_CHARACTER)
 _WILDCARD_IN_LAST_PART = re.compile(r"[*?][^/]*$")
 
 
@@ -168,7 +167,7 @@ def _literal_regex(text: str) -> str:
     """
     regexes: list[str] = []
     end = 0
-    for escape in _SHOWN_CHARACTER.finditer(text):
+    for escape in ESCAPED_CHARACTER.finditer(text):
         before = re.escape(text[end : escape.start()])
         character = re.escape(unescape_line(escape[0]))
         end = escape.end()
