@@ -15,7 +15,7 @@ from faults.service import SETTINGS, Service, until
 from anchord.config.file import load_config
 from anchord.core import sqlite_connection
 from anchord.daemon import main as daemon_main
-from anchord.errors import StoreUnavailableError
+from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 
@@ -137,6 +137,30 @@ def test_status_names_an_archive_that_cannot_be_read_and_does_not_fail(
     monkeypatch.setattr(Archive, "counts_by_root", refuse)
     talking.methods.status.build_report(talking.writer.catalog)
     assert "another program has locked the archive" in talking.reasons()
+
+
+def test_status_that_meets_damage_names_it_and_has_the_pages_checked_once(
+    talking: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talking.start().sync()
+    checks: list[float] = []
+    monkeypatch.setattr("anchord.daemon.archive_counts._MAX_AGE_S", -1.0)
+    page_check = talking.pipeline.maintenance.page_check
+    page_check.wait()
+    monkeypatch.setattr(page_check, "run_if_due", lambda _: None)
+    page_check._next_check = float("inf")
+
+    def damaged(*_: object) -> None:
+        raise StoreDamagedError("a page of the archive is damaged", "restart")
+
+    monkeypatch.setattr(Archive, "counts_by_root", damaged)
+    report = talking.methods.status.build_report(talking.writer.catalog)
+    assert any("a page of the archive is damaged" in reason for reason in report.degraded)
+    checks.append(page_check._next_check)
+    page_check._next_check = float("inf")
+    talking.methods.status.build_report(talking.writer.catalog)
+    checks.append(page_check._next_check)
+    assert checks == [float("-inf"), float("inf")]
 
 
 def test_an_archive_that_is_locked_at_the_start_stays_as_it_is(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from anchord.errors import StoreError
+from anchord.errors import StoreDamagedError, StoreError
 from anchord.ipc.messages.status import ConversationCounts, DetachedCounts
 from anchord.search.detached import count_detached
 from anchord.sources.conversations.archive.reader import Archive
@@ -17,9 +18,15 @@ _MAX_AGE_S = 2.0
 class ArchiveCounts:
     """Counts of exchanges by root, and of detached ones."""
 
-    def __init__(self, archive_file: Path) -> None:
-        """Count nothing yet."""
+    def __init__(self, archive_file: Path, on_damage: Callable[[], None]) -> None:
+        """Count nothing yet.
+
+        Args:
+            archive_file: The archive.
+            on_damage: Called when damage keeps it from being counted, once until it can be again.
+        """
         self._archive_file = archive_file
+        self._on_damage = on_damage
         self._counted_at = float("-inf")
         self._by_root: dict[str, ConversationCounts] = {}
         self._detached: tuple[DetachedCounts, ...] = ()
@@ -48,4 +55,6 @@ class ArchiveCounts:
                 self._detached = tuple(count_detached(archive.detached_groups()))
             self.error = None
         except StoreError as error:
+            if isinstance(error, StoreDamagedError) and not self.error:
+                self._on_damage()
             self.error = error

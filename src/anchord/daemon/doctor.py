@@ -135,8 +135,7 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             "`anchord errors` lists them",
         )
     if status.version == __version__ and not status.degraded:
-        running = f"running, {status.state} (process {status.pid})"
-        yield Finding("daemon", Health.GOOD, running)
+        yield Finding("daemon", Health.GOOD, f"running, {status.state} (process {status.pid})")
 
 
 def _check_service(context: CheckContext) -> Iterator[Finding]:

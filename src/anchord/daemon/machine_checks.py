@@ -75,8 +75,7 @@ def check_disk(context: CheckContext) -> Iterator[Finding]:
     folder = context.paths.data_folder
     free_bytes = disk_usage.free_bytes(folder)
     index_bytes = disk_usage.folder_bytes(folder)
-    free = f"{free_bytes / 1e9:.1f} GB free"
-    usage = f"{free}, the index uses {index_bytes / 1e6:.0f} MB"
+    usage = f"{free_bytes / 1e9:.1f} GB free, the index uses {index_bytes / 1e6:.0f} MB"
     if free_bytes < _FULL_DISK_BYTES:
         yield Finding(
             "disk",

@@ -18,7 +18,6 @@ from anchord.daemon.missing_vectors import MissingVectors, find_missing_vectors
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.daemon.writer.stats import p50_and_p95
-from anchord.errors import StoreDamagedError
 from anchord.index.integrity.repair import list_repairs
 from anchord.index.metrics import WorkCounters
 from anchord.index.profile import MissingModelEmbedder
@@ -63,7 +62,9 @@ class StatusReporter:
         self._writer = writer
         self._started_at = time.monotonic()
         self._process = psutil.Process()
-        self._archive_counts = ArchiveCounts(writer.paths.archive_file)
+        self._archive_counts = ArchiveCounts(
+            writer.paths.archive_file, pipeline.maintenance.page_check.make_due
+        )
 
     # Reports
 
@@ -257,8 +258,6 @@ class StatusReporter:
         for error in self._loop.maintenance.errors:
             yield f"maintenance of the index failed: {error}"
         if cause := self._archive_counts.error:
-            if isinstance(cause, StoreDamagedError):
-                self._loop.maintenance.page_check.make_due()
             yield f"conversations cannot be counted: {cause.message}"
         profile = self._writer.profile
         if isinstance(profile.embedder, MissingModelEmbedder):

@@ -30,8 +30,9 @@ class PageCheck:
 
         Args:
             files: SQLite files; those that do not exist are left out.
-            find_damage: File -> a function that reads its content and says what is damaged, "" if
-                nothing is. SQLite notices no change inside a value.
+            find_damage: File -> a function that reads all of it and says what is damaged, "" if
+                nothing is. Of other files the pages are checked: SQLite notices no change inside a
+                value.
         """
         self._files = files
         self._find_damage = find_damage or {}
@@ -87,15 +88,16 @@ class PageCheck:
         try:
             with closing(open_sqlite(file, read_only=True)) as connection:
                 self._connection = connection
-                is_intact = self._closing or connection.is_intact(thorough=True)
-                find_damage = self._find_damage.get(file) if is_intact else None
-                damage = find_damage(connection) if find_damage and not self._closing else ""
+                find_damage = self._find_damage.get(file, _find_page_damage)
+                damage = "" if self._closing else find_damage(connection)
         except StoreDamagedError as error:
             return error
         except StoreError:
             return None  # Locked or interrupted: the writer meets what stays so.
         finally:
             self._connection = None
-        if not is_intact:
-            damage = "its pages do not fit together"
         return damaged_error(str(file), damage) if damage else None
+
+
+def _find_page_damage(connection: CheckedConnection) -> str:
+    return "" if connection.is_intact(thorough=True) else "its pages do not fit together"

@@ -59,6 +59,8 @@ def compare_archive(reader: IndexReader, on_progress: TranscriptProgress) -> Arc
     comparison = ArchiveComparison()
     archive = reader.files.archive
     if archive is not None:
+        if isinstance(reader, IndexWriter):
+            reader.heartbeat.beat(_READ_TIMEOUT_S)
         archive.check_everything()
     origins = list(_list_files(reader))
     with ExitStack() as stack:
