@@ -59,14 +59,14 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     if unknown := set(options) - known_options:
         hint = f"known: {', '.join(sorted(known_options))}"
         raise UsageError(f"chunk_text has no option `{min(unknown)}`", hint)
-    path = options.pop("path", None) or ""
+    path = str(options.pop("path", None) or "")
     model_name = options.pop("model", None) or _DEFAULT_MODEL
     model = find_model(str(model_name))
     chunking = parse_chunking_options(options)
     plan = build_plan(model.window, chunking)
     text = normalize_text(md_text)
-    document = document_from_text(text, str(path))
-    origin = RootedPath("", str(path))
+    document = document_from_text(text, path)
+    origin = RootedPath("", path)
     chunks = chunk_document(document, origin, plan, model.tokenizer)
     return chunks_to_dicts(chunks, document, origin, plan.strategy)
 

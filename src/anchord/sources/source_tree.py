@@ -74,8 +74,7 @@ class SourceTree:
         """Accept or refuse the folder at a root's path, as `FolderFiles.check_root`."""
 
         def known_files() -> list[str]:
-            paths = known_paths()
-            return [path for path in paths if not is_exchange_path(path)]
+            return [path for path in known_paths() if not is_exchange_path(path)]
 
         return self.folder_files.check_root(root, known_files, accept=accept)
 

@@ -201,8 +201,7 @@ def _print_tables(data: EvaluationData, results: Sequence[VariantResult]) -> Non
     counts = Counter(question.kind for question in data.questions)
     listed = [f"{count} {kind} questions" for kind, count in counts.items()]
     questions = ", ".join(listed)
-    documents = f"{len(data.documents)} documents"
-    print_line(f"{documents}, {questions}, {len(data.edits)} edits")
+    print_line(f"{len(data.documents)} documents, {questions}, {len(data.edits)} edits")
     for kind in counts:
         _print_table(kind, results)
     print_line("R@k, MRR, nDCG (10 results), %: whether and how early the section is found")

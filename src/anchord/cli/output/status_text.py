@@ -60,8 +60,7 @@ def _state(report: StatusAnswer) -> str:
     version = report.version
     process = report.pid
     uptime = format_age(report.uptime_s)
-    shown_state = f"[bold {color}]{state}[/]"
-    return f"{shown_state}  anchord {version}, process {process}, up {uptime}"
+    return f"[bold {color}]{state}[/]  anchord {version}, process {process}, up {uptime}"
 
 
 def _new_index_progress(generation: GenerationStatus) -> str:

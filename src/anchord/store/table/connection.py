@@ -223,8 +223,7 @@ class TableConnection:
         """
 
         async def query(table: LanceTable) -> ArrowTable:
-            query = table.query()
-            rows = query.select(list(columns))
+            rows = table.query().select(list(columns))
             if condition:
                 rows = rows.where(condition)
             return await rows.to_arrow()
