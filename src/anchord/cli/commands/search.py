@@ -59,8 +59,7 @@ def status(
         _watch_status()
         return
     try:
-        with connect_or_raise(ensure_paths()) as client:
-            report = client.status()
+        report = ask_daemon(ensure_paths(), requests.status())
     except NotRunningError as error:
         if json:
             print_json({"state": "not running", "degraded": [error.message]})
