@@ -142,12 +142,11 @@ def test_status_names_an_archive_that_cannot_be_read_and_does_not_fail(
 def test_status_that_meets_damage_names_it_and_has_the_pages_checked_once(
     talking: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("anchord.daemon.writer.page_check.PageCheck.run_if_due", lambda *_: None)
     talking.start().sync()
     checks: list[float] = []
     monkeypatch.setattr("anchord.daemon.archive_counts._MAX_AGE_S", -1.0)
     page_check = talking.pipeline.maintenance.page_check
-    page_check.wait()
-    monkeypatch.setattr(page_check, "run_if_due", lambda _: None)
     page_check._next_check = float("inf")
 
     def damaged(*_: object) -> None:
