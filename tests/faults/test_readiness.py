@@ -12,6 +12,7 @@ from random import Random
 import lance
 import pytest
 from faults.service import PATIENCE_S, Service, until
+from live.conftest import delete_folder
 from sample_messages import message
 
 from anchord.cli.commands.index import _print_verify_result
@@ -383,7 +384,7 @@ def test_status_verify_and_index_count_the_same_files_and_chunks(service: Servic
 def test_a_deleted_data_folder_asks_for_a_restart_and_is_not_written_to(service: Service) -> None:
     service.notes(3)
     service.start().sync()
-    shutil.rmtree(service.places.data_folder)
+    delete_folder(service.places.data_folder)
     service.write("new.md", "# New\n\nNew words.\n")
     until(lambda: service.restarts)
     assert "was deleted" in service.restarts[0]

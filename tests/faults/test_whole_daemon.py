@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from live.conftest import Home, home, until
+from live.conftest import Home, delete_folder, home, until
 
 from anchord.errors import NotRunningError
 
@@ -50,7 +49,7 @@ def test_a_data_folder_that_is_deleted_twice_within_minutes_is_rebuilt_twice(hom
     home.run()
     for restarts in (1, 2):
         home.call("sync")
-        shutil.rmtree(home.path / "data")
+        delete_folder(home.path / "data")
         until(lambda: _has_restarted(home, restarts))  # noqa: B023 - called before the next turn
     home.call("sync")
     assert home.found("wombat") == ["a.md"]
@@ -64,7 +63,7 @@ def test_commands_are_answered_while_the_daemon_restarts_itself(home: Home) -> N
     home.write("a.md", "# A\n\nA wombat.\n")
     home.run()
     home.call("sync")
-    shutil.rmtree(home.path / "data")
+    delete_folder(home.path / "data")
     codes = [home.command("status").code]
     while not _has_restarted(home, 1):
         codes.append(home.command("status").code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,6 +108,12 @@ def until(condition: Any) -> None:  # noqa: ANN401 - a function without argument
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+def delete_folder(folder: Path) -> None:
+    """Delete a folder of a running daemon, with what the daemon adds to it meanwhile."""
+    while folder.exists():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
