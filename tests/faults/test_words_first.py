@@ -217,8 +217,7 @@ def test_while_the_model_fails_new_saves_are_found_by_words(
         slow.ask("sync", timeout=0.1)
     gate.reset()
     gate.open()
-    slow.pipeline.work.model_backoff.resume_at = 0.0
-    assert slow.is_right()
+    assert slow.is_right(), "a call that waits for vectors ends the pause of the model"
     assert slow.reasons() == ""
     assert slow.embedded() == 21
 

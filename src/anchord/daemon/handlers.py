@@ -255,6 +255,11 @@ class RpcHandlers:
         if not in_time:
             require_indexing(self._loop)
             reason = why_not_up_to_date(self._loop)
+            if params.timeout is None and self._loop.backoff.is_lasting:
+                raise StoreUnavailableError(
+                    f"the index cannot be brought up to date: {reason}",
+                    "what is done is saved: once that is solved, run the command again",
+                )
             raise TimeoutExpiredError(
                 f"not up to date after {waited_s:.1f} s: {reason}",
                 "`anchord status` shows what anchord is doing",

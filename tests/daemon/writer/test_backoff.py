@@ -102,6 +102,18 @@ def test_damage_after_other_errors_does_not_hide_how_many_came(paths: Paths) -> 
     assert backoff.record_error(AnchordError("x", "")) is False
 
 
+def test_a_pause_that_is_ended_is_over_and_the_next_is_twice_as_long(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    backoff = Backoff(paths)
+    backoff.start_pause()
+    backoff.end_pause()
+    assert backoff.resume_at <= 100.0
+    backoff.start_pause()
+    assert backoff.resume_at == 102.0
+
+
 def test_steps_that_fail_for_ten_seconds_are_a_lasting_failure(
     paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,6 +235,7 @@ def test_a_call_of_sync_is_passed_on_as_it_was_made(parts: Parts, *, words_only:
     wait.return_value = "waited"
     assert loop.wait_for_sync(7.0, words_only=words_only) == wait.return_value
     wait.assert_called_once_with(7.0, loop._wake_writer, words_only=words_only)
+    parts.all.work.end_pauses.assert_called_once_with(words_only=words_only)
 
 
 def test_a_call_of_sync_waits_for_vectors_unless_it_says_otherwise(parts: Parts) -> None:
@@ -761,6 +762,7 @@ def test_an_error_is_recorded_and_followed_by_a_pause_and_what_it_needs(
     parts: Parts, error: Exception, *, needs_restart: bool, stopping: bool
 ) -> None:
     parts.all.backoff.record_error.return_value = needs_restart
+    parts.all.backoff.is_lasting = False
     parts.loop._stopping = stopping
     parts.loop.back_off(error)
     assert parts.restarts == (["why"] if needs_restart and not stopping else [])
@@ -771,14 +773,8 @@ def test_an_error_is_recorded_and_followed_by_a_pause_and_what_it_needs(
     ]
 
 
-@pytest.mark.parametrize("interrupts", [True, False])
 @pytest.mark.parametrize("lasting", [True, False])
-def test_calls_of_sync_end_at_a_lasting_failure_only_where_nobody_sees_the_reason(
-    parts: Parts, *, interrupts: bool, lasting: bool
-) -> None:
-    loop = parts.loop
-    assert loop.interrupts_calls_when_blocked is False
-    loop.interrupts_calls_when_blocked = interrupts
+def test_calls_without_a_timeout_end_at_a_lasting_failure(parts: Parts, *, lasting: bool) -> None:
     parts.all.backoff.is_lasting = lasting
-    loop.back_off(ValueError())
-    assert parts.all.barrier.interrupt_calls.called is (interrupts and lasting)
+    parts.loop.back_off(ValueError())
+    assert parts.all.barrier.interrupt_hopeless_calls.called is lasting

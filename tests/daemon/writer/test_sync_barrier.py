@@ -124,6 +124,31 @@ def test_a_blocked_barrier_ends_calls_at_once_and_a_free_one_serves_them() -> No
         assert served.result()
 
 
+@pytest.mark.parametrize("timeout_s", [None, 60.0])
+@pytest.mark.parametrize("accepted", [True, False])
+@pytest.mark.parametrize("words_only", [True, False])
+@pytest.mark.parametrize("vectors_fail", [True, False])
+def test_a_hopeless_call_ends_unless_it_has_said_how_long_it_waits(
+    timeout_s: float | None, *, accepted: bool, words_only: bool, vectors_fail: bool
+) -> None:
+    barrier, rung = SyncBarrier(), Event()
+    waits_for_vectors = accepted and not words_only
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(barrier.wait, timeout_s, rung.set, words_only=words_only)
+        rung.wait()
+        if accepted:
+            barrier.set_pending_paths([A], barrier.accept_new_calls(), [B])
+        barrier.interrupt_hopeless_calls(for_vectors=vectors_fail)
+        is_ended = timeout_s is None and (waits_for_vectors or not vectors_fail)
+        if not is_ended:
+            assert not called.done()
+            barrier.set_pending_paths([], barrier.accept_new_calls())
+            barrier.mark_done(A)
+            barrier.mark_vectors_done(B)
+            barrier.release_finished_calls()
+        assert called.result() is not is_ended
+
+
 def test_a_call_whose_client_left_was_not_served() -> None:
     """The writer continues with the files; no call returns as if they were searchable."""
     barrier, rung, call = SyncBarrier(), Event(), Call()

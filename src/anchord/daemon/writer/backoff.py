@@ -13,7 +13,7 @@ _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _ERRORS_BEFORE_RESTART = 4
 LONGEST_BLOCK_S = 10.0
-"""How long a call that shows no progress waits while every step fails."""
+"""How long a call without a timeout waits while every step fails."""
 
 
 class Backoff:
@@ -74,6 +74,10 @@ class Backoff:
         """Begin the pause before the next try; the one after it will be twice as long."""
         self.resume_at = time.monotonic() + self.pause_s
         self.pause_s = min(self.pause_s * 2, _LONGEST_PAUSE_S)
+
+    def end_pause(self) -> None:
+        """Try again now: somebody waits, and may have ended what failed. Any thread may call it."""
+        self.resume_at = 0.0
 
     def clear_reason(self) -> None:
         """Forget the last error's reason and pause, but not how many unexpected errors came."""

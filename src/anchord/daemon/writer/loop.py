@@ -73,8 +73,6 @@ class WriterLoop:
         """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
         self.folder_problem = ""
         """Why nothing is indexed any more: the data folder or a database is gone. "" if not."""
-        self.interrupts_calls_when_blocked = False
-        """Whether calls of `sync` return False once all steps have failed for `LONGEST_BLOCK_S`."""
         self.backlog_waits_for_mains = False
         """Whether all but saves and deletions waits for mains: `[embedding] on_battery`."""
         self.index_check.on_repair = lambda: self.maintenance.on_index_merge()  # noqa: PLW0108 - set later
@@ -144,8 +142,10 @@ class WriterLoop:
             words_only: Do not wait until a search by meaning finds everything.
 
         Returns:
-            False if the timeout expired, indexing was paused, or the writer stopped first.
+            False if the timeout expired, indexing was paused, or the writer stopped first; without
+            a timeout also if every step has failed for `LONGEST_BLOCK_S`.
         """
+        self.work.end_pauses(words_only=words_only)
         return self._barrier.wait(timeout_s, self._wake_writer, words_only=words_only)
 
     def submit(self, job: Callable[[], T]) -> Future[T]:
@@ -466,6 +466,6 @@ class WriterLoop:
             )
             if needs_restart:
                 self._request_restart(self.blocked_reason)
-        if self.interrupts_calls_when_blocked and self.backoff.is_lasting:
-            self._barrier.interrupt_calls()
+        if self.backoff.is_lasting:
+            self._barrier.interrupt_hopeless_calls()
         self.backoff.start_pause()

@@ -22,6 +22,8 @@ class _Call:
     done: threading.Event = field(default_factory=threading.Event)
     words_only: bool = False
     """Whether to return once words find everything."""
+    has_timeout: bool = False
+    """Whether the caller has said how long to wait."""
     pending_paths: set[RootedPath] = field(default_factory=set)
     pending_vectors: set[RootedPath] = field(default_factory=set)
     """Files that are indexed and lack vectors."""
@@ -59,7 +61,7 @@ class SyncBarrier:
         Returns:
             False if the timeout expired, calls are blocked, the writer ended or the client left.
         """
-        call = _Call(words_only=words_only)
+        call = _Call(words_only=words_only, has_timeout=timeout_s is not None)
         with self._lock:
             if self._closed or self._blocked:
                 return False  # The writer has ended or waits: nobody would release this call.
@@ -83,9 +85,24 @@ class SyncBarrier:
 
     def interrupt_calls(self) -> None:
         """Make all waiting calls return False now. Later calls wait as usual."""
+        self._interrupt(lambda _: True)
+
+    def interrupt_hopeless_calls(self, *, for_vectors: bool = False) -> None:
+        """Make calls return False now because what they wait for keeps failing.
+
+        A call with a timeout waits on: its caller has said for how long, and the failure may end.
+
+        Args:
+            for_vectors: Only the calls that wait for vectors.
+        """
+        self._interrupt(
+            lambda call: not call.has_timeout and (not for_vectors or bool(call.pending_vectors))
+        )
+
+    def _interrupt(self, is_meant: Callable[[_Call], bool]) -> None:
         with self._lock:
-            calls = [*self._accepted_calls, *self._new_calls]
-            self._new_calls = []
+            calls = [call for call in (*self._accepted_calls, *self._new_calls) if is_meant(call)]
+            self._new_calls = [call for call in self._new_calls if call not in calls]
         for call in calls:
             call.is_interrupted = True
             call.done.set()

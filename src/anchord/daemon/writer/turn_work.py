@@ -85,6 +85,16 @@ class TurnWork:
         self._backoff.reset()
         self._maintenance.compact_if_due()
 
+    def end_pauses(self, *, words_only: bool) -> None:
+        """Try now what failed, because a call waits for it. Any thread may call this.
+
+        Args:
+            words_only: The call does not wait for vectors.
+        """
+        self._backoff.end_pause()
+        if not words_only:
+            self.model_backoff.end_pause()
+
     @property
     def model_problem(self) -> str:
         """Why the model makes no vectors and is tried again, "" when it makes them."""
@@ -106,6 +116,8 @@ class TurnWork:
         except EmbedderError as error:
             self.model_backoff.record_error(error)
             log.warning("model.failed", reason=error.message, retry_s=self.model_backoff.pause_s)
+            if self.model_backoff.is_lasting:
+                self._outcomes.barrier.interrupt_hopeless_calls(for_vectors=True)
             self.model_backoff.start_pause()
         else:
             self.model_backoff.reset()
