@@ -8,18 +8,15 @@ again. Until the transaction ends, the write-ahead log cannot shrink.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from urllib.parse import quote
 
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.core.sqlite_connection import quote_for_uri, translate_sqlite_errors
+from anchord.core.sqlite_errors import damaged_error
 from anchord.store.backup.copying import OnBytes, flush
 
 _PAGES_PER_STEP = 256
 _LOCK_TIMEOUT_S = 30
-_DAMAGE_CODES = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_PRIMARY_CODE_MASK = 0xFF
 
 
 def pin_database(file: Path) -> sqlite3.Connection:
@@ -31,9 +28,9 @@ def pin_database(file: Path) -> sqlite3.Connection:
         StoreDamagedError: The file is not a database, or is corrupt.
         StoreError: It cannot be opened.
     """
-    with _translate_errors(file):
+    with translate_sqlite_errors(file):
         connection = sqlite3.connect(
-            f"file:{quote(str(file), errors='surrogateescape')}?mode=ro",
+            f"file:{quote_for_uri(file)}?mode=ro",
             uri=True,
             isolation_level=None,
             timeout=_LOCK_TIMEOUT_S,
@@ -70,16 +67,14 @@ def copy_database(pinned: sqlite3.Connection, destination: Path, on_bytes: OnByt
     """
     destination.touch(mode=0o600, exist_ok=False)
     step_bytes = _PAGES_PER_STEP * int(pinned.execute("PRAGMA page_size").fetchone()[0])
-    with _translate_errors(destination), closing(sqlite3.connect(destination)) as copy:
+    with translate_sqlite_errors(destination), closing(sqlite3.connect(destination)) as copy:
         # The copy is flushed once, at the end; an interrupted one is thrown away.
         copy.execute("PRAGMA synchronous=OFF")
         pinned.backup(
             copy, pages=_PAGES_PER_STEP, progress=lambda *_: on_bytes(step_bytes), sleep=0
         )
     if problem := find_damage(destination, thorough=False):
-        raise StoreDamagedError(
-            f"{destination.name} is damaged: {problem}", "`anchord doctor` says what to do"
-        )
+        raise damaged_error(destination.name, problem)
     flush(destination)
 
 
@@ -91,7 +86,7 @@ def find_damage(file: Path, *, thorough: bool = True) -> str:
         thorough: Also compare the indices with their tables.
     """
     pragma = "integrity_check(1)" if thorough else "quick_check(1)"
-    uri = f"file:{quote(str(file), errors='surrogateescape')}?mode=ro&immutable=1"
+    uri = f"file:{quote_for_uri(file)}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             (result,) = connection.execute(f"PRAGMA {pragma}").fetchone()
@@ -100,22 +95,3 @@ def find_damage(file: Path, *, thorough: bool = True) -> str:
     except sqlite3.Error as error:
         return str(error)
     return "" if result == "ok" else " ".join(str(result).split())
-
-
-@contextmanager
-def _translate_errors(file: Path) -> Iterator[None]:
-    try:
-        yield
-    except UnicodeDecodeError as error:
-        raise StoreDamagedError(
-            f"{file}: its schema is not UTF-8", "`anchord doctor` says what to do"
-        ) from error
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE_MASK
-        if code in _DAMAGE_CODES:
-            raise StoreDamagedError(
-                f"{file}: {error}", "`anchord doctor` says what to do"
-            ) from error
-        raise StoreError(
-            f"{file}: {error}", "check its permissions and the free space of the disk"
-        ) from error
