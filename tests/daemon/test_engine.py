@@ -12,10 +12,20 @@ import pytest
 
 import anchord
 from anchord.config.paths import find_paths
+from anchord.daemon.access import open_index_reader
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.daemon.writer.turn_work import TurnWork
-from anchord.errors import AlreadyRunningError, StoreError, TimeoutExpiredError, UsageError
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.errors import (
+    AlreadyRunningError,
+    EmbedderError,
+    StoreError,
+    TimeoutExpiredError,
+    UsageError,
+)
+from anchord.index import commit
 from anchord.index.generation import GenerationBuild
+from anchord.store.table.table import LanceStore
 from anchord.store.writer_lock import WriterLock
 
 
@@ -153,6 +163,16 @@ def test_what_is_out_of_range_or_needs_a_daemon_is_refused_before_anything_opens
     assert not (home / "data").exists()
 
 
+def test_closing_leaves_rows_in_the_indices_that_other_readers_use(home: Path) -> None:
+    for n in range(210):
+        (home.parent / "notes" / f"{n}.md").write_text(f"# Note {n}\n\nOnions {n}.\n")
+    with anchord.open(home) as index:
+        index.index()
+    with open_index_reader(find_paths({"ANCHORD_HOME": str(home)})) as reader:
+        assert isinstance(reader.store, LanceStore)
+        assert reader.store.count_unindexed_rows() == 0
+
+
 def test_without_an_index_a_search_says_so(home: Path) -> None:
     with anchord.open(home) as index, pytest.raises(StoreError, match="there is no index yet"):
         index.search("onions")
@@ -189,6 +209,24 @@ def test_a_disk_that_stays_full_ends_every_call_with_the_reason(
         pytest.raises((StoreError, TimeoutExpiredError), match=r"full|free space"),
     ):
         calls[method](index)
+
+
+def test_a_model_that_keeps_failing_ends_every_call_with_the_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise EmbedderError("the model's file is broken", "")
+
+    monkeypatch.setattr("anchord.daemon.writer.backoff.LONGEST_BLOCK_S", 1e-9)
+    monkeypatch.setattr(TurnWork, "fill_vectors", fail)
+    monkeypatch.setattr(HashEmbedder, "is_immediate", False)  # Words come first.
+    monkeypatch.setattr(commit, "DIRECT_TEXTS", -1)
+    monkeypatch.setattr(commit, "DIRECT_S", 0.0)
+    with (
+        anchord.open(home) as index,
+        pytest.raises(TimeoutExpiredError, match=r"wait for vectors \(the model's file is broken"),
+    ):
+        index.index()
 
 
 def test_a_new_index_that_cannot_take_over_ends_the_call_with_the_reason(

@@ -409,9 +409,9 @@ def test_a_first_index_is_folded_at_the_first_rest_however_few_commits_it_took(
     pipeline = service.pipeline
     assert service.writer.store.count_unindexed_rows() >= 300
     assert service.writer.indexer.commit_count < 20
-    pipeline.submit(lambda: pipeline.maintenance.compact_if_due(idle_s=10.0)).result()
+    pipeline.submit(lambda: pipeline.maintenance.compact_if_due(idle_s=2.9)).result()
     assert pipeline.maintenance.compaction_count == 0
-    pipeline.submit(lambda: pipeline.maintenance.compact_if_due(idle_s=30.0)).result()
+    pipeline.submit(lambda: pipeline.maintenance.compact_if_due(idle_s=3.0)).result()
     assert service.writer.store.count_unindexed_rows() == 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Self, TextIO, TypeVar, cast
 
 import structlog
@@ -22,7 +22,7 @@ from anchord.daemon.host.log_stream import DroppingStream
 from anchord.daemon.reading import answer_from_index, reads_only
 from anchord.daemon.shared_reader import open_daemon_reader
 from anchord.daemon.writer.loop import WriterLoop
-from anchord.errors import UsageError
+from anchord.errors import AnchordError, UsageError
 from anchord.index.integrity.repair import list_repairs
 from anchord.index.opening import open_writer
 from anchord.index.session import IndexReader
@@ -168,8 +168,6 @@ class InProcessService:
             self._methods = RpcHandlers(self._writer, reader, self._loop, lambda: None)
             undo.callback(self._methods.close)
             self._loop.paused = True
-            # No other process would show why a call waits, and nobody may be there to end it.
-            self._loop.interrupts_calls_when_blocked = True
             self._loop.run_promotion = self._methods.switch_generation
             self._loop.maintenance.on_index_merge = self._methods.reopen_reader
             self._loop.start()
@@ -204,3 +202,6 @@ class InProcessService:
             closing.callback(self._writer.close)
             closing.callback(self._methods.close)
             closing.callback(self._loop.stop)
+            if self._loop.alive and not self._loop.paused:
+                with suppress(AnchordError):
+                    self._loop.submit(self._loop.maintenance.compact_before_end).result()

@@ -120,16 +120,16 @@ def stand(monkeypatch: pytest.MonkeyPatch) -> Stand:
     ("commits", "unindexed_rows", "idle_s", "is_compacted"),
     [
         (COMPACT_AFTER_COMMITS, 0, 0, True),
-        (COMPACT_AFTER_COMMITS - 1, 1_000, 29.9, False),
+        (COMPACT_AFTER_COMMITS - 1, 199, 29.9, False),
         (20, 0, 30, True),
         (19, 0, 30, False),
         (19, 0, 299.9, False),
         (1, 0, 300, True),
         (0, 0, 10_000, False),
-        (1, 200, 30, True),
+        (1, 200, 3, True),
         (1, 199, 30, False),
-        (1, 200, 29.9, False),
-        (1, None, 30, True),
+        (1, 200, 2.9, False),
+        (1, None, 3, True),
     ],
 )
 def test_a_table_is_compacted_when_it_slows_searches_and_the_writer_rests(
@@ -143,7 +143,7 @@ def test_a_table_is_compacted_when_it_slows_searches_and_the_writer_rests(
     stand.commits, stand.unindexed_rows = commits, unindexed_rows
     maintenance.compact_if_due(idle_s=idle_s)
     assert (maintenance.compaction_count, len(stand.compactions)) == (is_compacted, is_compacted)
-    maintenance.compact_if_due(idle_s=29.9)
+    maintenance.compact_if_due(idle_s=2.9)
     assert maintenance.compaction_count == is_compacted, "the same commits are compacted once"
 
 
@@ -154,6 +154,18 @@ def test_rows_in_no_index_at_the_start_are_compacted_at_the_first_long_rest(stan
     assert maintenance.compaction_count == 0
     maintenance.compact_if_due(idle_s=300)
     assert maintenance.compaction_count == 1
+
+
+@pytest.mark.parametrize(("unindexed_rows", "is_compacted"), [(199, False), (200, True)])
+def test_rows_in_no_index_are_compacted_before_the_end(
+    stand: Stand,
+    unindexed_rows: int,
+    is_compacted: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    maintenance = stand.opened()
+    stand.unindexed_rows = unindexed_rows
+    maintenance.compact_before_end()
+    assert maintenance.compaction_count == is_compacted
 
 
 def test_rows_are_counted_once_for_each_number_of_commits(stand: Stand) -> None:
