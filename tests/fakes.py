@@ -28,6 +28,7 @@ from anchord.core.types import (
     ChangedDuringRead,
     ChunkLocation,
     ChunkRecord,
+    DatedFiles,
     FileContent,
     FileFailure,
     FileRecord,
@@ -315,6 +316,12 @@ class FakeCatalogue:
                     )
         return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
 
+    def iter_change_times(self) -> Iterator[tuple[RootedPath, int]]:
+        """Yield each file and when it changed."""
+        for origin, file in self.files.items():
+            if not origin.path.startswith("/"):
+                yield origin, file.known.fingerprint.mtime_ns
+
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids around a chunk in its file."""
         for file in self.files.values():
@@ -366,6 +373,10 @@ class FakeStore:
     def can_lack_vectors(self) -> bool:
         """Return True."""
         return True
+
+    def as_stored(self, row: Row) -> Row:
+        """Return the row: there is no older form of this table."""
+        return row
 
     def upsert(
         self,
@@ -566,6 +577,9 @@ def _fits(row: Row, filters: SearchFilters) -> bool:
     return (
         filters.root in ("", row.root)
         and filters.kind in ("", row.kind)
+        and filters.chunk_type in ("", row.chunk_type)
+        and (not filters.languages or row.language in filters.languages)
+        and _is_of_time(row, filters)
         and (not filters.path_glob or _path_fits(row.path, filters.path_glob))
         and (
             not filters.section
@@ -579,6 +593,15 @@ def _fits(row: Row, filters: SearchFilters) -> bool:
             for begins in filters.required_prefixes
         )
     )
+
+
+def _is_of_time(row: Row, filters: SearchFilters) -> bool:
+    if not (filters.since or filters.until):
+        return True
+    if row.source:
+        return bool(row.at) and row.until >= filters.since and row.at < (filters.until or "9")
+    files = filters.dated_files or DatedFiles(())
+    return (row.doc_id in files.doc_ids) is not files.is_complement
 
 
 def _begins(row: Row, section: Sequence[str]) -> bool:

@@ -18,7 +18,7 @@ from anchord.cli.completion import _TAKE_THE_NAME
 
 _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
-    "file", "source", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "part_index",
+    "chunk_type", "language", "level", "token_count", "file", "source", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "part_index",
     "total_parts",
 ]  # fmt: skip
 _HIT = {
@@ -150,6 +150,49 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
         assert {hit["path"] for hit in found} == ({path} if path else set()), (option, value)
 
 
+@pytest.mark.parametrize("name", ["python", "Python", "py", "python3"])
+def test_code_is_found_by_any_name_of_its_language_in_files_and_in_code_blocks(
+    shell: Shell, name: str
+) -> None:
+    notes = {"how.md": "# How\n\n```py\nwrench()\n```\n", "go.md": "# Go\n\n```go\nwrench()\n```\n"}
+    for file, text in notes.items():
+        (shell.notes / file).write_text(text)
+    assert shell("index").code == 0
+    hits = _hits(shell("search", "wrench", "--lang", name, "--show-chunks", "--json"))
+    for file in notes:
+        (shell.notes / file).unlink()
+    assert shell("index").code == 0
+    assert {hit["path"] for hit in hits} == {"how.md", "tool.py"}
+    assert {hit["language"] for hit in hits} == {"py", "python"}
+
+
+def test_each_hit_says_what_its_chunk_is(shell: Shell) -> None:
+    described = {
+        chunk["chunk_id"]: chunk for chunk in shell("chunk", "notes/cats.md", "--json").json
+    }
+    for hit in _hits(shell("search", "kitten", "--path", "cats.md", "--show-chunks", "--json")):
+        chunk = described[hit["id"]]
+        for name in ("chunk_type", "language", "level", "token_count"):
+            assert hit[name] == chunk[name]
+    found = _hits(shell("search", "kitten", "--type", "section", "--json"))
+    assert {hit["chunk_type"] for hit in found} == {"section"}
+    assert _hits(shell("search", "kitten", "--type", "table", "--json")) == []
+
+
+def test_files_are_found_by_when_they_changed(shell: Shell) -> None:
+    os.utime(shell.notes / "cats.md", ns=(0, 1_600_000_000 * 10**9))  # 2020-09-13
+    assert shell("index").code == 0
+    for since, until, is_found in (
+        ("2020-09-01", "2020-10-01", True),
+        ("2020-09-13T12:26:41", "", False),
+        ("", "2020-09-13", True),
+        ("", "2020-09-12", False),
+    ):
+        options = [*(("--since", since) if since else ()), *(("--until", until) if until else ())]
+        hits = _hits(shell("search", "kitten", *options, "--json"))
+        assert ("cats.md" in {hit["path"] for hit in hits}) is is_found, options
+
+
 @pytest.mark.parametrize(
     ("path", "here", "found"),
     [
@@ -184,6 +227,7 @@ def test_a_place_as_it_is_seen_from_here_is_a_filter_too(
     [
         (("kitten", "--kind", "MARKDOWN"), "use one of markdown, "),
         (("kitten", "--kind", "x' OR '1'='1"), "no kind"),
+        (("kitten", "--type", "code"), "use one of section, text, code_block, table, list"),
         (
             ("kitten", "--since", "2027-01-01", "--until", "2026-01-01"),
             '"2027-01-01" (since) is not before "2026-01-01" (until)',

@@ -18,14 +18,14 @@ from fakes import FakeStore
 from anchord.core.diff import row_hash
 from anchord.core.ids import make_doc_id
 from anchord.core.ports import ChunkStore
-from anchord.core.types import RootedPath, Row, ScoredRow, SearchFilters, Vector
-from anchord.errors import DimensionMismatchError, StoreError
+from anchord.core.types import DatedFiles, RootedPath, Row, ScoredRow, SearchFilters, Vector
+from anchord.errors import DimensionMismatchError, StoreError, UsageError
 from anchord.store.table import compaction
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.maintenance import maintain
 from anchord.store.table.schema import rows_to_arrow
 from anchord.store.table.table import LanceStore
-from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
+from anchord.store.table.versions import VERSION_METADATA_KEY
 
 ANY = SearchFilters()
 ODD_NAMES = (
@@ -453,18 +453,16 @@ def test_statistics_count_the_rows(store: ChunkStore) -> None:
     assert min(stats.fragments, stats.versions, stats.bytes) > 0
 
 
-def test_a_table_of_the_version_before_gets_the_new_number_from_compaction(
+@pytest.mark.parametrize(("version", "can_lack_vectors"), [("3", False), ("4", True)])
+def test_only_a_table_of_a_version_that_knows_it_can_lack_vectors(
     tmp_path: Path,
+    version: str,
+    can_lack_vectors: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     fill(lance(tmp_path), row("1"))
     dataset = pylance.dataset(str(tmp_path / "lance" / "chunks.lance"))
-    dataset.update_schema_metadata({VERSION_METADATA_KEY: "3"})
-    store = lance(tmp_path)
-    assert (store.schema_version, store.can_lack_vectors) == (3, False)
-    maintain(store)
-    assert (store.schema_version, store.can_lack_vectors) == (SCHEMA_VERSION, True)
-    assert list(store.get_rows(["1"])) == [row("1")]
-    assert lance(tmp_path, read_only=True).schema_version == SCHEMA_VERSION
+    dataset.update_schema_metadata({VERSION_METADATA_KEY: version})
+    assert lance(tmp_path).can_lack_vectors is can_lack_vectors
 
 
 # Searching by meaning
@@ -557,6 +555,61 @@ def test_phrases_and_beginnings_must_be_there_and_what_is_excluded_not(
     assert sorted(found(store.search_by_vector(EAST, 9, filters))) == wanted
     assert set(found(store.search_by_words("quick lazy words", 9, filters))) <= set(wanted)
     assert all(store.find_ids_containing(" ", 9, filters) for _ in wanted)
+
+
+_SAID = {"source": "codex", "session": "s", "at": "2026-03-01T10", "until": "2026-03-01T11"}
+
+
+@pytest.mark.parametrize(
+    ("filters", "wanted"),
+    [
+        (SearchFilters(chunk_type="code_block"), ["py", "go"]),
+        (SearchFilters(languages=("python", "py")), ["py"]),
+        (SearchFilters(languages=("python", "go"), chunk_type="table"), []),
+        (SearchFilters(since="2026-03-01T11"), ["said"]),
+        (SearchFilters(since="2026-03-01T12"), []),
+        (SearchFilters(until="2026-03-01T10"), []),
+        (SearchFilters(until="2026-03-01T11", dated_files=DatedFiles(("d1",))), ["said", "py"]),
+        (SearchFilters(since="2026-03-02", dated_files=DatedFiles(("d1",))), ["py"]),
+        (
+            SearchFilters(since="2026-03-02", dated_files=DatedFiles((), is_complement=True)),
+            ["py", "go"],
+        ),
+        (
+            SearchFilters(
+                since="2026-03-02", dated_files=DatedFiles(("d'1", "d1"), is_complement=True)
+            ),
+            ["go"],
+        ),
+    ],
+)
+def test_filters_by_type_language_and_time(
+    store: ChunkStore, filters: SearchFilters, wanted: Sequence[str]
+) -> None:
+    fill(
+        store,
+        row("py", doc_id="d1", chunk_type="code_block", language="py"),
+        row("go", doc_id="d2", chunk_type="code_block", language="go"),
+        row("said", chunk_type="section", **_SAID),
+    )
+    assert set(found(store.search_by_vector(EAST, 9, filters))) == set(wanted)
+    assert set(found(store.search_by_words("words", 9, filters))) == set(wanted)
+    assert set(store.find_ids_containing("words", 9, filters)) == set(wanted)
+
+
+def test_a_table_of_an_older_version_says_that_it_knows_no_types(tmp_path: Path) -> None:
+    fill(lance(tmp_path), row("1"))
+    dataset = pylance.dataset(str(tmp_path / "lance" / "chunks.lance"))
+    dataset.drop_columns(["chunk_type", "language", "level", "token_count"])
+    dataset.update_schema_metadata({VERSION_METADATA_KEY: "4"})
+    store = lance(tmp_path)
+    for filters in (SearchFilters(chunk_type="text"), SearchFilters(languages=("go",))):
+        with pytest.raises(UsageError, match="older version"):
+            store.search_by_words("words", 9, filters)
+        with pytest.raises(UsageError, match="older version"):
+            store.search_by_vector(EAST, 9, filters)
+    assert found(store.search_by_words("words", 9, ANY)) == ["1"]
+    assert [each.id for each in store.get_display_rows(["1"])] == ["1"]
 
 
 def test_words_with_a_beginning_are_found_by_it(store: ChunkStore) -> None:

@@ -41,7 +41,7 @@ from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME
-from anchord.store.table.versions import FIRST_CURRENT_COLUMNS_VERSION
+from anchord.store.table.versions import SCHEMA_VERSION
 
 CONFIG = Config(embedding=EmbeddingConfig(provider="hash"))
 NOTHING_CHANGES = BuildRequest("a test")
@@ -169,7 +169,7 @@ def test_without_a_reason_in_the_files_a_build_reads_none_of_them_again(
 def test_a_table_of_the_first_version_with_these_columns_is_cloned(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION)
+    monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION)
     build = GenerationBuild(writer, NOTHING_CHANGES)
     assert build.store.count_rows() == 5
     build.delete()
@@ -182,7 +182,7 @@ def test_a_table_with_other_columns_is_not_cloned(
     if difference == "dimension":
         monkeypatch.setattr(writer, "profile", SimpleNamespace(dimension=7))
     else:
-        monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION - 1)
+        monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION - 1)
     build = GenerationBuild(writer, NOTHING_CHANGES)
     assert build.store.count_rows() == 0
     build.delete()
@@ -497,9 +497,9 @@ def test_a_changed_recipe_model_or_form_of_the_table_requires_a_build(
     other: Any = HashEmbedder()
     monkeypatch.setattr(writer, "profile", replace(configured, recipe=pinned, embedder=other))
     assert find_required_build(writer) == model_changed
-    monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION)
+    monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION)
     assert find_required_build(writer) == model_changed
-    monkeypatch.setattr(type(writer.store), "schema_version", FIRST_CURRENT_COLUMNS_VERSION - 1)
+    monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION - 1)
     assert find_required_build(writer) == BuildRequest("a new form of the table")
     require_local_table(writer)
     monkeypatch.setattr(generation, "is_local", lambda _: False)

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from anchord.core.ids import make_doc_id
+from anchord.core.types import RootedPath
 from anchord.errors import UsageError
-from anchord.search.dates import parse_time
+from anchord.search.dates import find_dated_files, parse_time
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 
@@ -44,3 +46,28 @@ def test_what_is_no_time_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_time(text, NOW)
     assert "2026-01-31" in refused.value.hint
+
+
+def _ns(day: int) -> int:
+    return int(datetime(2026, 3, day, tzinfo=UTC).timestamp()) * 10**9
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days"),
+    [
+        ("2026-03-02T00:00:00.000Z", "", {2, 3}),
+        ("", "2026-03-02T00:00:00.000Z", {1}),
+        ("2026-03-02T00:00:00.000Z", "2026-03-03T00:00:00.000Z", {2}),
+        ("2026-03-01T00:00:00.001Z", "2026-03-03T00:00:00.001Z", {2, 3}),
+        ("2026-03-09T00:00:00.000Z", "", set()),
+        ("", "2026-03-09T00:00:00.000Z", {1, 2, 3}),
+    ],
+)
+def test_files_of_a_span_of_time_are_named_by_the_shorter_list(
+    since: str, until: str, days: set[int]
+) -> None:
+    origins = {day: RootedPath("notes", f"{day}.md") for day in (1, 2, 3)}
+    found = find_dated_files(since, until, [(origins[day], _ns(day)) for day in origins])
+    named = {day for day, origin in origins.items() if make_doc_id(origin) in found.doc_ids}
+    assert (set(origins) - named if found.is_complement else named) == days
+    assert len(found.doc_ids) <= 1

@@ -16,6 +16,7 @@ from anchord.core.ids import make_doc_id
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import Chunk, Document, RootedPath
 
+CHUNK_TYPES = ("section", "text", "code_block", "table", "list")
 _MEDIUM_MIN_TOKENS = 400
 _MEDIUM_MAX_TOKENS = 1200
 _TYPICAL_MIN_TOKENS = 150
@@ -124,14 +125,14 @@ def _place_fields(chunks: Sequence[Chunk], index: int, path: str) -> dict[str, A
 def _form_fields(chunk: Chunk, document: Document) -> dict[str, Any]:
     """Return what a chunk is made of, and how large it is."""
     return {
-        "chunk_type": _chunk_type(chunk),
+        "chunk_type": chunk_type_of(chunk),
         "level": chunk.heading_level,
         "depth_level": max(0, len(chunk.header_path) - 1),
         "start_char": chunk.start_char,
         "end_char": chunk.end_char,
         "contains_code": "code_block" in chunk.block_types,
         "contains_table": "table" in chunk.block_types,
-        "language": _language(chunk, document),
+        "language": language_of(chunk, document) or None,
         "exceeds_limit": chunk.is_partial_block,
         "granularity_level": _granularity(chunk.token_count),
         "below_typical_size": chunk.token_count < _TYPICAL_MIN_TOKENS,
@@ -139,7 +140,8 @@ def _form_fields(chunk: Chunk, document: Document) -> dict[str, Any]:
     }
 
 
-def _chunk_type(chunk: Chunk) -> str:
+def chunk_type_of(chunk: Chunk) -> str:
+    """Return "code_block", "table", "list", "section" or "text"; see `Row.chunk_type`."""
     if len(chunk.block_types) == 1:
         (block_type,) = chunk.block_types
         if block_type in {"code_block", "table", "list"}:
@@ -147,14 +149,14 @@ def _chunk_type(chunk: Chunk) -> str:
     return "section" if chunk.header_path else "text"
 
 
-def _language(chunk: Chunk, document: Document) -> str | None:
-    """Return the language of code, or of the first fence that names one."""
+def language_of(chunk: Chunk, document: Document) -> str:
+    """Return the language of code, or of the first fence that names one; "" if nothing does."""
     if document.kind == "code":
-        return document.language or None
+        return document.language
     if "code_block" not in chunk.block_types:
-        return None
+        return ""
     fence = _FENCE.search(chunk.content)
-    return fence[1].lower() if fence else None
+    return fence[1].lower() if fence else ""
 
 
 def _granularity(tokens: int) -> str:

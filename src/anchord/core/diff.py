@@ -34,6 +34,10 @@ def row_hash(row: Row) -> str:
         row.branch,
         str(row.part_index),
         str(row.total_parts),
+        row.chunk_type,
+        row.language,
+        str(row.level),
+        str(row.token_count),
     )
 
 

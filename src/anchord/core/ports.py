@@ -189,6 +189,12 @@ class Catalog(Protocol):
         Where a file is unconfirmed, the location that the intent gives wins.
         """
 
+    def iter_change_times(self) -> Iterator[tuple[RootedPath, int]]:
+        """Yield each file, exchanges left out, and when it changed before it was last read, in ns.
+
+        The time is the file's own (`Fingerprint.mtime_ns`).
+        """
+
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids of the chunks around a chunk in its file, itself included, in file order.
 
@@ -230,6 +236,9 @@ class ChunkStore(Protocol):
     @property
     def can_lack_vectors(self) -> bool:
         """Whether `upsert` may write rows without vectors: not in a table of an old schema."""
+
+    def as_stored(self, row: Row) -> Row:
+        """Return a row as the table holds it: an old schema has no column for some fields."""
 
     def upsert(
         self,

@@ -343,6 +343,11 @@ class Row:
         text: The chunk's content.
         search_text: What the word search looks at: the text together with its path and headings.
         room: Topic of the file or conversation.
+        chunk_type: "code_block", "table" or "list" where the chunk is nothing else; otherwise
+            "section" under a heading, and "text" elsewhere.
+        language: Language of its code, lower case; "" without code, or if nothing names it.
+        level: Level (1 to 6) of the last heading in `header_path`; 0 without a heading.
+        token_count: Tokens of the embedded text.
         part_index: Number of this chunk within its exchange, from 0.
         total_parts: Number of chunks of its exchange; 0 for a file.
     """
@@ -358,6 +363,8 @@ class Row:
     text: str
     search_text: str
     room: str = ""
+    chunk_type: str = ""
+    language: str = ""
     source: str = ""
     session: str = ""
     exchange_id: str = ""
@@ -368,6 +375,8 @@ class Row:
     tools: str = ""
     files: str = ""
     branch: str = ""
+    level: int = 0
+    token_count: int = 0
     part_index: int = 0
     total_parts: int = 0
 
@@ -569,6 +578,19 @@ class FileFailure:
     since_ns: int
 
 
+@dataclass(frozen=True, slots=True)
+class DatedFiles:
+    """The files that changed in a span of time, as the shorter of two lists.
+
+    Attributes:
+        doc_ids: Their `Row.doc_id`, or that of all other files.
+        is_complement: Whether they are the other files.
+    """
+
+    doc_ids: tuple[str, ...]
+    is_complement: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
     """Restrictions of a search. All that are set must hold; "" and () restrict nothing.
@@ -578,8 +600,11 @@ class SearchFilters:
             below it.
         section: Headings joined with " > ": only chunks below them, or that contain the last of
             them.
-        since: Only exchanges that ended at this time or later: UTC in ISO 8601.
-        until: Only exchanges that began before this time: UTC in ISO 8601.
+        languages: The names of one language, in lower case: only code of this language.
+        since: Only exchanges that ended at this time or later, and files that changed then: UTC in
+            ISO 8601.
+        until: Only exchanges that began before this time, and files that changed last before it.
+        dated_files: With `since` or `until`: the files that changed then.
         required_phrases: The row contains each of them as whole words, in any case.
         excluded_phrases: The row contains none of them as whole words, in any case.
         required_prefixes: For each of them, some word of the row starts with it, in any case.
@@ -591,8 +616,11 @@ class SearchFilters:
     section: str = ""
     room: str = ""
     session: str = ""
+    chunk_type: str = ""
+    languages: tuple[str, ...] = ()
     since: str = ""
     until: str = ""
+    dated_files: DatedFiles | None = None
     required_phrases: tuple[str, ...] = ()
     excluded_phrases: tuple[str, ...] = ()
     required_prefixes: tuple[str, ...] = ()

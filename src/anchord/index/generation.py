@@ -35,7 +35,7 @@ from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.connection import TableReadError
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
 from anchord.store.table.uri import is_local
-from anchord.store.table.versions import FIRST_CURRENT_COLUMNS_VERSION
+from anchord.store.table.versions import SCHEMA_VERSION
 
 log = structlog.get_logger()
 
@@ -85,7 +85,7 @@ class GenerationBuild:
         self._walk_count = 0
         self._may_lack_vectors = True
         profile = writer.configured_profile
-        columns_version = str(FIRST_CURRENT_COLUMNS_VERSION)
+        columns_version = str(SCHEMA_VERSION)
         self._identity = f"{request.reason}\n{profile.recipe.digest()}\n{columns_version}"
         self.was_resumed = self._open_unfinished() and self._is_same_build()
         if not self.was_resumed:
@@ -264,7 +264,7 @@ class GenerationBuild:
         can_clone = (
             not self.request.is_from_scratch
             and writer.profile.dimension == writer.configured_profile.dimension
-            and writer.store.schema_version >= FIRST_CURRENT_COLUMNS_VERSION
+            and writer.store.schema_version >= SCHEMA_VERSION
         )
         if can_clone and table_maintenance.clone_to_next_table(self._table_folder):
             writer.catalog.copy_to(writer.paths.next_catalog_file)
@@ -322,7 +322,7 @@ def find_required_build(writer: IndexWriter) -> BuildRequest | None:
     """
     if not is_local(store_uri(writer.paths, writer.config)):
         return None
-    if writer.store.schema_version < FIRST_CURRENT_COLUMNS_VERSION:
+    if writer.store.schema_version < SCHEMA_VERSION:
         return BuildRequest("a new form of the table")
     if writer.profile is writer.configured_profile:
         return None

@@ -13,7 +13,7 @@ from anchord.core.ids import hash_fields
 from anchord.index.topics import NO_OWN_ROOMS, OwnRooms
 from anchord.sources.conversations.exchange_document import EXCHANGE_VERSION
 
-ROW_VERSION = "3"
+ROW_VERSION = "4"
 """Increase it with any change to what `Row` holds for the same chunk."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from anchord.chunking.chunk_metadata import chunk_type_of, language_of
 from anchord.chunking.chunker import split_into_chunks
 from anchord.chunking.engine.layout import CountTokens
 from anchord.chunking.formats.code_symbols import Definition, ParserProcessError
@@ -76,7 +77,7 @@ def _parse_and_chunk(
     rooms = _rooms_of_chunks(origin, document, chunks, plan.extract, recipe.own_rooms)
     model_id = recipe.model_identity()
     rows = [
-        _prepare_row(origin, chunk, model_id, room)
+        _prepare_row(origin, chunk, document, model_id, room)
         for chunk, room in zip(chunks, rooms, strict=True)
     ]
     if document.exchange_metadata.session:
@@ -119,7 +120,9 @@ def _rooms_of_chunks(
     return [memory_type_of(chunk.content) or room for chunk in chunks]
 
 
-def _prepare_row(origin: RootedPath, chunk: Chunk, model_id: str, room: str) -> PreparedRow:
+def _prepare_row(
+    origin: RootedPath, chunk: Chunk, document: Document, model_id: str, room: str
+) -> PreparedRow:
     path = escape_non_utf8(origin.path)
     section = " > ".join(chunk.header_path)
     row = Row(
@@ -134,6 +137,10 @@ def _prepare_row(origin: RootedPath, chunk: Chunk, model_id: str, room: str) -> 
         text=chunk.content,
         search_text=f"{path}\n{section}\n{section}\n{chunk.content}",
         room=room,
+        chunk_type=chunk_type_of(chunk),
+        language=language_of(chunk, document),
+        level=chunk.heading_level,
+        token_count=chunk.token_count,
     )
     return PreparedRow(row, chunk.start_line, chunk.end_line, chunk.embed_text)
 

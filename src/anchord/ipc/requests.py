@@ -90,6 +90,8 @@ def search(  # noqa: PLR0913 - one parameter a filter
     section: str = "",
     room: str = "",
     session: str = "",
+    chunk_type: str = "",
+    language: str = "",
     since: str = "",
     until: str = "",
     show_chunks: bool = False,
@@ -109,8 +111,11 @@ def search(  # noqa: PLR0913 - one parameter a filter
         section: Only below these headings, joined with " > ".
         room: Only this room or topic.
         session: Only this conversation.
-        since: Only conversations since a date or an age, such as 2026-01-31, 7d or 3h.
-        until: Only conversations until then.
+        chunk_type: Only this type: "section", "text", "code_block", "table" or "list".
+        language: Only code of this language, such as "python"; in files and in code blocks.
+        since: Only files that changed, and conversations that went on, since a date or an age, such
+            as 2026-01-31, 7d or 3h.
+        until: Only files that changed last, and conversations that began, before then.
         show_chunks: List chunks, not grouped by file.
         expand: Characters of context to add from the same section.
         fresh: Wait first until everything written before the call is searchable.
@@ -126,6 +131,8 @@ def search(  # noqa: PLR0913 - one parameter a filter
         section=section,
         room=room,
         session=session,
+        chunk_type=chunk_type,
+        language=language,
         since=since,
         until=until,
         show_chunks=show_chunks,

@@ -70,8 +70,10 @@ PathFilter = Annotated[
 ]
 KindFilter = Annotated[str, Field(description="markdown, text, code or exchange")]
 SectionFilter = Annotated[str, Field(description="Only below these headings: A > B")]
-Since = Annotated[str, Field(description="Only conversations since: 2026-01-31, 7d")]
-Until = Annotated[str, Field(description="Only conversations until.")]
+LanguageFilter = Annotated[str, Field(description="Only code of this language: python")]
+TypeFilter = Annotated[str, Field(description="section, text, code_block, table or list")]
+Since = Annotated[str, Field(description="Only what changed or was said since: 2026-01-31, 7d")]
+Until = Annotated[str, Field(description="Only what changed or was said until.")]
 ContextChars = Annotated[
     int, Field(ge=0, le=20_000, description="Characters of context from the same section.")
 ]
@@ -235,6 +237,8 @@ class _Tools:
         path: PathFilter = "",
         kind: KindFilter = "",
         section: SectionFilter = "",
+        language: LanguageFilter = "",
+        chunk_type: TypeFilter = "",
         since: Since = "",
         until: Until = "",
         expand: ContextChars = 0,
@@ -249,6 +253,8 @@ class _Tools:
             path=path,
             kind=kind,
             section=section,
+            language=language,
+            chunk_type=chunk_type,
             since=since,
             until=until,
             expand=expand,

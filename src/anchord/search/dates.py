@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
+from anchord.core.ids import make_doc_id
 from anchord.core.quoting import quote_name
+from anchord.core.types import DatedFiles, RootedPath
 from anchord.errors import UsageError
 
 _AGE = re.compile(r"(\d{1,6})\s*(min|h|d|w|m|y)$")
@@ -52,3 +56,28 @@ def parse_time(text: str, now: datetime, *, is_range_end: bool = False) -> str:
 def _iso_utc(moment: datetime) -> str:
     milliseconds = moment.microsecond // 1000
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds:03}Z"
+
+
+def find_dated_files(
+    since: str, until: str, change_times: Iterable[tuple[RootedPath, int]]
+) -> DatedFiles:
+    """Return the files that changed last in a span of time.
+
+    Args:
+        since: Its begin as `parse_time` returns it; "" for none.
+        until: Its end, which is not part of it; "" for none.
+        change_times: Each file with its time of change, in ns.
+    """
+    begin_ns = _nanoseconds(since) if since else -math.inf
+    end_ns = _nanoseconds(until) if until else math.inf
+    inside: list[RootedPath] = []
+    outside: list[RootedPath] = []
+    for origin, changed_ns in change_times:
+        (inside if begin_ns <= changed_ns < end_ns else outside).append(origin)
+    is_complement = len(outside) < len(inside)
+    shorter = outside if is_complement else inside
+    return DatedFiles(tuple(map(make_doc_id, shorter)), is_complement)
+
+
+def _nanoseconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp() * 1_000) * 1_000_000

@@ -20,6 +20,7 @@ from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
 from anchord.core.query_syntax import ParsedQuery, parse_query
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
+from anchord.search.dates import find_dated_files
 from anchord.search.passages import (
     Passage,
     drop_repeated_passages,
@@ -129,6 +130,7 @@ def search(
             "the query only says what to exclude",
             "add what to look for; quote a word that begins with `-`",
         )
+    request = _with_dated_files(request, catalog)
     hits, note = find_hits(request, parsed_query, backends, catalog.locate_chunks)
     if reranker and request.mode != "text" and parsed_query.text:
         try:
@@ -138,6 +140,15 @@ def search(
     groups = [[hit] for hit in hits] if request.is_flat else group_hits_by_file(hits)
     shown = _groups_with_text(groups, request, backends.store, catalog)
     return SearchResults(tuple(shown), parsed_query, note)
+
+
+def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:
+    """Look up which files changed in the request's span of time; only the catalog knows."""
+    filters = request.filters
+    if not filters.since and not filters.until:
+        return request
+    files = find_dated_files(filters.since, filters.until, catalog.iter_change_times())
+    return replace(request, filters=replace(filters, dated_files=files))
 
 
 def find_hits(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from anchord.chunking.chunk_metadata import CHUNK_TYPES
 from anchord.config.roots import find_root
 from anchord.config.schema import DOCUMENT_KINDS
 from anchord.core.quoting import quote_name, quote_names
@@ -13,6 +14,7 @@ from anchord.errors import UsageError
 from anchord.ipc.messages.searching import SearchParams
 from anchord.search.dates import parse_time
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
+from anchord.sources.documents.file_types import names_of_language
 
 
 def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRequest:
@@ -40,6 +42,11 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
         raise UsageError(
             f"there is no kind {quote_name(params.kind)}", f"use one of {', '.join(DOCUMENT_KINDS)}"
         )
+    if params.chunk_type and params.chunk_type not in CHUNK_TYPES:
+        raise UsageError(
+            f"there is no type {quote_name(params.chunk_type)} of chunks",
+            f"use one of {', '.join(CHUNK_TYPES)}",
+        )
     now = datetime.now().astimezone()
     since = parse_time(params.since, now)
     until = parse_time(params.until, now, is_range_end=True)
@@ -59,6 +66,8 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             section=params.section,
             room=params.room,
             session=params.session,
+            chunk_type=params.chunk_type,
+            languages=names_of_language(params.language) if params.language.strip() else (),
             since=since,
             until=until,
         ),

@@ -64,6 +64,7 @@ def passage_message(
         content_hash=row.content_hash,
         vector_key=None,
         text=passage.text,
+        **_form_fields(row),
         strategy=strategy,
         **_exchange_fields(row),
     )
@@ -88,6 +89,7 @@ def row_message(row: Row, location: ChunkLocation | None, file: str | None = Non
         content_hash=row.content_hash,
         vector_key=row.vector_key,
         text=row.text,
+        **_form_fields(row),
         file=file,
         **_exchange_fields(row),
     )
@@ -148,6 +150,18 @@ def absolute_file(
     if not path:
         return None
     return escape_non_utf8(os.path.join(root_path_by_name.get(origin.root, ""), path))
+
+
+def _form_fields(row: Row) -> dict[str, Any]:
+    """Return what a chunk is made of, by the names of `StoredChunk`."""
+    if not row.chunk_type:  # The table is of a version that did not know.
+        return {}
+    return {
+        "chunk_type": row.chunk_type,
+        "language": row.language or None,
+        "level": row.level,
+        "token_count": row.token_count,
+    }
 
 
 def _exchange_fields(row: Row) -> dict[str, Any]:

@@ -234,6 +234,7 @@ def test_without_a_grammar_blank_lines_and_indentation_do(
     with_grammar = code(text, "python")
     monkeypatch.setattr(symbols, "find_spec", lambda _: None)
     symbols._load_parser_and_query.cache_clear()
+    grammar_versions.cache_clear()
     try:
         without = code(text, "python")
         assert find_definitions(text, "python") == []
@@ -241,6 +242,7 @@ def test_without_a_grammar_blank_lines_and_indentation_do(
     finally:
         monkeypatch.undo()
         symbols._load_parser_and_query.cache_clear()
+        grammar_versions.cache_clear()
     assert importlib.util.find_spec("tree_sitter") is not None
     assert [piece.content for piece in without] == [piece.content for piece in with_grammar]
     assert {piece.header_path for piece in without} == {()}

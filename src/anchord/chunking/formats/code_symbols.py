@@ -125,10 +125,12 @@ _TOP_TYPES = ("comment", "attribute", "decorator", "annotation")
 """Parts of the types of nodes that belong to the definition below them."""
 
 
+@cache
 def grammar_versions() -> str:
     """Return the installed grammars and their versions, sorted, as one text.
 
-    Part of the recipe: with other grammars, code has other chunks.
+    Part of the recipe: with other grammars, code has other chunks. Cached: reading the metadata of
+    the packages takes 15 ms.
     """
     wheels = sorted({grammar.wheel for grammar in _GRAMMARS.values() if find_spec(grammar.wheel)})
     versions = [metadata.version(wheel.replace("_", "-")) for wheel in wheels]

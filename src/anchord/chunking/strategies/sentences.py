@@ -6,6 +6,7 @@ with a library's version.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 
 from sentencex import get_sentence_boundaries  # type: ignore[import-untyped]
@@ -14,6 +15,7 @@ _MAX_CHARS = 8_000
 """Characters of one call: sentencex takes time by the square of the length."""
 
 
+@cache
 def sentence_splitter_version() -> str:
     """Return the name and version of the library, which is part of the recipe."""
     return f"sentencex {version('sentencex')}"

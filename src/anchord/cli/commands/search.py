@@ -125,12 +125,20 @@ def search(  # noqa: PLR0917 - one parameter an option
     ] = "",
     room: Annotated[str, typer.Option("--room", help="Only this room or topic.")] = "",
     session: Annotated[str, typer.Option("--session", help="Only this conversation.")] = "",
+    chunk_type: Annotated[
+        str, typer.Option("--type", help="Only section, text, code_block, table or list.")
+    ] = "",
+    language: Annotated[
+        str, typer.Option("--lang", help="Only code of this language: python, go, ...")
+    ] = "",
     since: Annotated[
         str,
-        typer.Option("--since", metavar="D", help="Only conversations since: 2026-01-31, 7d, 3h."),
+        typer.Option(
+            "--since", metavar="D", help="Only what changed or was said since: 2026-01-31, 7d, 3h."
+        ),
     ] = "",
     until: Annotated[
-        str, typer.Option("--until", metavar="D", help="Only conversations until then.")
+        str, typer.Option("--until", metavar="D", help="Only what changed or was said until then.")
     ] = "",
     show_chunks: Annotated[
         bool, typer.Option("--show-chunks", help="List chunks, not grouped by file.")
@@ -165,7 +173,8 @@ def search(  # noqa: PLR0917 - one parameter an option
     """Find chunks by meaning and by words, grouped by file, best first."""
     paths = ensure_paths()
     path_filter = _resolve_path_filter(paths, path)
-    _require_utf8(query, mode, root, path_filter, kind, section, room, session, since, until)
+    names = (root, path_filter, kind, section, room, session, chunk_type, language)
+    _require_utf8(query, mode, *names, since, until)
     call = requests.search(
         query,
         k=k,
@@ -176,6 +185,8 @@ def search(  # noqa: PLR0917 - one parameter an option
         section=section,
         room=room,
         session=session,
+        chunk_type=chunk_type,
+        language=language,
         since=since,
         until=until,
         show_chunks=show_chunks,

@@ -339,7 +339,7 @@ def _compare_rows(
             yield Difference(DifferenceKind.DUPLICATE, origin, row.id)
         elif row.id in corrupt_ids:
             yield Difference(DifferenceKind.SPOILED, origin, row.id)
-        elif prepared.row != row:
+        elif store.as_stored(prepared.row) != row:
             yield Difference(DifferenceKind.TEXT, origin, row.id)
         stored_ids.add(row.id)
     for chunk_id, (origin, prepared) in expected.items():

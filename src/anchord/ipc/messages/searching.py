@@ -31,8 +31,13 @@ class SearchParams(Params, frozen=True, kw_only=True):
     """Headings joined with " > "."""
     room: str = ""
     session: str = ""
+    chunk_type: str = ""
+    """"section", "text", "code_block", "table" or "list"."""
+    language: str = ""
+    """A programming language, such as "python" or "py"."""
     since: str = ""
-    """A date or an age, such as 2026-01-31, 7d or 3h."""
+    """A date or an age, such as 2026-01-31, 7d or 3h: files that changed and conversations that
+    went on since then."""
     until: str = ""
     """Like `since`."""
     show_chunks: bool = False
@@ -80,6 +85,16 @@ class StoredChunk(Message, frozen=True, kw_only=True):
     vector_key: str | None = None
     """Hash of the model and of the embedded text; None in `search`, which does not read it."""
     text: str
+    chunk_type: str | None = None
+    """"code_block", "table" or "list" where the chunk is nothing else; otherwise "section" under a
+    heading, and "text" elsewhere. This and the next three are None while the table is of an older
+    version."""
+    language: str | None = None
+    """Language of its code; None without code, or if nothing names it."""
+    level: int | None = None
+    """Level of its last heading, 1 to 6; 0 without one."""
+    token_count: int | None = None
+    """Tokens of the embedded text."""
     file: str | None = None
     """Absolute path of the file that holds the text, in `search` and `show`; None where all such
     files are deleted."""

@@ -71,6 +71,16 @@ _LANGUAGE_BY_SUFFIX = {
     for language, suffixes in _SUFFIXES_BY_LANGUAGE.items()
     for suffix in suffixes.split()
 }
+_OTHER_LANGUAGE_NAMES = {
+    "c#": "csharp",
+    "c++": "cpp",
+    "golang": "go",
+    "node": "javascript",
+    "python3": "python",
+    "shell": "bash",
+    "zsh": "bash",
+}
+"""Names in code blocks that are no suffix."""
 
 
 def kind_of(path: str) -> str | None:
@@ -99,3 +109,20 @@ def kind_of(path: str) -> str | None:
 def language_of(path: str) -> str:
     """Return the programming language or text format of a file by its suffix; "" if unknown."""
     return _LANGUAGE_BY_SUFFIX.get(path.rpartition(".")[2].lower(), "")
+
+
+def names_of_language(name: str) -> tuple[str, ...]:
+    """Return every name of a language in the index: the language of files, and of code blocks.
+
+    Args:
+        name: Any of them, in any case, such as "py" or "Python".
+
+    Returns:
+        The names in lower case; the name alone if no file type has it.
+    """
+    lower = name.strip().lower()
+    named = _OTHER_LANGUAGE_NAMES.get(lower, lower)
+    language = _LANGUAGE_BY_SUFFIX.get(named, named)
+    others = [other for other, meant in _OTHER_LANGUAGE_NAMES.items() if meant == language]
+    suffixes = _SUFFIXES_BY_LANGUAGE.get(language, "").split()
+    return tuple(dict.fromkeys([language, lower, *suffixes, *others]))

@@ -38,6 +38,7 @@ from anchord.store.catalog.columns import (
     pack_fingerprint,
     record_from_columns,
     rooted_path,
+    unpack_fingerprint,
 )
 from anchord.store.catalog.database import migrate, open_connection
 
@@ -265,6 +266,15 @@ class SqliteCatalog:
                 for chunk_id, root, path, *position in rows:
                     locations[chunk_id] = ChunkLocation(rooted_path(root, path), *position)
         return locations
+
+    def iter_change_times(self) -> Iterator[tuple[RootedPath, int]]:
+        """Yield each file, no exchange, and when it changed before it was last read, in ns."""
+        rows = self._db.execute(
+            "SELECT root, path, fingerprint FROM files WHERE substr(path, 1, 1) != x'2f'"
+        )
+        with self._wrong_types_as_damage():
+            for root, path, fingerprint in rows:
+                yield rooted_path(root, path), unpack_fingerprint(fingerprint).mtime_ns
 
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids of a chunk and its neighbours in its file, in the file's order.

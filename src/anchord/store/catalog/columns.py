@@ -22,7 +22,7 @@ def record_from_columns(columns: Sequence[Any]) -> FileRecord:
     """Build a record, without its chunks, from the values of `RECORD_COLUMNS`."""
     fingerprint, read_ns, digest, recipe, is_confirmed, problem, is_partial = columns
     return FileRecord(
-        fingerprint=Fingerprint._make(FINGERPRINT_FORMAT.unpack(fingerprint)),
+        fingerprint=unpack_fingerprint(fingerprint),
         read_ns=read_ns,
         content_digest=digest,
         recipe_digest=recipe,
@@ -34,6 +34,11 @@ def record_from_columns(columns: Sequence[Any]) -> FileRecord:
 def pack_fingerprint(fingerprint: Fingerprint) -> bytes:
     """Return the stored form of a fingerprint: 40 bytes."""
     return FINGERPRINT_FORMAT.pack(*fingerprint)
+
+
+def unpack_fingerprint(packed: bytes) -> Fingerprint:
+    """Return the fingerprint of its stored form."""
+    return Fingerprint._make(FINGERPRINT_FORMAT.unpack(packed))
 
 
 def key_columns(origin: RootedPath) -> tuple[str, bytes]:

@@ -21,11 +21,6 @@ import msgspec
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
 from anchord.store.table.lance_errors import LANCE_ERRORS, describe, panics_as_errors
-from anchord.store.table.versions import (
-    FIRST_CURRENT_COLUMNS_VERSION,
-    SCHEMA_VERSION,
-    VERSION_METADATA_KEY,
-)
 
 TARGET_FRAGMENT_ROWS = 65_536
 SMALL_FRAGMENT_ROWS = 8_192
@@ -99,8 +94,6 @@ def compact_table(
     # parts comes first, and lets more fragments become one.
     steps = [index, compact] if request.merge else [compact, index]
     steps.append(("indexing vectors", lambda: update_vector_index(dataset)))
-    steps.append(("noting the version", lambda: _note_schema_version(dataset)))
-
     if request.kept_s is not None:
         min_age = timedelta(seconds=request.kept_s)
         verified = set[str]() if verified_fragments is None else verified_fragments
@@ -113,16 +106,6 @@ def compact_table(
 
         steps.append(("deleting old versions", delete_old_versions))
     return _run_steps(steps)
-
-
-def _note_schema_version(dataset: PylanceDataset) -> None:
-    """Let a table of an earlier version with the present columns lack vectors from here on.
-
-    An older anchord, which does not know rows without vectors, refuses the table then.
-    """
-    version = int((dataset.schema.metadata or {}).get(VERSION_METADATA_KEY.encode(), b"0"))
-    if FIRST_CURRENT_COLUMNS_VERSION <= version < SCHEMA_VERSION:
-        dataset.update_schema_metadata({VERSION_METADATA_KEY: str(SCHEMA_VERSION)})
 
 
 def _run_steps(steps: Iterable[Step]) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from anchord.core.query_syntax import phrase_regex
 from anchord.core.quoting import ESCAPED_CHARACTER, unescape_line
-from anchord.core.types import SearchFilters
+from anchord.core.types import DatedFiles, SearchFilters
 from anchord.errors import UsageError
 
 MAX_HEADINGS = 32
@@ -31,14 +31,14 @@ def sql_condition(filters: SearchFilters) -> str:
     """
     _check_limits(filters)
     clauses = []
-    for column in ("root", "kind", "room", "session"):
+    for column in ("root", "kind", "room", "session", "chunk_type"):
         value = getattr(filters, column)
         if value:
             clauses.append(f"{column} = {sql_literal(value)}")
-    if filters.since:
-        clauses.append(f"until >= {sql_literal(filters.since)}")
-    if filters.until:
-        clauses.append(f"at < {sql_literal(filters.until)} AND at != ''")
+    if filters.languages:
+        clauses.append(_is_one_of("language", filters.languages))
+    if filters.since or filters.until:
+        clauses.append(f"({_exchange_was_then(filters)} OR {_file_changed_then(filters)})")
     if filters.section:
         headings = [heading.strip() for heading in filters.section.split(">")]
         clauses.append(_in_section(headings))
@@ -50,6 +50,27 @@ def sql_condition(filters: SearchFilters) -> str:
     ]
     clauses += [f"NOT {_has_text(phrase_regex(phrase))}" for phrase in filters.excluded_phrases]
     return " AND ".join(clauses)
+
+
+def _exchange_was_then(filters: SearchFilters) -> str:
+    conditions = ["at != ''"]
+    if filters.since:
+        conditions.append(f"until >= {sql_literal(filters.since)}")
+    if filters.until:
+        conditions.append(f"at < {sql_literal(filters.until)}")
+    return f"({' AND '.join(conditions)})"
+
+
+def _file_changed_then(filters: SearchFilters) -> str:
+    files = filters.dated_files or DatedFiles(())
+    if not files.doc_ids:
+        return "(source = '')" if files.is_complement else "false"
+    listed = _is_one_of("doc_id", files.doc_ids)
+    return f"(source = '' AND {'NOT ' if files.is_complement else ''}{listed})"
+
+
+def _is_one_of(column: str, values: Sequence[str]) -> str:
+    return f"{column} IN ({', '.join(map(sql_literal, values))})"
 
 
 def _check_limits(filters: SearchFilters) -> None:
@@ -79,11 +100,8 @@ def sql_in_conditions(column: str, values: Sequence[str]) -> list[str]:
         One `column IN (...)` for each 1,000 values; empty if there are no values.
     """
     unique = list(dict.fromkeys(values))
-    conditions = []
-    for start in range(0, len(unique), _MAX_VALUES):
-        literals = map(sql_literal, unique[start : start + _MAX_VALUES])
-        conditions.append(f"{column} IN ({', '.join(literals)})")
-    return conditions
+    parts = (unique[start : start + _MAX_VALUES] for start in range(0, len(unique), _MAX_VALUES))
+    return [_is_one_of(column, part) for part in parts]
 
 
 def frequent_words_with_prefix(texts: Sequence[str], prefixes: Sequence[str]) -> set[str]:

@@ -47,17 +47,32 @@ TEXT_COLUMNS = (
     "header_path",
     "text",
     "search_text",
+    "chunk_type",
+    "language",
     "source",
     *_CONVERSATION_TEXT_COLUMNS,
 )
-NUMBER_COLUMNS = ("part_index", "total_parts")
+_PART_COLUMNS = ("part_index", "total_parts")
+NUMBER_COLUMNS = ("level", "token_count", *_PART_COLUMNS)
 ROW_COLUMNS = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
-DISPLAY_COLUMNS = ("id", "kind", "room", "header_path", "content_hash", "text", "source")
+DISPLAY_COLUMNS = (
+    "id",
+    "kind",
+    "room",
+    "header_path",
+    "content_hash",
+    "text",
+    "chunk_type",
+    "language",
+    "level",
+    "token_count",
+    "source",
+)
 """What a search result shows of a row besides its file.
 
 No more than that: reading one column of a dozen rows takes a tenth of the time of the search.
 """
-CONVERSATION_COLUMNS = ("id", *_CONVERSATION_TEXT_COLUMNS, *NUMBER_COLUMNS)
+CONVERSATION_COLUMNS = ("id", *_CONVERSATION_TEXT_COLUMNS, *_PART_COLUMNS)
 """What a search result shows besides `DISPLAY_COLUMNS` of an exchange."""
 _EMPTY_ROW: dict[str, Any] = dict.fromkeys(TEXT_COLUMNS, "") | dict.fromkeys(NUMBER_COLUMNS, 0)
 _STORED_TEXT_COLUMNS = (*TEXT_COLUMNS, "row_hash")

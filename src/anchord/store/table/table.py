@@ -16,6 +16,7 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from anchord.core.ids import make_doc_id
 from anchord.core.ports import VectorLookup
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import RootedPath, Row, ScoredRow, SearchFilters, StoreStats, Vector
-from anchord.errors import StoreError
+from anchord.errors import StoreError, UsageError
 from anchord.store.disk_usage import folder_bytes
 from anchord.store.table import due_rows, queries
 from anchord.store.table.connection import TableConnection
@@ -46,7 +47,7 @@ from anchord.store.table.schema import (
     row_from_columns,
 )
 from anchord.store.table.unindexed_rows import UnindexedRows
-from anchord.store.table.versions import FIRST_CHECKSUM_VERSION, SCHEMA_VERSION
+from anchord.store.table.versions import FIRST_CHECKSUM_VERSION, FIRST_WITHOUT_VECTORS_VERSION
 
 TABLE_NAME = "chunks"
 TABLE_FOLDER = f"{TABLE_NAME}.lance"
@@ -102,7 +103,17 @@ class LanceStore:
     @property
     def can_lack_vectors(self) -> bool:
         """Whether rows may be written without vectors: not in a table of an old schema."""
-        return self.schema_version >= SCHEMA_VERSION
+        return self.schema_version >= FIRST_WITHOUT_VECTORS_VERSION
+
+    def as_stored(self, row: Row) -> Row:
+        """Return a row as the table holds it: an old schema has no column for some fields."""
+        if self._knows_forms:
+            return row
+        return replace(row, chunk_type="", language="", level=0, token_count=0)
+
+    @property
+    def _knows_forms(self) -> bool:
+        return "chunk_type" in self._columns
 
     def upsert(
         self,
@@ -241,6 +252,7 @@ class LanceStore:
         self, vector: Vector, limit: int, filters: SearchFilters
     ) -> Sequence[ScoredRow]:
         """Return up to `limit` rows with the highest cosine similarity, best first."""
+        self._check_filters(filters)
         found = self._table.run_query(
             lambda table: queries.find_nearest(table, vector, limit, filters)
         )
@@ -255,11 +267,20 @@ class LanceStore:
         """Return up to `limit` rows with the highest BM25 score, in order; none for blank text."""
         if not text.strip():
             return []
+        self._check_filters(filters)
         found = self._table.run_query(
             lambda table: queries.find_by_words(table, text, limit, filters)
         )
         self._addresses.remember(found)
         return [ScoredRow(row["id"], row["_score"], row["header_path"]) for row in found]
+
+    def _check_filters(self, filters: SearchFilters) -> None:
+        """Raise UsageError if the table is of a version without a column that a filter needs."""
+        if (filters.chunk_type or filters.languages) and not self._knows_forms:
+            raise UsageError(
+                "the index is of an older version: it does not know types and languages yet",
+                "`anchord index` updates it",
+            )
 
     def find_ids_containing(
         self, literal: str, limit: int, filters: SearchFilters

@@ -1,11 +1,11 @@
-"""The versions of the table's schema. Imports nothing: the compaction process needs only this."""
+"""The versions of the table's schema."""
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 4
-"""Since 4 a row can lack its vector. The columns are those of 3."""
-FIRST_CURRENT_COLUMNS_VERSION = 3
-"""The first version with the present columns: compaction raises its number to the newest."""
+SCHEMA_VERSION = 5
+"""Since 5 a row says what its chunk is: its type, language, heading level and tokens."""
+FIRST_WITHOUT_VECTORS_VERSION = 4
+"""The first version whose rows can lack their vector."""
 FIRST_CHECKSUM_VERSION = 2
 """The first version whose rows have a hash and a checksum."""
 VERSION_METADATA_KEY = "anchord.schema"

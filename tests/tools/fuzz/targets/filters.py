@@ -26,6 +26,10 @@ _COLUMNS = (
     "kind",
     "room",
     "session",
+    "chunk_type",
+    "language",
+    "source",
+    "doc_id",
     "until",
     "at",
     "header_path",
@@ -39,7 +43,7 @@ def filters(data: bytes) -> None:
     """Write filters as SQL: no text gets out of its quotes, and the engine takes it, with the very same text in it."""
     head, body = headed(data)
     asked = parse_query(head)
-    named: dict[str, str] = {}
+    named: dict[str, Any] = {}
     for line in body.decode("utf-8", "replace").split("\n")[:12]:
         name, _, text = line.partition(" ")
         named[pick(_TEXTS, name)] = text
@@ -83,6 +87,7 @@ def _harmless(wanted: SearchFilters) -> SearchFilters:
         name: tuple("x" for _ in value) if isinstance(value, tuple) else "x" if value else ""
         for name, value in given.items()
     }
+    made["dated_files"] = None
     made["section"] = ">".join("x" for _ in wanted.section.split(">")) if wanted.section else ""
     return SearchFilters(**made)
 
