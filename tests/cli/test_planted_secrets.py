@@ -87,7 +87,10 @@ def remove_root(shell: Shell) -> None:
     assert shell("remove", "talks").code == 0
 
 
-@pytest.mark.parametrize("change", [keep_transcripts, delete_transcripts, remove_root])
+@pytest.mark.parametrize(
+    "change",
+    [keep_transcripts, remove_root, pytest.param(delete_transcripts, marks=pytest.mark.slow)],
+)
 def test_an_index_from_before_the_rules_is_cleaned(
     shell: Shell, secrets: Planted, change: Callable[[Shell], None]
 ) -> None:

@@ -94,8 +94,8 @@ def index_once(
         progress(0, 0, "comparing the table with the file catalog")
         run.index(audit_index(writer))
     run.make_vectors()
-    progress(0, 0, "compacting the table")
-    if writer.indexer.commit_count:
+    if writer.indexer.commit_count and table_maintenance.slows_searches(writer.store):
+        progress(0, 0, "compacting the table")
         errors = table_maintenance.maintain(writer.store, merge_indices=True)
         summary.warnings += [f"maintenance of the table failed: {error}" for error in errors]
     try:

@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 from anchord.core.types import Row, SearchFilters
 from anchord.store.table import compaction as lance_fold
 from anchord.store.table.compaction import CompactionWorker, verify_fragments
-from anchord.store.table.maintenance import erase_deleted_rows, maintain
+from anchord.store.table.maintenance import erase_deleted_rows, maintain, slows_searches
 from anchord.store.table.table import LanceStore
 from anchord.store.writer_lock import WriterLock, lock_holder_pid
 
@@ -42,10 +43,10 @@ def folding(lock: WriterLock) -> Iterator[CompactionWorker]:
         yield made
 
 
-def filled(folder: Path) -> LanceStore:
+def filled(folder: Path, commits: int = COMMITS) -> LanceStore:
     """Make a table of several commits."""
     store = LanceStore(str(folder / "lance"), 4, "model")
-    for number in range(COMMITS):
+    for number in range(commits):
         row = Row(
             id=str(number),
             doc_id="doc",
@@ -70,6 +71,31 @@ def test_a_table_is_folded_by_another_process_and_nothing_is_lost(
     assert maintain(store, compact=folding) == []
     assert store.stats().fragments == 1
     assert sorted(store.all_ids()) == [str(number) for number in range(COMMITS)]
+
+
+@pytest.mark.parametrize(("commits", "slows"), [(8, False), (9, True)])
+def test_a_run_of_few_commits_needs_no_compaction(
+    tmp_path: Path,
+    commits: int,
+    slows: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    store = filled(tmp_path, commits)
+    assert slows_searches(store) is slows
+    maintain(store)
+    assert not slows_searches(store)
+
+
+def test_many_rows_in_no_index_or_many_versions_need_it(tmp_path: Path) -> None:
+    store = filled(tmp_path, 1)
+    (row,) = store.all_rows()
+    rows = [replace(row, id=f"x{number}") for number in range(200)]
+    store.upsert(rows, {row.vector_key: VECTOR})
+    assert slows_searches(store)
+    maintain(store)
+    for number in range(33):
+        store.delete_rows([f"x{number}"])
+    assert store.stats().fragments <= 2
+    assert slows_searches(store)
 
 
 def test_the_library_that_folds_is_not_in_this_process(
