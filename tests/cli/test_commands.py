@@ -18,8 +18,8 @@ from anchord.cli.completion import _TAKE_THE_NAME
 
 _ROW = [
     "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
-    "chunk_type", "language", "level", "token_count", "file", "source", "session", "exchange_id", "at", "until", "project", "model", "tools", "files", "part_index",
-    "total_parts",
+    "chunk_type", "language", "level", "token_count", "file", "source", "session", "exchange_id", "at", "until", "project",
+    "model", "tools", "files", "turn", "part_index", "total_parts",
 ]  # fmt: skip
 _HIT = {
     *_ROW, "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "room", "ids", "chunk_index",

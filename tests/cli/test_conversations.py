@@ -50,7 +50,7 @@ def test_an_exchange_is_one_group_with_what_is_reported_of_it(talking: Shell) ->
         "opus",
     )
     assert (best["at"], best["until"]) == ("2026-01-02T10:01:00.000Z", "2026-01-02T10:01:30.000Z")
-    assert (best["part_index"], best["total_parts"]) == (0, 1)
+    assert (best["turn"], best["part_index"], best["total_parts"]) == (2, 0, 1)
     assert best["file"] == str(talking.notes / "s1.jsonl")
 
 
@@ -90,6 +90,7 @@ def test_show_whole_prints_the_exchange_and_leads_to_its_neighbours(talking: She
     (first, *_), *_ = talking("search", "anchors keep ids", "--json", "-k", "1").json["groups"]
     shown = talking("show", first["id"], "--whole", "--json").json
     assert len(shown["chunks"]) == first["total_parts"]
+    assert {chunk["turn"] for chunk in shown["chunks"]} == {first["turn"]} == {1}
     talk = shown["conversation"]
     assert (talk["session"], talk["number"], talk["exchanges"], talk["previous"]) == (
         "s1",

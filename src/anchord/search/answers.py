@@ -50,7 +50,7 @@ from anchord.search.result_messages import (
     passage_message,
     row_message,
 )
-from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.archive.reader import Archive, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
@@ -133,27 +133,31 @@ def _group_messages(
     reader: IndexReader, results: SearchResults
 ) -> tuple[tuple[PassageMessage, ...], ...]:
     root_path_by_name = {root.name: root.path for root in reader.roots}
-    transcript_paths = _transcript_paths(reader, results)
+    places = _exchange_places(reader, results)
     plans = reader.profile.recipe.plans
 
     def message(passage: Passage) -> PassageMessage:
         row = passage.row
         strategy = plans.plan_for(row.root, row.kind).strategy
         origin = passage.hit.location.origin
-        file = absolute_file(origin, root_path_by_name, transcript_paths)
-        return passage_message(passage, results.parsed_query, strategy, file)
+        place = places.get(origin)
+        file = absolute_file(origin, root_path_by_name, place)
+        turn = place.turn if place else None
+        return passage_message(passage, results.parsed_query, strategy, file, turn)
 
     return tuple(tuple(map(message, group)) for group in results.groups)
 
 
-def _transcript_paths(reader: IndexReader, results: SearchResults) -> Mapping[RootedPath, str]:
-    """Return the transcript file of each exchange among the results, by the exchange."""
+def _exchange_places(
+    reader: IndexReader, results: SearchResults
+) -> Mapping[RootedPath, ExchangePlace]:
+    """Return where each exchange among the results is, by the exchange."""
     origins = [passage.hit.location.origin for group in results.groups for passage in group]
     exchanges = [origin for origin in origins if is_exchange_path(origin.path)]
     if not exchanges:
         return {}
     with open_archive_of(reader) as archive:
-        return archive.transcript_paths_of(exchanges) if archive else {}
+        return archive.exchange_places(exchanges) if archive else {}
 
 
 def _run_in_parallel(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
@@ -196,13 +200,14 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     shown_ids = around[start:end]
     rows = {row.id: row for row in reader.store.get_rows(shown_ids)}
     locations = catalog.locate_chunks(shown_ids)
+    turn = _turn_of(reader, rows.get(chunk_id))
     chunks: list[StoredChunk] = []
     for shown_id in shown_ids:
         row = rows.get(shown_id)
         location = locations.get(shown_id)
         if row is not None and location is not None:
             file = _file_of(row, reader.roots)
-            chunks.append(row_message(row, location, file))
+            chunks.append(row_message(row, location, file, turn))
     previous_id = around[start - 1] if start > 0 else None
     next_id = around[end] if end < len(around) else None
     return ShowAnswer(
@@ -220,6 +225,16 @@ def _file_of(row: Row, roots: Sequence[Root]) -> str | None:
     if root_path is None or row.session:
         return None
     return escape_non_utf8(os.path.join(root_path, row.path))
+
+
+def _turn_of(reader: IndexReader, row: Row | None) -> int | None:
+    """Return the number of a row's exchange in its conversation; None for other rows."""
+    if row is None or not row.session:
+        return None
+    origin = RootedPath(row.root, row.path)
+    with open_archive_of(reader) as archive:
+        place = archive.exchange_places([origin]).get(origin) if archive else None
+    return place.turn if place else None
 
 
 def _conversation_of(

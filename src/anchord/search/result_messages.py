@@ -18,7 +18,7 @@ from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
 from anchord.search.passages import Passage
-from anchord.sources.conversations.archive.reader import ConversationContext
+from anchord.sources.conversations.archive.reader import ConversationContext, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -30,6 +30,7 @@ def passage_message(
     parsed_query: ParsedQuery,
     strategy: str,
     file: str | None,
+    turn: int | None,
 ) -> PassageMessage:
     """Return a passage as a message.
 
@@ -38,6 +39,7 @@ def passage_message(
         parsed_query: The query, for `matched`.
         strategy: The chunking strategy of its file.
         file: Absolute path of the file that holds its text, as `absolute_file` returns it.
+        turn: The number of its exchange in the conversation.
     """
     row, hit = passage.row, passage.hit
     return PassageMessage(
@@ -64,19 +66,26 @@ def passage_message(
         content_hash=row.content_hash,
         vector_key=None,
         text=passage.text,
+        turn=turn,
         **_form_fields(row),
         strategy=strategy,
         **_exchange_fields(row),
     )
 
 
-def row_message(row: Row, location: ChunkLocation | None, file: str | None = None) -> StoredChunk:
+def row_message(
+    row: Row,
+    location: ChunkLocation | None,
+    file: str | None = None,
+    turn: int | None = None,
+) -> StoredChunk:
     """Return a row as a message; its lines are None without a location.
 
     Args:
         row: The row.
         location: Where its text is in its file.
         file: Absolute path of its file, where the answer has it.
+        turn: The number of its exchange in the conversation, where the answer has it.
     """
     return StoredChunk(
         id=row.id,
@@ -89,6 +98,7 @@ def row_message(row: Row, location: ChunkLocation | None, file: str | None = Non
         content_hash=row.content_hash,
         vector_key=row.vector_key,
         text=row.text,
+        turn=turn,
         **_form_fields(row),
         file=file,
         **_exchange_fields(row),
@@ -137,16 +147,18 @@ def _locator(row: Row, location: ChunkLocation) -> str:
 def absolute_file(
     origin: RootedPath,
     root_path_by_name: Mapping[str, str],
-    transcript_paths: Mapping[RootedPath, str],
+    place: ExchangePlace | None,
 ) -> str | None:
     """Return the file that holds a row's text; None for an exchange whose files are all deleted.
 
     Args:
         origin: The file or exchange of the row.
         root_path_by_name: Root name -> absolute path.
-        transcript_paths: Exchange -> its transcript file, relative to the root.
+        place: Where the exchange is; None for a file.
     """
-    path = transcript_paths.get(origin) if is_exchange_path(origin.path) else origin.path
+    path: str | None = origin.path
+    if is_exchange_path(origin.path):
+        path = place.transcript if place else None
     if not path:
         return None
     return escape_non_utf8(os.path.join(root_path_by_name.get(origin.root, ""), path))

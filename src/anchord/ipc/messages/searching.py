@@ -111,6 +111,9 @@ class StoredChunk(Message, frozen=True, kw_only=True):
     model: str | None = None
     tools: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    turn: int | None = None
+    """Number of the exchange in its conversation, from 1; None if the user abandoned it, and in
+    `dump`."""
     part_index: int | None = None
     total_parts: int | None = None
 

@@ -203,6 +203,10 @@ def test_how_many_exchanges_held_secrets_is_told_once_for_the_same_rules(talks: 
     assert secret.encode() not in talks.archive.read(at("/codex/s/1")).data  # type: ignore[union-attr]
 
 
+def transcript_of(talks: Talks, path: str) -> str | None:
+    return talks.archive.exchange_places([at(path)])[at(path)].transcript
+
+
 # Excluded files
 
 
@@ -211,7 +215,7 @@ def test_an_excluded_file_takes_along_what_no_other_file_contains(talks: Talks) 
     talks.told("b.jsonl", "3", title="Title of b", until="1")
     talks.told("a.jsonl", "1", title="Title of a", until="2")
     shared = talks.told("a.jsonl", "2", title="Title of a", until="2")
-    assert talks.archive.transcript_paths_of([at("/codex/s/2")]) == {at("/codex/s/2"): "a.jsonl"}
+    assert transcript_of(talks, "/codex/s/2") == "a.jsonl"
     talks.archive.mark_indexed([at(path) for path in talks.paths()])
     with talks.archive.transaction():
         talks.archive.exclude_transcript_file(at("a.jsonl"), 7)
@@ -219,7 +223,7 @@ def test_an_excluded_file_takes_along_what_no_other_file_contains(talks: Talks) 
     assert talks.groups() == [("excluded", 1)]
     assert talks.paths() == ["/codex/s/2", "/codex/s/3"]
     assert talks.archive.transcript_files("talks") == [at("b.jsonl")]
-    assert talks.archive.transcript_paths_of([at("/codex/s/2")]) == {at("/codex/s/2"): "b.jsonl"}
+    assert transcript_of(talks, "/codex/s/2") == "b.jsonl"
     assert talks.rows(f"SELECT count(*) FROM tellings WHERE exchange={shared}") == [(1,)]
     assert talks.rows("SELECT title FROM sessions WHERE root='talks'") == [("Title of b",)]
     assert set(talks.archive.retitled_exchanges) == {at("/codex/s/2"), at("/codex/s/3")}

@@ -16,7 +16,12 @@ from anchord.core.ids import hash_content
 from anchord.core.types import Absent, FileContent, Fingerprint, RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.sources.conversations.archive.exchange_forms import ExchangeSource
-from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
+from anchord.sources.conversations.archive.reader import (
+    Archive,
+    ExchangePlace,
+    decode_path,
+    stored_key,
+)
 from anchord.sources.conversations.archive.writer import ArchiveWriter, ReadState
 from anchord.sources.conversations.events import Exchange, SessionInfo
 from anchord.sources.conversations.exchange_redaction import redact_exchange_path
@@ -137,7 +142,7 @@ def test_what_a_file_contains_is_returned(talks: Talks) -> None:
     assert isinstance(found, Fingerprint)
     assert ids == {found.inode}
     assert archive.exchange_ids_at("talks", talks.file_id + 1, [at("1").path]) == set()
-    assert archive.transcript_paths_of([at("1"), at("9")]) == {at("1"): "a.jsonl"}
+    assert archive.exchange_places([at("1"), at("9")]) == {at("1"): ExchangePlace("a.jsonl", 1)}
     forms = archive.forms_in(FILE)
     assert set(forms) == {at(name).path for name in "1234"}
     (stored,) = archive._db.execute(
@@ -183,7 +188,17 @@ def test_an_exchange_whose_file_is_gone_says_so_and_an_unknown_one_has_no_contex
     assert context is not None
     assert context.source_missing is True
     assert talks.archive.conversation_context(at("9")) is None
-    assert talks.archive.transcript_paths_of([at("1")]) == {}
+    assert talks.archive.exchange_places([at("1")]) == {at("1"): ExchangePlace(None, 1)}
+
+
+def test_the_turn_of_an_exchange_counts_those_that_were_not_abandoned(talks: Talks) -> None:
+    places = talks.archive.exchange_places([at(name) for name in ("1", "2", "3", "4", "9")])
+    assert {origin.path: place.turn for origin, place in places.items()} == {
+        at("1").path: 1,
+        at("2").path: 2,
+        at("3").path: None,
+        at("4").path: 3,
+    }
 
 
 def test_sessions_exchanges_and_secrets_are_counted_by_root(talks: Talks) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from anchord.core.ids import hash_content
@@ -65,6 +65,23 @@ class ConversationContext:
     """Path and question of the exchange before it; empty texts if there is none."""
     next: tuple[str, str]
     """Path and question of the exchange after it; empty texts if there is none."""
+
+
+class ExchangePlace(NamedTuple):
+    """Where an exchange is."""
+
+    transcript: str | None
+    """The transcript file that it is read from, relative to the root; None if its last is gone."""
+    turn: int | None
+    """Its number in its conversation, from 1; None if the user abandoned it."""
+
+
+_PLACE_SQL = """
+SELECT c.path, CASE WHEN NOT e.superseded THEN (
+    SELECT count(*) FROM exchanges o WHERE o.session=e.session AND NOT o.superseded
+    AND (o.number, o.id) <= (e.number, e.id)) END
+FROM exchanges e LEFT JOIN carriers c ON c.id=e.carrier WHERE e.root=? AND e.path=?
+"""
 
 
 def find_damage(db: CheckedConnection) -> str:
@@ -310,22 +327,15 @@ class Archive:
         )
         return {row[0] for row in rows if row}
 
-    def transcript_paths_of(self, exchanges: Sequence[RootedPath]) -> dict[RootedPath, str]:
-        """Map exchanges to the path of the transcript file that each is read from.
-
-        Returns:
-            Exchange -> path relative to the root. Exchanges whose last file is gone are left out.
-        """
-        paths = {}
+    def exchange_places(self, exchanges: Sequence[RootedPath]) -> dict[RootedPath, ExchangePlace]:
+        """Return where exchanges are; those that do not exist are left out."""
+        places = {}
         for origin in exchanges:
-            row = self._db.execute(
-                "SELECT c.path FROM exchanges e JOIN carriers c ON c.id=e.carrier "
-                "WHERE e.root=? AND e.path=?",
-                (origin.root, origin.path),
-            ).fetchone()
+            row = self._db.execute(_PLACE_SQL, (origin.root, origin.path)).fetchone()
             if row:
-                paths[origin] = decode_path(row[0])
-        return paths
+                path = None if row[0] is None else decode_path(row[0])
+                places[origin] = ExchangePlace(path, row[1])
+        return places
 
     def exchanges_in(self, transcript_file: RootedPath) -> tuple[RootedPath, ...]:
         """Return the exchanges that are read from a transcript file, without superseded ones."""
