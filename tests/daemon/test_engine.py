@@ -14,6 +14,7 @@ import anchord
 from anchord.config.paths import find_paths
 from anchord.daemon.access import open_index_reader
 from anchord.daemon.writer.loop import WriterLoop
+from anchord.daemon.writer.maintenance import Maintenance
 from anchord.daemon.writer.turn_work import TurnWork
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import (
@@ -171,6 +172,23 @@ def test_closing_leaves_rows_in_the_indices_that_other_readers_use(home: Path) -
     with open_index_reader(find_paths({"ANCHORD_HOME": str(home)})) as reader:
         assert isinstance(reader.store, LanceStore)
         assert reader.store.count_unindexed_rows() == 0
+
+
+def test_an_error_or_ctrl_c_closes_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compacted: list[str] = []
+    monkeypatch.setattr(Maintenance, "compact_before_end", lambda _: compacted.append("once"))
+
+    def index_and_raise() -> NoReturn:
+        with anchord.open(home) as index:
+            index.index()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index_and_raise()
+    assert compacted == []
+    with anchord.open(home) as index:
+        index.index()
+    assert compacted == ["once"]
 
 
 def test_without_an_index_a_search_says_so(home: Path) -> None:

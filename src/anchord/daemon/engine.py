@@ -39,6 +39,7 @@ _WITHOUT_INDEXING = frozenset(
 )
 """Methods that change the index and need not bring it up to date: nothing else is indexed for
 them."""
+_LONGEST_COMPACTION_S = 120.0
 _DAEMON_ONLY = frozenset({methods.SHUTDOWN.name, methods.PAUSE.name, methods.RESUME.name})
 
 
@@ -72,15 +73,20 @@ class Engine(BlockingMethods):
         """Return the engine."""
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close the index."""
-        self.close()
+    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
+        """Close the index; after an error or Ctrl-C at once."""
+        self._close(is_interrupted=error_type is not None)
 
     def close(self) -> None:
         """Close the index, and release the writer lock. Closing twice is no error."""
+        self._close(is_interrupted=False)
+
+    def _close(self, *, is_interrupted: bool) -> None:
         self._close_reader()
         service, self._service = self._service, None
         if service:
+            if not is_interrupted:
+                service.compact()
             service.close()
 
     @property
@@ -196,12 +202,18 @@ class InProcessService:
             self._loop.set_paused(paused=False)
         return cast("A", self._handlers[call.method.name](call.params))
 
+    def compact(self) -> None:
+        """Compact the table if that speeds up the searches of other readers. Never raises."""
+        loop = self._loop
+        if loop.paused or loop.blocked_reason or loop.folder_problem or not loop.alive:
+            return
+        # With a limit: a writer whose files were lost meanwhile runs no job.
+        with suppress(AnchordError, TimeoutError):
+            loop.submit(loop.maintenance.compact_before_end).result(_LONGEST_COMPACTION_S)
+
     def close(self) -> None:
         """End the writer thread, and close the index. The lock is released whatever fails."""
         with ExitStack() as closing:
             closing.callback(self._writer.close)
             closing.callback(self._methods.close)
             closing.callback(self._loop.stop)
-            if self._loop.alive and not self._loop.paused:
-                with suppress(AnchordError):
-                    self._loop.submit(self._loop.maintenance.compact_before_end).result()
