@@ -77,6 +77,19 @@ def test_stop_without_a_daemon_has_nothing_to_do(bare: Shell) -> None:
     bare("stop").is_calm(0, 3)
 
 
+@pytest.mark.parametrize("year", [1700, 1960, 2300, 2999])
+def test_a_file_of_any_time_is_indexed_and_read_once(indexed: Shell, year: int) -> None:
+    """The catalog holds 64 bits of nanoseconds, which end in 1677 and 2262."""
+    seconds = (year - 1970) * 31_556_952
+    indexed.write("birds.md", "# Birds\n\nA bird sings.\n")
+    indexed.write(".gitignore", "*.tmp\n")
+    for name in ("birds.md", ".gitignore", "cats.md", "."):
+        os.utime(indexed.notes / name, (seconds, seconds))
+    assert indexed("index", "--json").json["files"] == 3
+    assert indexed("index", "--json").json["embedded"] == 0
+    assert indexed("verify").code == 0
+
+
 def test_a_socket_that_nobody_listens_on_counts_as_no_daemon(indexed: Shell) -> None:
     left = indexed.home / "run" / "anchord.sock"
     with socket.socket(socket.AF_UNIX) as dead:

@@ -54,8 +54,9 @@ def parse_time(text: str, now: datetime, *, is_range_end: bool = False) -> str:
 
 
 def _iso_utc(moment: datetime) -> str:
-    milliseconds = moment.microsecond // 1000
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds:03}Z"
+    # Not strftime: it writes a year before 1000 with fewer than four digits.
+    written = moment.astimezone(UTC).isoformat(timespec="milliseconds")
+    return written.replace("+00:00", "Z")
 
 
 def find_dated_files(

@@ -17,15 +17,20 @@ _TYPES = {
     stat.S_IFBLK: "a device",
 }
 _ABSENT_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_EARLIEST_NS, _LATEST_NS = -(2**63), 2**63 - 1
+"""A file can have any time that its user sets; catalog and archive hold 64 bits of nanoseconds."""
 _new_tuple = tuple.__new__
 """Makes a named tuple without a Python call: a walk makes one for every file."""
 
 
 def fingerprint_of(status: os.stat_result) -> Fingerprint:
-    """Return the fingerprint of a file."""
+    """Return the fingerprint of a file. A time after the year 2262 counts as the end of it."""
+    modified_ns = status.st_mtime_ns
+    if not _EARLIEST_NS <= modified_ns <= _LATEST_NS:
+        modified_ns = max(_EARLIEST_NS, min(modified_ns, _LATEST_NS))
     return _new_tuple(
         Fingerprint,
-        (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev),
+        (status.st_size, modified_ns, status.st_ctime_ns, status.st_ino, status.st_dev),
     )
 
 
@@ -33,7 +38,7 @@ def fingerprint_with_wal(fingerprint: Fingerprint, wal: os.stat_result) -> Finge
     """Combine a SQLite database's fingerprint with its write-ahead log: new rows are there."""
     return Fingerprint(
         size=fingerprint.size + wal.st_size,
-        mtime_ns=max(fingerprint.mtime_ns, wal.st_mtime_ns),
+        mtime_ns=max(fingerprint.mtime_ns, fingerprint_of(wal).mtime_ns),
         ctime_ns=max(fingerprint.ctime_ns, wal.st_ctime_ns),
         inode=fingerprint.inode,
         device=fingerprint.device,
