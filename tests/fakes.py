@@ -578,7 +578,7 @@ def _fits(row: Row, filters: SearchFilters) -> bool:
         filters.root in ("", row.root)
         and filters.kind in ("", row.kind)
         and filters.chunk_type in ("", row.chunk_type)
-        and (not filters.languages or row.language in filters.languages)
+        and (not filters.languages or not {*filters.languages}.isdisjoint(row.language.split()))
         and _is_of_time(row, filters)
         and (not filters.path_glob or _path_fits(row.path, filters.path_glob))
         and (

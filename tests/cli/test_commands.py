@@ -154,7 +154,12 @@ def test_a_filter_lets_through_what_it_names(shell: Shell) -> None:
 def test_code_is_found_by_any_name_of_its_language_in_files_and_in_code_blocks(
     shell: Shell, name: str
 ) -> None:
-    notes = {"how.md": "# How\n\n```py\nwrench()\n```\n", "go.md": "# Go\n\n```go\nwrench()\n```\n"}
+    notes = {
+        "how.md": "# How\n\n```lua\nwrench()\n```\n\n```py\nwrench()\n```\n",
+        "go.md": "# Go\n\n```go\nwrench()\n```\n",
+        "open.md": "# Open\n\n```python3\nwrench()\n",
+        "q.sql": "select wrench from tools;\n",
+    }
     for file, text in notes.items():
         (shell.notes / file).write_text(text)
     assert shell("index").code == 0
@@ -162,8 +167,8 @@ def test_code_is_found_by_any_name_of_its_language_in_files_and_in_code_blocks(
     for file in notes:
         (shell.notes / file).unlink()
     assert shell("index").code == 0
-    assert {hit["path"] for hit in hits} == {"how.md", "tool.py"}
-    assert {hit["language"] for hit in hits} == {"py", "python"}
+    languages = {hit["path"]: hit["language"] for hit in hits}
+    assert languages == {"how.md": "lua py", "open.md": "python3", "tool.py": "python"}
 
 
 def test_each_hit_says_what_its_chunk_is(shell: Shell) -> None:

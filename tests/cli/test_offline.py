@@ -77,6 +77,25 @@ def test_stop_without_a_daemon_has_nothing_to_do(bare: Shell) -> None:
     bare("stop").is_calm(0, 3)
 
 
+def test_a_damaged_table_is_repaired_when_a_root_leaves_too(indexed: Shell) -> None:
+    """Its rows are deleted while the index is opened, before any other repair."""
+    other = indexed.base / "other"
+    other.mkdir()
+    (other / "birds.md").write_text("# Birds\n\nA bird sings.\n")
+    config = indexed.config.read_text()
+    assert indexed("add", str(other)).code == 0
+    assert indexed("index").code == 0
+    for file in (indexed.home / "data" / "lance" / "chunks.lance" / "data").iterdir():
+        content = file.read_bytes()
+        start = len(content) * 2 // 3
+        file.write_bytes(content[:start] + b"\xa5" * 64 + content[start + 64 :])
+    indexed.config.write_text(config)
+    assert indexed("index").code == 0
+    assert indexed("verify").code == 0
+    rows = [json.loads(line) for line in indexed("dump").out.splitlines()]
+    assert {row["path"] for row in rows} == {"cats.md", "dogs.md"}
+
+
 @pytest.mark.parametrize("year", [1700, 1960, 2300, 2999])
 def test_a_file_of_any_time_is_indexed_and_read_once(indexed: Shell, year: int) -> None:
     """The catalog holds 64 bits of nanoseconds, which end in 1677 and 2262."""

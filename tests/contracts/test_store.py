@@ -565,6 +565,9 @@ _SAID = {"source": "codex", "session": "s", "at": "2026-03-01T10", "until": "202
     [
         (SearchFilters(chunk_type="code_block"), ["py", "go"]),
         (SearchFilters(languages=("python", "py")), ["py"]),
+        (SearchFilters(languages=("c++",)), ["go"]),
+        (SearchFilters(languages=("lua", "x')")), ["go"]),
+        (SearchFilters(languages=("c", "l", "c+")), []),
         (SearchFilters(languages=("python", "go"), chunk_type="table"), []),
         (SearchFilters(since="2026-03-01T11"), ["said"]),
         (SearchFilters(since="2026-03-01T12"), []),
@@ -589,7 +592,7 @@ def test_filters_by_type_language_and_time(
     fill(
         store,
         row("py", doc_id="d1", chunk_type="code_block", language="py"),
-        row("go", doc_id="d2", chunk_type="code_block", language="go"),
+        row("go", doc_id="d2", chunk_type="code_block", language="lua go c++"),
         row("said", chunk_type="section", **_SAID),
     )
     assert set(found(store.search_by_vector(EAST, 9, filters))) == set(wanted)

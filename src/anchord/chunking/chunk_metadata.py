@@ -56,8 +56,8 @@ def chunks_to_dicts(
           `level` (of that heading, 1 to 6, or 0), `depth_level` (headings above that one)
         - `chunk_type`: code_block, table or list if the chunk is nothing else; otherwise section
           under a heading, and text elsewhere
-        - `contains_code`, `contains_table`, `language` (of its code, or None), `exceeds_limit`
-          (part of a block that fits in no chunk)
+        - `contains_code`, `contains_table`, `language` (of its code, or None; several are
+          separated by spaces), `exceeds_limit` (part of a block that fits in no chunk)
         - `parent_id`, `parent_title` (of the document), `chunk_index` (from 0), `sibling_count`,
           `chunk_position_ratio` (over 0, up to 1), `prev_chunk_id`, `next_chunk_id` (or None),
           `locator` (for people)
@@ -150,13 +150,16 @@ def chunk_type_of(chunk: Chunk) -> str:
 
 
 def language_of(chunk: Chunk, document: Document) -> str:
-    """Return the language of code, or of the first fence that names one; "" if nothing does."""
+    """Return the language of code, or those that the chunk's fences name, separated by spaces.
+
+    "" if nothing names one. A fence that nothing closes is no block yet, and names its language.
+    """
     if document.kind == "code":
         return document.language
-    if "code_block" not in chunk.block_types:
+    if "code_block" not in chunk.block_types and document.kind != "markdown":
         return ""
-    fence = _FENCE.search(chunk.content)
-    return fence[1].lower() if fence else ""
+    names = (fence[1].lower() for fence in _FENCE.finditer(chunk.content))
+    return " ".join(dict.fromkeys(names))
 
 
 def _granularity(tokens: int) -> str:

@@ -345,7 +345,8 @@ class Row:
         room: Topic of the file or conversation.
         chunk_type: "code_block", "table" or "list" where the chunk is nothing else; otherwise
             "section" under a heading, and "text" elsewhere.
-        language: Language of its code, lower case; "" without code, or if nothing names it.
+        language: Language of its code, in lower case, or several separated by spaces; "" without
+            code, or if nothing names it.
         level: Level (1 to 6) of the last heading in `header_path`; 0 without a heading.
         token_count: Tokens of the embedded text.
         part_index: Number of this chunk within its exchange, from 0.

@@ -18,6 +18,7 @@ from anchord.errors import UsageError
 from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_damage
 from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
+from anchord.index.integrity.table_repair import repair_index_table
 from anchord.index.profile import (
     IndexProfile,
     ProfileInputs,
@@ -43,6 +44,7 @@ from anchord.sources.files.root_identity import keep_configured_folders
 from anchord.sources.files.source_memory import SourceMemory
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.crash_journal import CrashJournal
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.table import TABLE_FOLDER, LanceStore
 from anchord.store.table.uri import is_local
 from anchord.store.table_owner import claim_table_folder
@@ -172,7 +174,14 @@ def open_writer(
             quarantine=quarantine,
             repairs=repairs,
         )
-        _sync_roots(writer, roots)
+        try:
+            _sync_roots(writer, roots)
+        except TableReadError:
+            writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
+            # Rows of any file may be missing now: the table is compared with the catalog before
+            # anything is called up to date.
+            writer.was_clean_shutdown = False
+            _sync_roots(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
         undo.pop_all()
         return writer

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.core.types import Document, Problem
-from anchord.sources.documents.file_types import kind_of
+from anchord.sources.documents.file_types import kind_of, language_of, names_of_language
 from anchord.sources.documents.normalize import normalize_text
 from anchord.sources.documents.parse import parse_document
 
@@ -236,3 +236,16 @@ def test_the_name_decides_the_kind(path: str, kind: str | None) -> None:
 def test_a_document_has_the_kind_of_its_name_and_text_for_any_other() -> None:
     assert parse_document(b"x", "a.py") == Document(text="x", kind="code", language="python")
     assert parse_document(b"x", "Caddyfile") == Document(text="x", kind="text")
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("a.py", "PY3"), ("a/b.kts", "kotlin"), ("a.hs", "hs"), ("a.ps1", "powershell"), ("q.sql", "SQL"),
+        ("Makefile", "make"), ("x/Dockerfile", "docker"), ("a.mm", "objective-c"), ("a.tf", "hcl"), ("a.sh", "zsh"),
+        ("a.md.bak", "bak"),
+    ],
+)  # fmt: skip
+def test_the_language_of_a_file_is_among_all_names_of_it(path: str, name: str) -> None:
+    language = language_of(path)
+    assert (language in names_of_language(name)) is bool(language)

@@ -90,7 +90,7 @@ class StoredChunk(Message, frozen=True, kw_only=True):
     heading, and "text" elsewhere. This and the next three are None while the table is of an older
     version."""
     language: str | None = None
-    """Language of its code; None without code, or if nothing names it."""
+    """Language of its code, or several separated by spaces; None if nothing names it."""
     level: int | None = None
     """Level of its last heading, 1 to 6; 0 without one."""
     token_count: int | None = None

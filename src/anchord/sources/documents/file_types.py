@@ -65,7 +65,32 @@ _SUFFIXES_BY_LANGUAGE = {
     "json": "json ipynb",
     "csv": "csv",
     "tsv": "tsv",
+    "clojure": "clj cljs",
+    "elisp": "el",
+    "elixir": "ex exs",
+    "erlang": "erl",
+    "groovy": "groovy gradle",
+    "haskell": "hs",
+    "julia": "jl",
+    "kotlin": "kt kts",
+    "objc": "m mm",
+    "ocaml": "ml mli",
+    "perl": "pl pm",
+    "powershell": "ps1",
+    "terraform": "tf",
+    # Their suffix is their name.
+    **{
+        name: name
+        for name in (
+            *("cmake", "css", "dart", "elm", "fish", "graphql", "less", "lisp", "lua", "nim"),
+            *("nix", "proto", "r", "scala", "scss", "sql", "svelte", "swift", "vim", "vue"),
+            *("zig", "zsh"),
+        )
+    },
 }
+_LANGUAGE_BY_NAME = {
+    "makefile": "make", "dockerfile": "dockerfile", "justfile": "just", "cmakelists.txt": "cmake",
+}  # fmt: skip
 _LANGUAGE_BY_SUFFIX = {
     suffix: language
     for language, suffixes in _SUFFIXES_BY_LANGUAGE.items()
@@ -74,8 +99,14 @@ _LANGUAGE_BY_SUFFIX = {
 _OTHER_LANGUAGE_NAMES = {
     "c#": "csharp",
     "c++": "cpp",
+    "docker": "dockerfile",
     "golang": "go",
+    "hcl": "terraform",
+    "ipython": "python",
+    "makefile": "make",
     "node": "javascript",
+    "objective-c": "objc",
+    "py3": "python",
     "python3": "python",
     "shell": "bash",
     "zsh": "bash",
@@ -107,8 +138,9 @@ def kind_of(path: str) -> str | None:
 
 
 def language_of(path: str) -> str:
-    """Return the programming language or text format of a file by its suffix; "" if unknown."""
-    return _LANGUAGE_BY_SUFFIX.get(path.rpartition(".")[2].lower(), "")
+    """Return the programming language or text format of a file by its name; "" if unknown."""
+    name = path.rpartition("/")[2].lower()
+    return _LANGUAGE_BY_NAME.get(name) or _LANGUAGE_BY_SUFFIX.get(name.rpartition(".")[2], "")
 
 
 def names_of_language(name: str) -> tuple[str, ...]:

@@ -36,7 +36,8 @@ def sql_condition(filters: SearchFilters) -> str:
         if value:
             clauses.append(f"{column} = {sql_literal(value)}")
     if filters.languages:
-        clauses.append(_is_one_of("language", filters.languages))
+        names = "|".join(map(re.escape, filters.languages))
+        clauses.append(_matches("language", f"(^| )({names})( |$)"))
     if filters.since or filters.until:
         clauses.append(f"({_exchange_was_then(filters)} OR {_file_changed_then(filters)})")
     if filters.section:
