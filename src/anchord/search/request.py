@@ -27,26 +27,17 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
     Raises:
         UsageError: The mode, the root, the kind or a date is not valid.
     """
-    if params.mode not in SEARCH_MODES:
-        raise UsageError(
-            f"there is no search mode {quote_name(params.mode)}",
-            f"use one of {', '.join(SEARCH_MODES)}",
-        )
+    _require_known("search mode", params.mode, SEARCH_MODES)
     root_names = sorted(root.name for root in roots)
     if params.root and params.root not in root_names:
         raise UsageError(
             f"there is no root {quote_name(params.root)}",
             f"there are: {quote_names(root_names, 'none yet')}",
         )
-    if params.kind and params.kind not in DOCUMENT_KINDS:
-        raise UsageError(
-            f"there is no kind {quote_name(params.kind)}", f"use one of {', '.join(DOCUMENT_KINDS)}"
-        )
-    if params.chunk_type and params.chunk_type not in CHUNK_TYPES:
-        raise UsageError(
-            f"there is no type {quote_name(params.chunk_type)} of chunks",
-            f"use one of {', '.join(CHUNK_TYPES)}",
-        )
+    if params.kind:
+        _require_known("kind", params.kind, DOCUMENT_KINDS)
+    if params.chunk_type:
+        _require_known("type of chunks", params.chunk_type, CHUNK_TYPES)
     now = datetime.now().astimezone()
     since = parse_time(params.since, now)
     until = parse_time(params.until, now, is_range_end=True)
@@ -75,6 +66,13 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
         is_flat=params.show_chunks,
         expand_chars=params.expand,
     )
+
+
+def _require_known(thing: str, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise UsageError(
+            f"there is no {thing} {quote_name(name)}", f"use one of {', '.join(names)}"
+        )
 
 
 def _scope_of_glob(roots: Sequence[Root], root: str, path_glob: str) -> tuple[str, str]:
