@@ -175,7 +175,9 @@ def test_each_hit_says_what_its_chunk_is(shell: Shell) -> None:
     described = {
         chunk["chunk_id"]: chunk for chunk in shell("chunk", "notes/cats.md", "--json").json
     }
-    for hit in _hits(shell("search", "kitten", "--path", "cats.md", "--show-chunks", "--json")):
+    hits = _hits(shell("search", "kitten", "--path", "cats.md", "--show-chunks", "--json"))
+    assert hits
+    for hit in hits:
         chunk = described[hit["id"]]
         for name in ("chunk_type", "language", "level", "token_count"):
             assert hit[name] == chunk[name]

@@ -174,14 +174,7 @@ def open_writer(
             quarantine=quarantine,
             repairs=repairs,
         )
-        try:
-            _sync_roots(writer, roots)
-        except TableReadError:
-            writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
-            # Rows of any file may be missing now: the table is compared with the catalog before
-            # anything is called up to date.
-            writer.was_clean_shutdown = False
-            _sync_roots(writer, roots)
+        _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
         undo.pop_all()
         return writer
@@ -224,6 +217,18 @@ def _open_generation(
     if is_local(uri):
         profile = pin_recipe_digests(catalog, profile, configured_profile)
     return profile, store
+
+
+def _sync_roots_or_repair(writer: IndexWriter, roots: Sequence[Root]) -> None:
+    """Do `_sync_roots`; if rows of a root that left cannot be read, repair the table first."""
+    try:
+        _sync_roots(writer, roots)
+    except TableReadError:
+        writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
+        # Rows of any file may be missing now: the table is compared with the catalog before
+        # anything is called up to date.
+        writer.was_clean_shutdown = False
+        _sync_roots(writer, roots)
 
 
 def _sync_roots(writer: IndexWriter, roots: Sequence[Root]) -> None:

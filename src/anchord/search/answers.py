@@ -200,7 +200,7 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     shown_ids = around[start:end]
     rows = {row.id: row for row in reader.store.get_rows(shown_ids)}
     locations = catalog.locate_chunks(shown_ids)
-    turn = _turn_of(reader, rows.get(chunk_id))
+    conversation, turn = _conversation_of(reader, catalog, rows.get(chunk_id))
     chunks: list[StoredChunk] = []
     for shown_id in shown_ids:
         row = rows.get(shown_id)
@@ -215,7 +215,7 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
         chunks=tuple(chunks),
         previous=previous_id,
         next=next_id,
-        conversation=_conversation_of(reader, catalog, rows.get(chunk_id)),
+        conversation=conversation,
     )
 
 
@@ -227,26 +227,19 @@ def _file_of(row: Row, roots: Sequence[Root]) -> str | None:
     return escape_non_utf8(os.path.join(root_path, row.path))
 
 
-def _turn_of(reader: IndexReader, row: Row | None) -> int | None:
-    """Return the number of a row's exchange in its conversation; None for other rows."""
-    if row is None or not row.session:
-        return None
-    origin = RootedPath(row.root, row.path)
-    with open_archive_of(reader) as archive:
-        place = archive.exchange_places([origin]).get(origin) if archive else None
-    return place.turn if place else None
-
-
 def _conversation_of(
     reader: IndexReader, catalog: SqliteCatalog, row: Row | None
-) -> ConversationAnswer | None:
-    """Return the conversation of an exchange's row; None for other rows and unknown exchanges."""
+) -> tuple[ConversationAnswer | None, int | None]:
+    """Return the conversation of an exchange's row and the exchange's turn; None for other rows."""
     if row is None or not row.session:
-        return None
+        return None, None
+    origin = RootedPath(row.root, row.path)
     with open_archive_of(reader) as archive:
-        origin = RootedPath(row.root, row.path)
         context = archive.conversation_context(origin) if archive else None
-    return conversation_message(context, row.root, catalog) if context else None
+        if archive is None or context is None:
+            return None, None
+        turn = archive.exchange_places([origin])[origin].turn
+    return conversation_message(context, row.root, catalog), turn
 
 
 def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:

@@ -777,4 +777,4 @@ def test_an_error_is_recorded_and_followed_by_a_pause_and_what_it_needs(
 def test_calls_without_a_timeout_end_at_a_lasting_failure(parts: Parts, *, lasting: bool) -> None:
     parts.all.backoff.is_lasting = lasting
     parts.loop.back_off(ValueError())
-    assert parts.all.barrier.interrupt_hopeless_calls.called is lasting
+    assert parts.all.barrier.interrupt_calls_without_timeout.called is lasting

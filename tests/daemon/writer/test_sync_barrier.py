@@ -128,7 +128,7 @@ def test_a_blocked_barrier_ends_calls_at_once_and_a_free_one_serves_them() -> No
 @pytest.mark.parametrize("accepted", [True, False])
 @pytest.mark.parametrize("words_only", [True, False])
 @pytest.mark.parametrize("vectors_fail", [True, False])
-def test_a_hopeless_call_ends_unless_it_has_said_how_long_it_waits(
+def test_a_call_ends_when_what_it_waits_for_keeps_failing_unless_it_has_a_timeout(
     timeout_s: float | None, *, accepted: bool, words_only: bool, vectors_fail: bool
 ) -> None:
     barrier, rung = SyncBarrier(), Event()
@@ -138,7 +138,7 @@ def test_a_hopeless_call_ends_unless_it_has_said_how_long_it_waits(
         rung.wait()
         if accepted:
             barrier.set_pending_paths([A], barrier.accept_new_calls(), [B])
-        barrier.interrupt_hopeless_calls(for_vectors=vectors_fail)
+        barrier.interrupt_calls_without_timeout(for_vectors=vectors_fail)
         is_ended = timeout_s is None and (waits_for_vectors or not vectors_fail)
         if not is_ended:
             assert not called.done()

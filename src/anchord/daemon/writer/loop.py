@@ -467,5 +467,5 @@ class WriterLoop:
             if needs_restart:
                 self._request_restart(self.blocked_reason)
         if self.backoff.is_lasting:
-            self._barrier.interrupt_hopeless_calls()
+            self._barrier.interrupt_calls_without_timeout()
         self.backoff.start_pause()

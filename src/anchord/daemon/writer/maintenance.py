@@ -30,7 +30,7 @@ from anchord.index.session import IndexWriter
 from anchord.sources.conversations.archive.reader import find_damage
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
-from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS
+from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS, MANY_UNINDEXED_ROWS
 
 log = structlog.get_logger()
 
@@ -46,10 +46,9 @@ _IDLE_COMMITS = 20
 _LONG_IDLE_S = 300.0
 _LONG_IDLE_COMMITS = 1
 """After 5 minutes even one is: a dozen of them make a text search a fifth slower."""
-_UNINDEXED_ROWS = 200
 _UNINDEXED_IDLE_S = 3.0
-"""With so many rows in no index, one commit is compacted after 3 s: a first index writes thousands
-of rows with each, and a search by words reads them all (2,000 rows: 28 ms in place of 3)."""
+"""With many rows in no index, one commit is compacted after 3 s: a first index writes thousands of
+rows with each."""
 _CHECK_EVERY_S = 120.0
 _ERASE_AGAIN_S = 3_600.0
 """How long after a try the next one begins to remove replaced secrets from the disk."""
@@ -252,7 +251,7 @@ class Maintenance:
 
     def _has_unindexed_rows(self) -> bool:
         try:
-            return self._writer.store.count_unindexed_rows() >= _UNINDEXED_ROWS
+            return self._writer.store.count_unindexed_rows() >= MANY_UNINDEXED_ROWS
         except StoreError:
             return True  # The compaction reports what is wrong, or repairs it.
 

@@ -87,7 +87,7 @@ class SyncBarrier:
         """Make all waiting calls return False now. Later calls wait as usual."""
         self._interrupt(lambda _: True)
 
-    def interrupt_hopeless_calls(self, *, for_vectors: bool = False) -> None:
+    def interrupt_calls_without_timeout(self, *, for_vectors: bool = False) -> None:
         """Make calls return False now because what they wait for keeps failing.
 
         A call with a timeout waits on: its caller has said for how long, and the failure may end.

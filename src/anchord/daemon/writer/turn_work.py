@@ -117,7 +117,7 @@ class TurnWork:
             self.model_backoff.record_error(error)
             log.warning("model.failed", reason=error.message, retry_s=self.model_backoff.pause_s)
             if self.model_backoff.is_lasting:
-                self._outcomes.barrier.interrupt_hopeless_calls(for_vectors=True)
+                self._outcomes.barrier.interrupt_calls_without_timeout(for_vectors=True)
             self.model_backoff.start_pause()
         else:
             self.model_backoff.reset()

@@ -53,7 +53,8 @@ ms more at 48 fragments and 8 ms more at 64.
 
 _FEW_FRAGMENTS = 8
 _FEW_VERSIONS = 32
-_FEW_UNINDEXED_ROWS = 200
+MANY_UNINDEXED_ROWS = 200
+"""A search by words reads each row that no index covers: 2,000 take 28 ms in place of 3."""
 _MIN_VERSION_AGE = timedelta(minutes=10)
 _MANY_VERSIONS = 100
 _KEPT_OF_MANY = timedelta(seconds=5)
@@ -78,7 +79,7 @@ def slows_searches(store: LanceStore) -> bool:
     stats = store.stats()
     if stats.fragments > _FEW_FRAGMENTS or stats.versions > _FEW_VERSIONS:
         return True
-    return store.count_unindexed_rows() > _FEW_UNINDEXED_ROWS
+    return store.count_unindexed_rows() >= MANY_UNINDEXED_ROWS
 
 
 def maintain(

@@ -107,12 +107,12 @@ class LanceStore:
 
     def as_stored(self, row: Row) -> Row:
         """Return a row as the table holds it: an old schema has no column for some fields."""
-        if self._knows_forms:
+        if self._has_type_columns:
             return row
         return replace(row, chunk_type="", language="", level=0, token_count=0)
 
     @property
-    def _knows_forms(self) -> bool:
+    def _has_type_columns(self) -> bool:
         return "chunk_type" in self._columns
 
     def upsert(
@@ -276,7 +276,7 @@ class LanceStore:
 
     def _check_filters(self, filters: SearchFilters) -> None:
         """Raise UsageError if the table is of a version without a column that a filter needs."""
-        if (filters.chunk_type or filters.languages) and not self._knows_forms:
+        if (filters.chunk_type or filters.languages) and not self._has_type_columns:
             raise UsageError(
                 "the index is of an older version: it does not know types and languages yet",
                 "`anchord index` updates it",
