@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import psutil
 import pytest
@@ -27,7 +27,7 @@ from threads import in_thread
 
 from anchord.cli.commands import daemon as lifecycle
 from anchord.config.paths import find_paths
-from anchord.errors import AnchordError
+from anchord.errors import AnchordError, NotRunningError
 from anchord.ipc import patience
 from anchord.ipc.connections import MAX_CONNECTIONS
 from anchord.ipc.messages.control import ShutdownAnswer
@@ -192,6 +192,26 @@ def test_g3_stop_waits_for_a_daemon_whose_lock_file_was_deleted(
         stopping.result(60)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_stop_asks_again_when_the_daemon_ended_or_restarted_before_it_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], times: int
+) -> None:
+    places = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    places.create_folders()
+    clients = iter([*[_Vanishing()] * times, _Stopping()])
+    monkeypatch.setattr(lifecycle, "try_connect", lambda _: next(clients))
+    lifecycle._stop(places)
+    assert capsys.readouterr().out == "anchord has stopped\n"
+
+
+def test_stop_of_a_daemon_that_never_answers_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "try_connect", lambda _: _Vanishing())
+    with pytest.raises(NotRunningError, match="ended before it answered"):
+        lifecycle._stop(find_paths({"ANCHORD_HOME": str(tmp_path / "home")}))
+
+
 def test_stop_ends_a_daemon_whose_socket_was_replaced_by_a_file(home: Home) -> None:
     assert home.anchord("start", str(home.folder)).returncode == 0
     socket_file = home.path / "run" / "anchord.sock"
@@ -233,6 +253,13 @@ class _Stopping:
 
     def shutdown(self) -> ShutdownAnswer:
         return ShutdownAnswer(stopping=True, pid=os.getpid())
+
+
+class _Vanishing(_Stopping):
+    """A daemon that ends, or restarts itself, before it answers."""
+
+    def shutdown(self) -> NoReturn:
+        raise NotRunningError("the daemon ended before it answered this call", "")
 
 
 def test_g4_another_process_with_the_id_of_a_dead_daemon_is_left_alone(

@@ -57,6 +57,7 @@ _QUERY_METHODS = frozenset({"search", "show", "explain", "dump"})
 _CONTROL_THREADS = 8
 _QUERY_THREADS = 4
 """Python runs one at a time: more would only make each slower, and the control methods too."""
+_LAST_ANSWER_S = 0.05
 _NOTIFY_S = 10.0
 """How often systemd is sent the status, or three times per watchdog timeout if that is shorter."""
 _OPENING_S = 900
@@ -180,8 +181,10 @@ class _Shutdown:
         self._is_restart_scheduled = False
 
     def request(self) -> None:
-        """Ask for the end; any thread may call it."""
-        self._event_loop.call_soon_threadsafe(self.requested.set)
+        """Ask for the end, once the answer to the request is written; any thread may call it."""
+        self._event_loop.call_soon_threadsafe(
+            self._event_loop.call_later, _LAST_ANSWER_S, self.requested.set
+        )
 
     def request_restart(self, reason: str) -> float:
         """Ask for a new process, now or after a pause; any thread may call it.

@@ -23,13 +23,14 @@ from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
 from anchord.core.quoting import escape_fields
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
-from anchord.errors import AlreadyRunningError, AnchordError
+from anchord.errors import AlreadyRunningError, AnchordError, NotRunningError
 from anchord.ipc import requests
 from anchord.ipc.patience import NotAnsweringError
 from anchord.store.writer_lock import lock_holder_pid
 
 _START_TIMEOUT_S = 90.0
 _POLL_S = 0.05
+_STOP_ATTEMPTS = 3
 _MAX_CAUSES = 5
 _MAX_LOG_BYTES = 10_000_000
 _ERROR_PREFIX = "anchord: "
@@ -186,7 +187,7 @@ def _spawn_daemon(log_file: Path, folders: list[str], kind: str) -> subprocess.P
         )
 
 
-def _stop(home: Paths) -> None:
+def _stop(home: Paths, attempts: int = _STOP_ATTEMPTS) -> None:
     client = try_connect(home)
     if client is None:
         _stop_unreachable(home)
@@ -196,6 +197,12 @@ def _stop(home: Paths) -> None:
             pid = client.shutdown().pid
     except NotAnsweringError as error:
         pid = _kill(home, error)
+    except NotRunningError:
+        if attempts == 1:
+            raise
+        # It ended, or restarted itself: then a new process answers on the same socket.
+        _stop(home, attempts - 1)
+        return
     wait_for_daemon_exit(home, pid)
     print_line("anchord has stopped")
 
