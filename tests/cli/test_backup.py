@@ -337,6 +337,21 @@ def test_a_write_that_fails_leaves_the_earlier_backup_as_it_was(
     assert checked(shell).code == 0
 
 
+def test_a_backup_that_the_home_cannot_record_is_made_all_the_same(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("anchord.index.backup.save_last_backup", fail)
+        made = shell("backup", str(shell.base / "backups"))
+    assert made.code == 0
+    assert "cannot record" in made.err
+    assert len(the_snapshots(shell)) == 1
+    assert checked(shell).code == 0
+
+
 def test_a_damaged_archive_makes_no_backup_and_leaves_the_earlier_one(shell: Shell) -> None:
     backed_up(shell)
     before = the_snapshots(shell)

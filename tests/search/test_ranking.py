@@ -37,8 +37,7 @@ from anchord.search.passages import (
 from anchord.search.ranking import (
     EXACT_MATCH_WEIGHT,
     HEADING_MATCH_WEIGHT,
-    MAX_CANDIDATES,
-    MAX_RERANKED,
+    MIN_CANDIDATES,
     SEARCH_MODES,
     Backends,
     Boosts,
@@ -48,6 +47,7 @@ from anchord.search.ranking import (
     group_hits_by_file,
     search,
 )
+from anchord.search.reranking import MAX_RERANKED
 
 
 def row(chunk_id: str, path: str = "a.md", text: str = "", header_path: str = "") -> Row:
@@ -530,11 +530,23 @@ def test_filters_hold_for_both_ways(shelf: Shelf) -> None:
         assert [passage.chunk_ids for group in answer.groups for passage in group] == [("cats",)]
 
 
-def test_no_more_candidates_are_asked_for_than_the_limit() -> None:
+def test_more_candidates_are_asked_for_if_more_results_are() -> None:
     shelf = Shelf()
-    for n in range(MAX_CANDIDATES + 10):
+    for n in range(MIN_CANDIDATES + 10):
         shelf.put(f"{n:03}", f"word number{n}")
-    assert len(shelf.hits("word", "text")) == MAX_CANDIDATES
+    many = SearchRequest(query="word", mode="text", limit=MIN_CANDIDATES + 5)
+    assert len(shelf.ask(many).groups) == MIN_CANDIDATES + 5
+    assert shelf.ask(many).note == ""
+
+
+def test_a_search_that_considered_too_few_chunks_for_its_limit_says_so() -> None:
+    shelf = Shelf()
+    shelf.put("long", *(f"word number{n}" for n in range(MIN_CANDIDATES + 1)))
+    shelf.put("short", "word and many others that make it rank lower than all of the long file")
+    answer = shelf.ask(SearchRequest(query="word", mode="text", limit=2))
+    assert len(answer.groups) == 1
+    assert f"best {MIN_CANDIDATES} chunks" in answer.note
+    assert not shelf.ask(SearchRequest(query="word", mode="text", limit=1)).note
 
 
 def test_the_limit_counts_groups_and_in_a_flat_list_chunks(shelf: Shelf) -> None:

@@ -12,9 +12,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+import structlog
 
 from anchord.config.cli_state import load_cli_state, save_cli_state
 from anchord.config.file import load_config
@@ -41,6 +43,8 @@ from anchord.store.backup.restore import copy_snapshot, find_snapshot
 from anchord.store.backup.snapshot import OnProgress, SnapshotResult, write_snapshot
 from anchord.store.table.uri import is_local
 from anchord.store.writer_lock import WriterLock
+
+log = structlog.get_logger()
 
 _RESTORING_NAME = "restoring"
 _ALLOWED_IN_EMPTY_HOME = frozenset({"anchord.lock", "models", "tmp", _RESTORING_NAME})
@@ -100,7 +104,21 @@ def backup_home(
             result = write_snapshot(pinned, folder, request.keep, on_progress)
         finally:
             pinned.close()
+    return record_backup(paths, folder, result)
+
+
+def record_backup(paths: Paths, folder: Path, result: SnapshotResult) -> SnapshotResult:
+    """Remember where and when a backup was made; return its result, with a warning if that failed.
+
+    The snapshot is complete, and what it is for may be a home whose disk is full.
+    """
+    try:
         save_last_backup(paths.data_folder, folder, datetime.now(UTC))
+    except OSError as error:
+        log.warning("backup.not_recorded", error=str(error))
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        warning = f"{paths.data_folder} cannot record that this backup was made: {reason}"
+        return replace(result, warning=warning)
     return result
 
 

@@ -8,7 +8,6 @@ A snapshot has the files as a home has them: it is backed up like one.
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
 from pathlib import Path
 
 from anchord.config.paths import Paths
@@ -17,11 +16,11 @@ from anchord.index.backup import (
     BackupRequest,
     PinInWriter,
     backup_sources,
+    record_backup,
     require_target,
     translate_os_errors,
 )
 from anchord.index.table_location import store_uri
-from anchord.store.backup.last_backup import save_last_backup
 from anchord.store.backup.manifest import load_manifest
 from anchord.store.backup.pin import (
     CONFIG_NAME,
@@ -101,7 +100,6 @@ def backup_staged_home(
                 result = write_snapshot(pinned, folder, request.keep, on_progress)
             finally:
                 pinned.close()
-            save_last_backup(paths.data_folder, folder, datetime.now(UTC))
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    return result
+    return record_backup(paths, folder, result)

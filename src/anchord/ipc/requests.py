@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
+from anchord.core.dates import parse_time_span
 from anchord.core.quoting import escape_non_utf8
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
@@ -114,13 +116,19 @@ def search(  # noqa: PLR0913 - one parameter a filter
         chunk_type: Only this type: "section", "text", "code_block", "table" or "list".
         language: Only code of this language, such as "python"; in files and in code blocks.
         since: Only files that changed, and conversations that went on, since a date or an age, such
-            as 2026-01-31, 7d or 3h.
-        until: Only files that changed last, and conversations that began, before then.
+            as 2026-01-31, 7d or 3h. A date without a zone is one of the caller's.
+        until: Only files that changed last, and conversations that began, before then; a date
+            without a time is included.
         show_chunks: List chunks, not grouped by file.
         expand: Characters of context to add from the same section.
         fresh: Wait first until everything written before the call is searchable.
         detached: Also search conversations that are kept and not indexed, by words.
+
+    Raises:
+        UsageError: A text is no date, or `since` is not before `until`.
     """
+    # Here, not in the daemon: a date is one of the caller's time zone.
+    since, until = parse_time_span(since, until, datetime.now(UTC))
     params = SearchParams(
         query=query,
         k=k,

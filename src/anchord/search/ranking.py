@@ -28,9 +28,10 @@ from anchord.search.passages import (
     make_passage,
     merge_adjacent_hits,
 )
+from anchord.search.reranking import rerank_hits
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
-MAX_CANDIDATES = 100
+MIN_CANDIDATES = 100
 VECTOR_WEIGHT = 0.3
 """Measured with the two below on seven sets of documents, against 0.4 and an exact-match weight of
 0.25 for any identifier. nDCG@10: 46 instead of 38 on 362 sentences that hold a link (better on each
@@ -40,7 +41,6 @@ EXACT_MATCH_WEIGHT = 0.25
 """For a query of identifiers only; multiplied by their share of the query's words."""
 HEADING_MATCH_WEIGHT = 0.15
 SEARCH_MODES = ("hybrid", "vector", "text")
-MAX_RERANKED = 30
 _SPARE_GROUPS = 10
 """So many groups take the place of exchanges that are shown once and were found more often."""
 _MAX_EXACT_IDENTIFIERS = 3
@@ -64,6 +64,11 @@ class SearchRequest:
     """Expand each passage within its section up to so many characters; 0 does not expand."""
     vector_weight: float | None = None
     """The cosine's weight, 0 to 1; None is the measured default."""
+
+    @property
+    def candidates(self) -> int:
+        """Number of chunks that each kind of search returns, from which results are chosen."""
+        return max(MIN_CANDIDATES, 2 * self.limit)
 
 
 Group = tuple[Passage, ...]
@@ -131,15 +136,19 @@ def search(
             "add what to look for; quote a word that begins with `-`",
         )
     request = _with_dated_files(request, catalog)
-    hits, note = find_hits(request, parsed_query, backends, catalog.locate_chunks)
+    found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
+    hits, note = found.hits, found.note
     if reranker and request.mode != "text" and parsed_query.text:
         try:
             hits = rerank_hits(hits, parsed_query.text, reranker, backends.store)
         except EmbedderError as error:
             note = note or f"not reranked: {error.message}"
     groups = [[hit] for hit in hits] if request.is_flat else group_hits_by_file(hits)
-    shown = _groups_with_text(groups, request, backends.store, catalog)
-    return SearchResults(tuple(shown), parsed_query, note)
+    shown = tuple(_groups_with_text(groups, request, backends.store, catalog))
+    if found.may_lack_matches and len(shown) < request.limit:
+        cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
+        note = "; ".join(filter(None, (note, cut)))
+    return SearchResults(shown, parsed_query, note)
 
 
 def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:
@@ -151,16 +160,28 @@ def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest
     return replace(request, filters=replace(filters, dated_files=files))
 
 
+@dataclass(frozen=True, slots=True)
+class FoundHits:
+    """What the searches of a query found."""
+
+    hits: list[Hit]
+    """Best first."""
+    note: str
+    """A sentence for the user if there was no search by vectors, else ""."""
+    may_lack_matches: bool
+    """Whether more chunks than were asked for may have words of the query."""
+
+
 def find_hits(
     request: SearchRequest,
     parsed_query: ParsedQuery,
     backends: Backends,
     locations_of: Callable[[Sequence[str]], Mapping[str, ChunkLocation]],
-) -> tuple[list[Hit], str]:
-    """Return up to 100 hits of each kind of search, fused and best first, and a note for the user.
+) -> FoundHits:
+    """Return the best hits of both kinds of search, fused: up to `request.candidates` of each.
 
     Args:
-        request: Its mode, filters and vector weight count; its limit does not.
+        request: Its mode, filters, vector weight and number of candidates count.
         parsed_query: The parsed `request.query`.
         backends: The table and the embedder.
         locations_of: Returns where chunks are now, by id. Chunks that it does not return are left
@@ -188,7 +209,8 @@ def find_hits(
         identifier_share=parsed_query.identifier_share,
         heading_match_by_id=_heading_matches(parsed_query, matching, locations),
     )
-    return fuse_scores(near, matching, locations, vector_weight_of, boosts), note
+    hits = fuse_scores(near, matching, locations, vector_weight_of, boosts)
+    return FoundHits(hits, note, may_lack_matches=len(matching) >= request.candidates)
 
 
 class _Searches:
@@ -200,6 +222,7 @@ class _Searches:
         self._mode = request.mode
         self._query = parsed_query
         self._backends = backends
+        self._candidates = request.candidates
         self._filters = replace(
             request.filters,
             required_phrases=parsed_query.required_phrases,
@@ -217,7 +240,7 @@ class _Searches:
             if self._mode == "vector":
                 raise
             return (), f"found by words alone: {error.message}"
-        rows = self._backends.store.search_by_vector(vectors[0], MAX_CANDIDATES, self._filters)
+        rows = self._backends.store.search_by_vector(vectors[0], self._candidates, self._filters)
         return rows, ""
 
     def by_words(self) -> tuple[Sequence[ScoredRow], set[str]]:
@@ -227,8 +250,8 @@ class _Searches:
         store = self._backends.store
         exact_ids: set[str] = set()
         for identifier in self._query.identifiers[:_MAX_EXACT_IDENTIFIERS]:
-            exact_ids.update(store.find_ids_containing(identifier, MAX_CANDIDATES, self._filters))
-        rows = store.search_by_words(self._query.text, MAX_CANDIDATES, self._filters)
+            exact_ids.update(store.find_ids_containing(identifier, self._candidates, self._filters))
+        rows = store.search_by_words(self._query.text, self._candidates, self._filters)
         return rows, exact_ids
 
 
@@ -250,34 +273,6 @@ def _heading_matches(
         if score:
             matches[found.id] = score
     return matches
-
-
-def rerank_hits(
-    hits: Sequence[Hit], query: str, reranker: Reranker, store: ChunkStore
-) -> list[Hit]:
-    """Sort the best 30 hits again, by how well their texts answer a query; the others follow.
-
-    The best of the new order gets the highest of the old scores, and so on: scores still
-    decrease. Hits whose row was just deleted are left out.
-
-    Raises:
-        EmbedderError: The reranker is not available.
-    """
-    texts = {
-        row.id: f"{row.header_path}\n{row.text}"
-        for row in store.get_display_rows([hit.id for hit in hits[:MAX_RERANKED]])
-    }
-    best = [hit for hit in hits[:MAX_RERANKED] if hit.id in texts]
-    relevances = reranker.score_texts(query, [texts[hit.id] for hit in best]) if best else []
-    by_relevance = sorted(
-        zip(relevances, best, strict=True),
-        key=lambda relevance_and_hit: (-relevance_and_hit[0], relevance_and_hit[1].id),
-    )
-    scores = sorted((hit.score for hit in best), reverse=True)
-    reranked = [
-        replace(hit, score=score) for (_, hit), score in zip(by_relevance, scores, strict=True)
-    ]
-    return [*reranked, *hits[MAX_RERANKED:]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from anchord.chunking.chunk_metadata import CHUNK_TYPES
 from anchord.config.roots import find_root
 from anchord.config.schema import DOCUMENT_KINDS
+from anchord.core.dates import parse_time_span
 from anchord.core.quoting import quote_name, quote_names
 from anchord.core.types import Root, SearchFilters
 from anchord.errors import UsageError
 from anchord.ipc.messages.searching import SearchParams
-from anchord.search.dates import parse_time
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
 from anchord.sources.documents.file_types import names_of_language
 
@@ -38,14 +38,7 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
         _require_known("kind", params.kind, DOCUMENT_KINDS)
     if params.chunk_type:
         _require_known("type of chunks", params.chunk_type, CHUNK_TYPES)
-    now = datetime.now().astimezone()
-    since = parse_time(params.since, now)
-    until = parse_time(params.until, now, is_range_end=True)
-    if since and until and since >= until:
-        raise UsageError(
-            f"{quote_name(params.since)} (since) is not before {quote_name(params.until)} (until)",
-            "give the earlier date to `since`",
-        )
+    since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
     root, path_glob = _scope_of_glob(roots, params.root, params.path)
     return SearchRequest(
         query=params.query,

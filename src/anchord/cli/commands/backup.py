@@ -67,6 +67,8 @@ def backup(
     size = f"{_files(result.files)}, {_megabytes(result.bytes)}"
     copied = f"{_files(result.copied_files)}, {_megabytes(result.copied_bytes)}"
     print_line(f"backed up to {result.snapshot}: {size}, of which new: {copied}")
+    if result.warning:
+        warn(result.warning)
     if result.remote_table:
         _warn_remote_table(result.remote_table)
     if result.deleted:

@@ -184,3 +184,5 @@ class BackupAnswer(Message, frozen=True, kw_only=True):
     """The uri of a table that is not on this machine, and so not in the snapshot; "" if none."""
     folder_id: tuple[int, ...] | None = None
     """Device and inode of the snapshot: a client may see another folder at its path."""
+    warning: str = ""
+    """What failed when the snapshot was complete; "" if nothing."""

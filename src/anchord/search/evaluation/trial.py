@@ -189,7 +189,7 @@ class VariantBenchmark:
                 vector_weight=variant.share,
             )
             parsed_query = ParsedQuery(question.text)
-            hits, _ = find_hits(request, parsed_query, backends, table.locate_chunks)
+            hits = find_hits(request, parsed_query, backends, table.locate_chunks).hits
             results = list(_countable_results(hits, question, table.rows))
             expected = self._expected_section(question.answer_section, table)
             scores_by_kind[question.kind].append(score_results(results, expected))

@@ -63,6 +63,8 @@ class SnapshotResult:
     """Names of the old snapshots that `keep` deleted."""
     remote_table: str
     """The uri of a table that is not on this machine, and so not in the snapshot."""
+    warning: str = ""
+    """What failed when the snapshot was complete; "" if nothing."""
 
 
 @dataclass(frozen=True, slots=True)
