@@ -436,9 +436,13 @@ class FakeStore:
         """Return the ids of a file's rows."""
         return [row.id for row, _ in self.table.values() if row.doc_id == make_doc_id(origin)]
 
-    def ids_of_root(self, root: str) -> Sequence[str]:
-        """Return the ids of a root's rows."""
-        return [row.id for row, _ in self.table.values() if row.root == root]
+    def ids_of_root(self, root: str, path: str = "") -> Sequence[str]:
+        """Return the ids of a root's rows, or of those at or below a path."""
+        return [
+            row.id
+            for row, _ in self.table.values()
+            if row.root == root and (not path or f"{row.path}/".startswith(f"{path}/"))
+        ]
 
     def ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
         """Return the ids of the rows of files."""

@@ -144,7 +144,7 @@ HOMES: dict[str, str] = {
     "rich": "cli",
     "msgspec": "config ipc embedding chunking.formats.parser_process sources.conversations.reader_process "
     "sources.conversations.reader_worker store search.evaluation.run cli",
-    "structlog": "ipc.server index.metrics index.generation daemon cli.commands.daemon",
+    "structlog": "ipc.server index.backup index.metrics index.generation daemon cli.commands.daemon",
 }
 """An outside library, and the only modules or packages that may import it."""
 

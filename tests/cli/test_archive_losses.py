@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -23,6 +24,10 @@ from cli.test_detached import (
     with_other_roots_only,
 )
 from conversations.conftest import claude
+
+from anchord.core.sqlite_errors import damaged_error
+from anchord.core.types import FileUpdate
+from anchord.store.catalog.catalog import SqliteCatalog
 
 __all__ = ["talks"]
 
@@ -396,3 +401,35 @@ def test_on_delete_applies_to_files_that_went_before_it_was_set_and_back(talks: 
     configure(talks, talks.notes)
     assert embedded(talks) == 0
     assert found(talks) == ALL
+
+
+def test_forget_that_meets_a_damaged_catalog_deletes_and_counts_all_the_same(
+    talks: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_once(catalog: SqliteCatalog, updates: Sequence[FileUpdate]) -> None:
+        monkeypatch.undo()
+        del catalog, updates
+        raise damaged_error(str(talks.home / "data" / "state.sqlite"), "a page cannot be read")
+
+    monkeypatch.setattr(SqliteCatalog, "save_intents", fail_once)
+    forgotten = talks("forget", "--yes", str(talks.notes / "s2.jsonl"), "--json")
+    assert "the file catalog was damaged and is rebuilt" in forgotten.err
+    assert forgotten.code == 0
+    assert forgotten.json["exchanges"] == len(GONE)
+    assert forgotten.json["rows"] == len(GONE)
+    assert found(talks) == archived(talks) == {question for question, _ in TURNS}
+    table = talks.home / "data" / "lance"
+    files = [file for file in table.rglob("*") if file.is_file()]
+    assert not [file for file in files if b"chimneys" in file.read_bytes()]
+
+
+def test_forget_deletes_the_rows_of_a_file_that_a_lost_catalog_does_not_know(shell: Shell) -> None:
+    file = shell.write("secret.md", "# Secret\n\nchimneys\n")
+    shell.write("other.md", "# Other\n\nwords\n")
+    assert shell("index", str(shell.notes)).code == 0
+    (shell.home / "data" / "state.sqlite").unlink()
+    forgotten = shell("forget", "--yes", file, "--json")
+    assert forgotten.code == 0
+    assert (forgotten.json["files"], forgotten.json["rows"]) == (1, 1)
+    left = [json.loads(line)["path"] for line in shell("dump").out.splitlines()]
+    assert left == ["other.md"]

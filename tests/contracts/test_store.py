@@ -933,6 +933,20 @@ def test_the_rows_of_a_root_are_counted_and_named(tmp_path: Path) -> None:
     assert store.count_rows() == 3
 
 
+def test_the_rows_of_a_folder_are_those_of_its_files(store: ChunkStore) -> None:
+    paths = ("a/b.md", "a/b.md/c.md", "a/b.mdx", "a/b", "a/B.md", "a.md", "a/_.md", "a0", "a/ü")
+    fill(store, *(row(f"{n}", path=path) for n, path in enumerate(paths)))
+    fill(store, row("other", path="a/b.md", root="other"))
+
+    def below(path: str) -> set[str]:
+        return {paths[int(row_id)] for row_id in store.ids_of_root("notes", path)}
+
+    assert below("a/b.md") == {"a/b.md", "a/b.md/c.md"}
+    assert below("a") == {path for path in paths if path.startswith("a/")}
+    assert below("a/_.md") == {"a/_.md"}
+    assert below("a/b.m") == set()
+
+
 def test_a_vector_of_zeros_is_found_by_words_alone(tmp_path: Path) -> None:
     store = lance(tmp_path)
     fill(store, row("1"), vectors=[vector()])

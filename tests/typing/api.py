@@ -1,4 +1,4 @@
-"""What programs write with anchord; `test_typing.py` has mypy read it. It is not run.
+"""What programs write with anchord; mypy and pyright read it. It is not run.
 
 A line that must be an error carries the comment that silences exactly that error: where the error is
 gone, the unused comment is one.

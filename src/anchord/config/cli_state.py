@@ -24,6 +24,14 @@ class _RememberedRoot(msgspec.Struct, frozen=True):
     kind: str = "project"
 
 
+class UnfinishedForget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a `forget` that did not end has begun to delete."""
+
+    path: bytes
+    files: int
+    exchanges: int
+
+
 class CliState(msgspec.Struct, frozen=True):
     """The content of the file. Paths are bytes as the operating system gives them.
 
@@ -35,6 +43,7 @@ class CliState(msgspec.Struct, frozen=True):
     """Roots that were passed to a command."""
     forgotten: tuple[bytes, ...] = ()
     """Absolute paths of files and folders that are never indexed."""
+    unfinished_forget: UnfinishedForget | None = None
 
     @property
     def given_roots(self) -> list[Root]:
@@ -76,6 +85,10 @@ class CliState(msgspec.Struct, frozen=True):
         encoded = os.fsencode(path)
         others = tuple(forgotten for forgotten in self.forgotten if forgotten != encoded)
         return msgspec.structs.replace(self, forgotten=others)
+
+    def with_unfinished_forget(self, forget: UnfinishedForget | None) -> CliState:
+        """Return a copy with what a `forget` has begun to delete; None when it has ended."""
+        return msgspec.structs.replace(self, unfinished_forget=forget)
 
     def with_moved_paths(self, move: Callable[[str], str]) -> CliState:
         """Return a copy with every absolute path replaced by what `move` returns for it."""

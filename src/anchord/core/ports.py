@@ -351,8 +351,13 @@ class ChunkStore(Protocol):
             `search_text` are "".
         """
 
-    def ids_of_root(self, root: str) -> Sequence[str]:
-        """Return the ids of a root's rows."""
+    def ids_of_root(self, root: str, path: str = "") -> Sequence[str]:
+        """Return the ids of a root's rows.
+
+        Args:
+            root: Its name.
+            path: Only rows of this file, or of what is in this folder.
+        """
 
     def all_ids(self) -> Sequence[str]:
         """Return the id of every row, with duplicates should the table be damaged."""

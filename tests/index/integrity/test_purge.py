@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
+from anchord.config.cli_state import CliState
 from anchord.config.schema import Config, PrivacyConfig
 from anchord.core.types import NO_FINGERPRINT, FileRecord, FileUpdate, Root, RootedPath
 from anchord.daemon.answers import forget_answer
@@ -39,7 +40,6 @@ class Index:
         for name in ("private/a.md", "private/b.md"):
             (self.folder / name).write_text("Words.\n")
         self.events: list[Any] = []
-        self.forgotten: set[str] = set()
         self.found = SimpleNamespace(exchanges=[], only_here=0)
         self.erased: list[RootedPath] = []
         self.damaged = base / "damaged"
@@ -63,7 +63,10 @@ class Index:
                 checkpoint_wal=lambda: note("catalog's log"),
             ),
             store=SimpleNamespace(
-                ids_of_file=lambda file: [f"row of {file.path}", "shared row"],
+                ids_of_files=lambda files: {
+                    file: [f"row of {file.path}", "shared row"] for file in files
+                },
+                ids_of_root=self._ids_of_root,
                 delete_rows=lambda ids: note(("rows", ids)),
             ),
             vector_cache=SimpleNamespace(
@@ -73,16 +76,19 @@ class Index:
             heartbeat=SimpleNamespace(beat=note),
             paths=SimpleNamespace(damaged_folder=self.damaged),
             config=None,
-            cli_state=SimpleNamespace(
-                forgotten_paths=self.forgotten,
-                with_forgotten_path=lambda path: ("forgets", path),
-                without_forgotten_path=lambda path: ("remembers", path),
-            ),
-            save_cli_state=note,
+            cli_state=CliState(),
+            save_cli_state=self._save_cli_state,
         )
         monkeypatch.setattr(module, "store_uri", lambda *_: "uri")
         monkeypatch.setattr(module, "is_local", lambda _: self.is_local)
         monkeypatch.setattr(maintenance, "erase_deleted_rows", lambda _: 7)
+
+    def _ids_of_root(self, root: str, path: str) -> list[str]:
+        return [f"row of {known}" for known in self._list_records(root, path)]
+
+    def _save_cli_state(self, state: CliState) -> None:
+        self.events.append(("saved", state))
+        self.writer.cli_state = state
 
     def _list_records(self, root: str, inside: str) -> dict[str, None]:
         assert root == "docs"
@@ -113,11 +119,12 @@ def test_a_folder_leaves_every_place_in_an_order_in_which_nothing_comes_back(ind
     result = purge_path(index.writer, index.path("private"))
     names = [event[0] if isinstance(event, tuple) else event for event in index.events]
     assert names == [
-        "forgets", "erased", "vectors", "intents", "rows", "confirmed", "indexed", "reread",
-        "catalog's log", "cache's log", "archive's log", 3600.0,
+        "saved", "erased", "vectors", "intents", "rows", "confirmed", "indexed", "reread",
+        "catalog's log", "cache's log", "archive's log", 3600.0, "saved",
     ]  # fmt: skip
+    assert index.events[0][1].forgotten_paths == (index.path("private"),)
     told: dict[str, Any] = dict(event for event in index.events if isinstance(event, tuple))
-    assert told["forgets"] == told["erased"] == index.path("private")
+    assert told["erased"] == index.path("private")
     origins = [RootedPath("docs", "private/a.md"), RootedPath("docs", "private/b.md"), EXCHANGE]
     updates: list[FileUpdate] = told["intents"]
     assert [update.origin for update in updates] == origins
@@ -160,13 +167,33 @@ def test_only_what_is_or_was_there_is_kept_out(
 ) -> None:
     index.found = SimpleNamespace(exchanges=list(range(exchanges)), only_here=0)
     purge_path(index.writer, index.path(name))
-    assert (("forgets", index.path(name)) in index.events) is stays_out
+    assert (index.path(name) in index.writer.cli_state.forgotten_paths) is stays_out
 
 
 def test_a_file_that_no_walk_has_indexed_yet_is_kept_out_too(index: Index) -> None:
     (index.folder / "new.md").symlink_to(index.folder / "nowhere")
     assert purge_path(index.writer, index.path("new.md")).file_count == 0
-    assert ("forgets", index.path("new.md")) in index.events
+    assert index.path("new.md") in index.writer.cli_state.forgotten_paths
+
+
+def test_what_a_call_that_failed_has_deleted_is_counted_by_the_next_one(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk = index.path("talk.jsonl")
+    index.found = SimpleNamespace(exchanges=[1, 2], only_here=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(index.writer.catalog, "save_intents", _fail)
+        with pytest.raises(StoreError):
+            purge_path(index.writer, talk)
+    index.found = SimpleNamespace(exchanges=[], only_here=0)
+    assert preview_purge(index.writer, index.path("private")).exchange_count == 0
+    assert preview_purge(index.writer, talk).exchange_count == 2
+    assert purge_path(index.writer, talk).exchange_count == 2
+    assert purge_path(index.writer, talk).exchange_count == 0
+
+
+def _fail(*_: object) -> None:
+    raise StoreError("a page could not be read")
 
 
 def test_a_preview_counts_and_changes_nothing(index: Index) -> None:
@@ -212,10 +239,11 @@ def test_what_is_let_in_again_is_read_again(index: Index) -> None:
     with pytest.raises(UsageError, match="was not forgotten") as refused:
         unforget_path(index.writer, index.path("private/a.md"))
     assert refused.value.hint == "forgotten: nothing"
-    index.forgotten.update({index.path("private/a.md"), "/elsewhere/b.md"})
+    both = CliState().with_forgotten_path(index.path("private/a.md"))
+    index.writer.cli_state = both.with_forgotten_path("/elsewhere/b.md")
     assert unforget_path(index.writer, index.path("private/a.md")) == "docs"
     assert index.events == [
-        ("remembers", index.path("private/a.md")),
+        ("saved", CliState().with_forgotten_path("/elsewhere/b.md")),
         ("unforgotten", index.path("private/a.md")),
         ("reread", [OTHER_TALK]),
     ]

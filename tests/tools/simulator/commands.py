@@ -139,6 +139,7 @@ def forget(stage: Stage, rng: Random) -> list[Finding]:
     exchanges = {word for word in words if WORDS.fullmatch(word)}
     if answer.code == 0:
         world.forgotten.add(path)
+        world.note_unread_copies(path)
         world.erased |= exchanges
         world.doubtful |= lineage
     else:

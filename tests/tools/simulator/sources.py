@@ -280,7 +280,7 @@ def nest_root(world: World, rng: Random) -> None:
 def replace_root(world: World, rng: Random) -> None:
     """Put a link to another folder, an empty folder or nothing in the place of a root's folder."""
     # A link that is there when a root is first read is what the user configured.
-    known = [root for root in world.roots if root in world.last_roots]
+    known = [root for root in world.roots if root in world.indexed_roots]
     whole = [root for root in known if root.folder in ("docs", "talks")]
     if not whole or world.moved_roots:
         return

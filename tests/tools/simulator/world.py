@@ -69,6 +69,8 @@ class World:
     """Transcript -> every word that the program has read in it, under this name."""
     read: dict[Path, bytes] = field(default_factory=dict)
     """Document or transcript -> its content when the index was last brought up to date."""
+    indexed_roots: set[Root] = field(default_factory=set)
+    """Roots whose own folder was there when the index was brought up to date."""
     read_under: dict[Path, Root] = field(default_factory=dict)
     """Transcript -> the root that it was read as a part of."""
     trashed: set[str] = field(default_factory=set)
@@ -185,6 +187,7 @@ class World:
         """Remember what each file contained when the program has just read it."""
         for path in self.files_below("project"):
             self.read[path] = path.read_bytes()
+        self.indexed_roots.update(filter(self.is_usable, self.roots))
         for root in self.roots:
             if root.kind == "conversations" and self.is_usable(root):
                 for path, words in self.transcripts(root).items():
@@ -203,6 +206,16 @@ class World:
         """Remember that another name does not bring back what was forgotten."""
         if path in self.forgotten:
             self.kept_out.setdefault(path, set()).update(self.said_at.get(path, ()))
+
+    def note_unread_copies(self, path: Path) -> None:
+        """Remember that what unread copies of a forgotten transcript contain stays out.
+
+        What was read of them makes them files of their own, and `forget` leaves those alone.
+        """
+        words = readable_words(path)
+        for copy in self.files_below("conversations"):
+            if copy != path and self.read.get(copy) != copy.read_bytes():
+                self.kept_out.setdefault(path, set()).update(words & readable_words(copy))
 
     @property
     def stays_forgotten(self) -> set[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from anchord.config.cli_state import UnfinishedForget
 from anchord.config.privacy import redacts_conversations
 from anchord.config.roots import covers, find_root
 from anchord.core.quoting import quote_command, quote_name, quote_names
@@ -20,6 +22,7 @@ from anchord.store.table.uri import is_local
 
 _RULES_KEY = "rules for secrets on disk"
 _NO_RULES = "none"
+_NOTHING_BEGUN = UnfinishedForget(path=b"", files=0, exchanges=0)
 _REWRITE_TIMEOUT_S = 3_600.0
 """Rewriting a table of a million rows takes a minute or two."""
 
@@ -65,7 +68,7 @@ def preview_purge(writer: IndexWriter, path: str) -> PurgePreview:
     found = _find(writer, path)
     return PurgePreview(
         path=found.path,
-        file_count=len(found.files),
+        file_count=found.file_count,
         exchange_count=found.exchange_count,
         only_here=found.only_here,
     )
@@ -79,7 +82,8 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     path to the forgotten paths, so that no walk indexes it again; not one that does not exist.
 
     What left the index before is deleted too, though nothing of it is counted: old versions and the
-    vector cache may hold it.
+    vector cache may hold it. After a crash, or a repair of damage that it met, the next call counts
+    what this one began to delete.
 
     Args:
         writer: The index.
@@ -91,14 +95,13 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
             again to remove them from the disk.
     """
     found = _find(writer, path)
-    if found.files or found.exchange_count or os.path.lexists(found.path):
+    if found.file_count or found.exchange_count or os.path.lexists(found.path):
         # First, so that no walk indexes the path again while this runs.
-        writer.save_cli_state(writer.cli_state.with_forgotten_path(found.path))
+        state = writer.cli_state.with_forgotten_path(found.path)
+        writer.save_cli_state(state.with_unfinished_forget(found.as_unfinished()))
     erased = writer.archive.erase(found.path)
     origins = list(dict.fromkeys((*found.files, *erased)))
-    row_ids = list(
-        dict.fromkeys(row_id for origin in origins for row_id in writer.store.ids_of_file(origin))
-    )
+    row_ids = list(dict.fromkeys((*found.row_ids, *_rows_of(writer, origins))))
     # All of it: of a file that was deleted before, nothing says which vectors were its own.
     writer.vector_cache.clear()
     updates = [plan_row_removal(origin, row_ids, "forgotten by a command") for origin in origins]
@@ -108,13 +111,17 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     files_to_reread = list(writer.archive.files_to_reread)
     writer.conversations.mark_indexed([each for each in origins if is_exchange_path(each.path)])
     writer.catalog.mark_for_reread(files_to_reread)
+    disk_files_removed = _erase_from_disk(writer)
+    if writer.cli_state.unfinished_forget:
+        writer.save_cli_state(writer.cli_state.with_unfinished_forget(None))
     damaged_folder = writer.paths.damaged_folder
+    file_count = sum(not is_exchange_path(origin.path) for origin in origins)
     return PurgeResult(
         path=found.path,
-        file_count=sum(not is_exchange_path(origin.path) for origin in origins),
+        file_count=max(file_count, found.file_count),
         row_count=len(row_ids),
         exchange_count=found.exchange_count,
-        disk_files_removed=_erase_from_disk(writer),
+        disk_files_removed=disk_files_removed,
         damaged_folder=str(damaged_folder) if damaged_folder.exists() else "",
         files_to_reread=files_to_reread,
     )
@@ -170,9 +177,21 @@ class _Found:
 
     path: str
     files: list[RootedPath]
+    file_count: int
+    """More than `files` if an earlier call began to delete them."""
+    row_ids: Sequence[str]
+    """Rows of files: the table has more than `files` says if the catalog was just rebuilt."""
     exchange_count: int
     only_here: int
     """How many of the exchanges are in no transcript file that exists."""
+
+    def as_unfinished(self) -> UnfinishedForget:
+        """Return what is to be counted if this `forget` has to be called again."""
+        return UnfinishedForget(
+            path=os.fsencode(self.path),
+            files=self.file_count,
+            exchanges=self.exchange_count,
+        )
 
 
 def _find(writer: IndexWriter, path: str) -> _Found:
@@ -186,11 +205,15 @@ def _find(writer: IndexWriter, path: str) -> _Found:
             f"{quote_command('anchord remove', inner.name)} first, or forget what is inside it",
         )
     in_root = find_root(writer.roots, absolute)
-    if in_root is None and not archived.exchanges:
+    begun = writer.cli_state.unfinished_forget
+    if begun is None or begun.path != os.fsencode(absolute):
+        begun = _NOTHING_BEGUN
+    if in_root is None and not (archived.exchanges or begun.exchanges):
         raise UsageError(
             f"{shown} is in no indexed folder", "`anchord roots` lists the indexed folders"
         )
-    files = []
+    files: list[RootedPath] = []
+    row_ids: Sequence[str] = ()
     if in_root is not None:
         root, inside = in_root
         if not inside:
@@ -202,12 +225,20 @@ def _find(writer: IndexWriter, path: str) -> _Found:
         files = [
             RootedPath(root.name, each) for each in writer.catalog.list_records(root.name, inside)
         ]
+        row_ids = writer.store.ids_of_root(root.name, inside)
     return _Found(
         path=absolute,
         files=files,
-        exchange_count=len(archived.exchanges),
+        file_count=max(len(files), begun.files, 1 if row_ids else 0),
+        row_ids=row_ids,
+        exchange_count=max(len(archived.exchanges), begun.exchanges),
         only_here=archived.only_here,
     )
+
+
+def _rows_of(writer: IndexWriter, origins: Sequence[RootedPath]) -> list[str]:
+    ids_by_file = writer.store.ids_of_files(origins)
+    return [row_id for row_ids in ids_by_file.values() for row_id in row_ids]
 
 
 def unforget_path(writer: IndexWriter, path: str) -> str:

@@ -54,6 +54,8 @@ TABLE_FOLDER = f"{TABLE_NAME}.lance"
 NEXT_TABLE_NAME = "next"
 """The table of a new generation, until it replaces `chunks`."""
 _SIZE_MAX_AGE_S = 5.0
+_AFTER_SLASH = chr(ord("/") + 1)
+"""What is in a folder sorts between its name with "/" and its name with this."""
 
 
 class LanceStore:
@@ -191,9 +193,14 @@ class LanceStore:
                     ids_by_document[document].append(row_id)
         return {origin: ids_by_document[make_doc_id(origin)] for origin in origins}
 
-    def ids_of_root(self, root: str) -> Sequence[str]:
-        """Return the ids of a root's rows."""
-        return self._select_ids(f"root = {sql_literal(root)}")
+    def ids_of_root(self, root: str, path: str = "") -> Sequence[str]:
+        """Return the ids of a root's rows, or of those at or below a path in it."""
+        condition = f"root = {sql_literal(root)}"
+        if path:
+            stored = escape_non_utf8(path)
+            begin, end = sql_literal(f"{stored}/"), sql_literal(f"{stored}{_AFTER_SLASH}")
+            condition += f" AND (path = {sql_literal(stored)} OR path >= {begin} AND path < {end})"
+        return self._select_ids(condition)
 
     def all_ids(self) -> Sequence[str]:
         """Return the id of every row, duplicates included."""

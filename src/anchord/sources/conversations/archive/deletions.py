@@ -51,6 +51,10 @@ class Deletions:
         if self._db.execute("SELECT 1 FROM deleted LIMIT 1").fetchone():
             self._db.executemany("DELETE FROM deleted WHERE root=? AND path=?", keys)
 
+    def not_yet_indexed(self) -> list[RootedPath]:
+        """Return the deleted exchanges whose rows may still be in the index."""
+        return [RootedPath(*key) for key in self._db.execute("SELECT root, path FROM deleted")]
+
     def is_lost(self, origin: RootedPath) -> bool:
         """Return whether the archive neither holds an exchange nor has deleted it."""
         values = {"root": origin.root, "path": origin.path}

@@ -498,7 +498,8 @@ class ArchiveWriter(Archive):
             path: Absolute path; the file or folder need not exist any more.
 
         Returns:
-            The transcript files and exchanges of roots that were deleted.
+            The transcript files of roots, and all exchanges of roots whose rows must be deleted:
+            also those that a call before this one deleted, if it did not get as far as their rows.
 
         Raises:
             StoreError: The archive cannot be written.
@@ -507,9 +508,6 @@ class ArchiveWriter(Archive):
             found = find_from(self._db, path)
             files = [
                 RootedPath(root, decode_path(stored_path)) for _, root, stored_path in found.files
-            ]
-            exchanges = [
-                RootedPath(root, exchange_path) for _, root, exchange_path in found.exchanges
             ]
             for file_id in found.other_files:
                 self._schedule_full_read(file_id)
@@ -521,11 +519,8 @@ class ArchiveWriter(Archive):
                 self._delete_file_record(file_id)
             self._db.execute("DELETE FROM sessions WHERE id NOT IN (SELECT session FROM exchanges)")
             self._detached.delete_empty_groups()
-        return [
-            origin
-            for origin in (*files, *exchanges)
-            if not origin.root.startswith(DETACHED_KEY_PREFIX)
-        ]
+        of_roots = [file for file in files if not file.root.startswith(DETACHED_KEY_PREFIX)]
+        return [*of_roots, *self._deletions.not_yet_indexed()]
 
     def unforget(self, path: str) -> list[RootedPath]:
         """Let the exchanges in again that `erase` deleted.
