@@ -241,7 +241,7 @@ def test_the_manual_is_read_without_a_complaint(tmp_path: Any) -> None:  # noqa:
     from anchord.cli.commands.man_page import man_page_lines  # noqa: PLC0415 - likewise
     from anchord.cli.loading import load_commands  # noqa: PLC0415 - likewise
 
-    load_commands(["man"])
+    load_commands(app, ["man"])
     file = tmp_path / "anchord.1"
     file.write_text("\n".join(man_page_lines(typer.main.get_command(app))) + "\n", "utf-8")
     reader = (

@@ -45,9 +45,9 @@ def _run_command() -> int:
     try:
         light_coercion.install()
         select_shell(sys.argv[1:])
-        load_commands(sys.argv[1:])
+        narrowed = load_commands(app, sys.argv[1:])
         # Without a name it is "python -m anchord" by how Python was started.
-        code = app(prog_name="anchord", standalone_mode=False)
+        code = narrowed(prog_name="anchord", standalone_mode=False)
         sys.stdout.flush()
     except AnchordError as error:
         _print_error(f"{error.message}; {error.hint}" if error.hint else error.message)

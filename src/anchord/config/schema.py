@@ -312,8 +312,8 @@ def check_strategy(strategy: str, message_prefix: str = "") -> None:
 def _refuse_unusable_values(config: Config, locate: Callable[[str], str]) -> None:
     """Refuse values of the right type that cannot work; `locate` returns where a key is set."""
     for key, strategy in _configured_strategies(config):
-        place = locate(key)
-        check_strategy(strategy, f"{place}: ")
+        if strategy not in STRATEGIES:
+            check_strategy(strategy, f"{locate(key)}: ")
     _refuse_unusable_url(config.embedding, locate)
     for number, root in enumerate(config.root):
         is_usable = root.path and "\0" not in root.path
@@ -344,15 +344,16 @@ def _refuse_unusable_room(room: RoomConfig, place: str) -> None:
 
 
 def _configured_strategies(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield every key that can name a strategy, with its value; "" where it is not set."""
-    yield "chunking.strategy", config.chunking.strategy
+    """Yield every key that names a strategy, with its value."""
+    strategies = {"chunking.strategy": config.chunking.strategy}
     kinds_tables = {"kind": config.kind}
     for number, root in enumerate(config.root):
-        yield f"root[{number}].strategy", root.strategy
+        strategies[f"root[{number}].strategy"] = root.strategy
         kinds_tables[f"root[{number}].kinds"] = root.kinds
     for prefix, kinds in kinds_tables.items():
         for kind in DOCUMENT_KINDS:
-            yield f"{prefix}.{kind}.strategy", getattr(kinds, kind).strategy or ""
+            strategies[f"{prefix}.{kind}.strategy"] = getattr(kinds, kind).strategy or ""
+    return ((key, strategy) for key, strategy in strategies.items() if strategy)
 
 
 def _refuse_unusable_url(embedding: EmbeddingConfig, locate: Callable[[str], str]) -> None:

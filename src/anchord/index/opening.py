@@ -139,8 +139,9 @@ def open_writer(
         inputs = _profile_inputs(paths, config, roots, quarantine, parser_process)
         configured_profile = build_configured_profile(inputs)
         undo.callback(configured_profile.embedder.close)
-        was_clean = was_clean_shutdown(catalog, Path(store_uri(paths, config)) / TABLE_FOLDER)
-        profile, store = _open_generation(paths, inputs, configured_profile, catalog, repairs)
+        profile, store, was_clean = _open_generation(
+            paths, inputs, configured_profile, catalog, repairs
+        )
         archive = open_or_salvage_archive(paths, catalog, repairs)
         undo.callback(archive.close)
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
@@ -202,10 +203,12 @@ def _open_generation(
     configured_profile: IndexProfile,
     catalog: SqliteCatalog,
     repairs: list[str],
-) -> tuple[IndexProfile, LanceStore]:
-    """Open the table that serves; return it with the profile that its rows were made with.
+) -> tuple[IndexProfile, LanceStore, bool]:
+    """Open the table that serves. A remote one has no next generation: it is written at once.
 
-    A remote table has no next generation: it is written with the configured profile at once.
+    Returns:
+        The profile that its rows were made with; the table; whether the last writer ended in good
+        order.
     """
     uri = store_uri(paths, inputs.config)
     profile = configured_profile
@@ -216,7 +219,7 @@ def _open_generation(
     profile.record_in_catalog(catalog)
     if is_local(uri):
         profile = pin_recipe_digests(catalog, profile, configured_profile)
-    return profile, store
+    return profile, store, was_clean
 
 
 def _sync_roots_or_repair(writer: IndexWriter, roots: Sequence[Root]) -> None:

@@ -21,7 +21,6 @@ from typing import Any
 
 import lance  # noqa: F401 - a process that is forked has it already
 import rich.progress  # noqa: F401 - likewise
-import typer.main
 from tools.simulator import faulty
 from tools.simulator.faulty import Call
 
@@ -49,9 +48,7 @@ def _prepare() -> None:
 
     Nothing here starts a thread: lancedb itself is imported and not used.
     """
-    typer.main.get_command = functools.cache(typer.main.get_command)
-    load_commands([])
-    typer.main.get_command(app)
+    load_commands(app, [])
     importlib.metadata.version = functools.cache(importlib.metadata.version)
 
 

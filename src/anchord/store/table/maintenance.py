@@ -210,15 +210,14 @@ def delete_temporary_files(folder: Path) -> int:
         OSError: A file cannot be deleted.
     """
     tables = (TABLE_NAME, NEXT_TABLE_NAME, _FORMER_TABLE_NAME)
-    temporary = [
-        path
-        for name in tables
-        for path in _table_folder(folder, name).rglob("*")
-        if path.is_file() and (path.name.startswith(".tmp") or path.suffix == ".tmp")
-    ]
-    for path in temporary:
-        path.unlink(missing_ok=True)
-    return len(temporary)
+    deleted = 0
+    for table in tables:
+        for inside, _, names in os.walk(_table_folder(folder, table)):
+            for name in names:
+                if name.startswith(".tmp") or name.endswith(".tmp"):
+                    Path(inside, name).unlink(missing_ok=True)
+                    deleted += 1
+    return deleted
 
 
 def move_table_aside(folder: Path, destination: Path, table_name: str = TABLE_NAME) -> None:
