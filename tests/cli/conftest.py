@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import json
 import os
@@ -125,18 +124,18 @@ def call_here(
 
 
 _build_command = typer.main.get_command
+_built: dict[frozenset[object], object] = {}
+"""Registered commands -> typer's command of them."""
 
 
 def _get_command(app: typer.Typer) -> object:
-    """Build the command once for each set of loaded modules: 20 ms, for thousands of calls."""
+    """Build each command once."""
     if any("completion" in argument for argument in sys.argv):  # Depends on the shell.
         return _build_command(app)
-    return _built(app, len(app.registered_commands) + len(app.registered_groups))
-
-
-@functools.cache
-def _built(app: typer.Typer, _commands: int) -> object:
-    return _build_command(app)
+    commands = frozenset((*app.registered_commands, *app.registered_groups))
+    if commands not in _built:
+        _built[commands] = _build_command(app)
+    return _built[commands]
 
 
 class Shell:

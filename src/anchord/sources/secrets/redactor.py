@@ -163,6 +163,8 @@ def _findings_at(
     text: str, lower_text: str, runs: Sequence[tuple[int, int]], places: WordPlaces
 ) -> Iterator[Finding]:
     yield from shared_token_finder().find(text, runs)
+    if not places:  # As in most ids and titles.
+        return
     yield from find_structured(text, lower_text, places)
     yield from find_assigned(text, lower_text, places)
     yield from find_in_commands(text, lower_text, places)

@@ -5,7 +5,8 @@ To look for each of some 400 words by itself took most of the time of looking fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
@@ -33,10 +34,14 @@ class WordPlaces:
             raise KeyError(word)
         return self._places_by_word.get(word, ())
 
-    def of_any(self, words: Iterable[str]) -> Sequence[int]:
+    def of_any(self, words: Collection[str]) -> Sequence[int]:
         """Return where any of some words begins, in order, each place once."""
-        by_word = self._places_by_word
-        return sorted({place for word in words for place in by_word.get(word, ())})
+        found = (places for word, places in self._places_by_word.items() if word in words)
+        return sorted(set(chain.from_iterable(found)))
+
+    def __bool__(self) -> bool:
+        """Whether any word was found."""
+        return bool(self._places_by_word)
 
 
 class WordSearch:
