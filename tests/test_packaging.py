@@ -73,7 +73,7 @@ class Installed:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(True, id="with the packages of this environment"),
+        pytest.param(True, id="with the packages of this environment", marks=pytest.mark.slow),
         pytest.param(False, id="with packages installed anew", marks=pytest.mark.slow),
     ],
 )

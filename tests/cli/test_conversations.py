@@ -9,7 +9,8 @@ import pytest
 from cli.conftest import Shell
 from conversations.conftest import answer, claude
 
-from anchord.sources.files.folder_files import MAX_FILE_BYTES
+from anchord.index import file_planner, reconcile
+from anchord.search import answers
 
 TURNS = [
     ("How do anchors keep their ids?", answer("anchor")),
@@ -119,14 +120,19 @@ def test_explain_counts_the_exchanges_of_a_file_and_their_chunks(talking: Shell)
     )
 
 
-def test_explain_knows_no_limit_for_a_file_of_conversations(talking: Shell) -> None:
-    big = claude(("What is long?", "Very long it is. " * (MAX_FILE_BYTES // 17)), session="s3")
+def test_explain_knows_no_limit_for_a_file_of_conversations(
+    talking: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = 100_000
+    for module in (answers, file_planner, reconcile):
+        monkeypatch.setattr(module, "MAX_FILE_BYTES", limit)
+    big = claude(("What is long?", "Very long it is. " * (limit // 17)), session="s3")
     talking.write("s3.jsonl", big)
-    assert len(big) > MAX_FILE_BYTES
+    assert len(big) > limit
     assert talking("index").code == 0
     result = talking("explain", str(talking.notes / "s3.jsonl"), "--json").json
     assert (result["indexed"], result["exchanges"]) == (True, 1)
-    assert result["chunks"] > 100
+    assert result["chunks"] > 10
     assert result["decision"] in {
         "skip",
         "read",

@@ -10,12 +10,10 @@ from faults.kills import MOMENTS, Victim, run_kills
 
 FAST = (
     ("upsert", "after", 1),
-    ("delete", "before", 1),
-    ("apply", "during", 1),
     ("intend", "after", 2),
     ("fill", "before", 1),
-    ("fill", "after", 1),
 )
+"""The slow tests kill it at every other step, too."""
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Victim]:
     made.close()
 
 
-def test_f1_a_daemon_killed_at_six_steps_converges_and_embeds_nothing_twice(
+def test_f1_a_daemon_killed_at_three_steps_converges_and_embeds_nothing_twice(
     victim: Victim,
 ) -> None:
     for place, moment, nth in FAST:

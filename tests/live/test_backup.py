@@ -55,7 +55,7 @@ def test_a_backup_while_files_change_has_table_and_catalog_of_one_moment(
             turn += 1
             home.write(f"n{turn % 60}.md", f"# Note {turn}\n\n" + f"turn{turn} " * 50)
             home.write(f"m{turn}.md", f"# More {turn}\n\nnew\n")
-            ended.wait(0.01)
+            ended.wait(0.05)
 
     editor = threading.Thread(target=edit)
     editor.start()
@@ -177,16 +177,19 @@ def test_a_sandboxed_service_is_backed_up_where_only_the_command_may_write(
     first = home.command("backup", str(disk / "backups"), "--json").json
     assert first["snapshot"].startswith(str(disk / "backups"))
     # What the daemon names a snapshot in a folder of its own can be another snapshot's name here.
+    copies = []
     for seconds in range(60):
         later = datetime.now(UTC) + timedelta(seconds=seconds)
         name = disk / "backups" / f"{later:%Y-%m-%dT%H%M%SZ}"
         if not name.exists():
-            shutil.copytree(first["snapshot"], name)
+            copies.append(shutil.copytree(first["snapshot"], name))
     home.write("b.md", "# B\n\nsecond\n")
     home.call("sync")
     second = home.command("backup", str(disk / "backups"), "--json").json
     assert second["copied_bytes"] < second["bytes"]  # Files are shared with the first.
     assert not (home.path / "data" / "tmp" / "outgoing").exists()
+    for copied in copies:
+        shutil.rmtree(copied)
     assert home.command("backup", "--check", str(disk / "backups")).code == 0
     assert json.loads((Path(second["snapshot"]) / "manifest.json").read_text())["home"] == str(
         home.path / "data"

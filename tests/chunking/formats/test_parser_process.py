@@ -75,6 +75,7 @@ def test_its_limits_are_those_of_the_system_and_its_environment_holds_no_key(
     assert process.rlimit(psutil.RLIMIT_NOFILE)[1] <= 64
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to RLIMIT_AS")
 def test_h4_a_text_that_takes_a_grammar_gigabytes_costs_the_process_and_not_the_machine(
     asked: ParserProcess,

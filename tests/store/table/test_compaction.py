@@ -209,6 +209,7 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
     ] == [1, 1, 1]
 
 
+@pytest.mark.slow
 def test_what_is_large_is_written_again_once_there_is_a_third_of_it_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,9 @@ def folded(folder: Path, rows: Sequence[str] = IDS, key: str = KEYS[0]) -> Lance
 
 
 @settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=settings.default.max_examples // 2,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(done=st.lists(steps, min_size=4, max_size=14), most=st.sampled_from([2, 1_000]))
 def test_a_look_up_finds_what_is_there_after_any_write_delete_and_compaction(
