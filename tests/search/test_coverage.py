@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hostile import HOSTILE, unsafe_in
 
@@ -24,3 +26,12 @@ def test_a_name_says_nothing_in_anchords_sentences(name: str) -> None:
         "to date); results may be missing. 4 files of [1] were deleted or excluded all at once and "
         "are still found until `anchord confirm-delete NAME`"
     )
+
+
+def test_while_indexing_is_paused_no_file_is_called_up_to_date() -> None:
+    paused = Coverage(is_complete=False, state="paused", found=8)
+    (sentence,) = paused.sentences()
+    assert "changes since then are not indexed; results may be missing" in sentence
+    assert "up to date" not in sentence
+    (sentence,) = replace(paused, waiting=2).sentences()
+    assert "6 of 8 files are up to date" in sentence

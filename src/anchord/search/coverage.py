@@ -54,9 +54,13 @@ class Coverage:
             counts = f"{current:,} of {self.found:,} files are up to date"
         if self.reason:
             return f"{self.reason} ({counts})"
+        if self.state == "paused":
+            # Changes since the pause are not looked at, so the counts do not have them.
+            waiting = f" ({counts})" if self.waiting else ""
+            paused = "indexing is paused, `anchord resume` resumes it"
+            return f"{paused}: changes since then are not indexed{waiting}"
         return {
             "": "the last `anchord index` was interrupted or still runs",
-            "paused": f"indexing is paused, `anchord resume` resumes it: {counts}",
             "scanning": "still looking for files",
             "checking": "the index is being checked",
         }.get(self.state, f"still indexing: {counts}")
