@@ -59,7 +59,7 @@ def document(text: str, kind: str) -> Document:
     return Document(text=clean(text), kind=kind)
 
 
-@settings(deadline=None, max_examples=4 * settings.default.max_examples)
+@settings(deadline=None, max_examples=4 * settings().max_examples)
 @given(text=_texts, kind=_kinds, plan=plans())
 @example(
     text="# a\n# b\n```\n",

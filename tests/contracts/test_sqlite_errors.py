@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sqlite3
 import threading
@@ -9,11 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
 
 from anchord.core import sqlite_connection
+from anchord.core.sqlite_connection import translate_sqlite_errors
 from anchord.core.sqlite_errors import RESULT_CODES
 from anchord.core.types import Fingerprint, RootedPath
 from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
@@ -246,6 +249,21 @@ def test_a_full_disk_is_no_damage(tmp_path: Path, store: Store) -> None:
         ):
             opened._db.execute("INSERT INTO meta VALUES('big', hex(zeroblob(100000)))")
         assert store.read(opened) == ""
+
+
+@pytest.mark.parametrize(("free", "reason"), [(0, "disk of .* is full"), (1 << 30, "disk failed")])
+def test_a_log_index_that_cannot_grow_on_a_full_disk_is_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, reason: str
+) -> None:
+    failure = sqlite3.OperationalError("disk I/O error")
+    failure.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    space = SimpleNamespace(f_bavail=free // 4096, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: space)
+    with (
+        pytest.raises(StoreUnavailableError, match=reason),
+        translate_sqlite_errors(tmp_path / "state.sqlite"),
+    ):
+        raise failure
 
 
 def write_much(store: Any) -> None:  # noqa: ANN401 - either store

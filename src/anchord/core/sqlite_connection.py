@@ -5,6 +5,7 @@ Here because both `store` and `sources` use it and may not import each other.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,8 @@ from anchord.core.sqlite_errors import PRIMARY_CODE_MASK, damaged_error, store_e
 from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
 
 _LOCK_TIMEOUT_S = 30
+_WAL_INDEX_BYTES = 32_768
+"""SQLite's index of a write-ahead log grows by so much."""
 _END = object()
 _NO_UTF8 = "Could not decode to UTF-8"
 """Python's own error for a text whose bytes changed; SQLite checks none."""
@@ -208,7 +211,22 @@ def _translated(file: str, error: Exception) -> StoreError:
     if str(error).startswith(_NO_UTF8):
         # The text that it quotes can be of a conversation.
         return damaged_error(file, "a text is not UTF-8")
-    return store_error(file, getattr(error, "sqlite_errorcode", 0), str(error))
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code & PRIMARY_CODE_MASK == sqlite3.SQLITE_IOERR and _is_disk_full(file):
+        code = sqlite3.SQLITE_FULL
+    return store_error(file, code, str(error))
+
+
+def _is_disk_full(file: str) -> bool:
+    """Whether the file system has no space for another page.
+
+    SQLite says FULL where a page of the database does not fit, and IOERR where the index of the
+    write-ahead log, which is mapped to memory, cannot grow.
+    """
+    with suppress(OSError, ValueError):
+        space = os.statvfs(os.path.dirname(file))
+        return space.f_bavail * space.f_frsize < _WAL_INDEX_BYTES
+    return False
 
 
 def _file_of(cursor: sqlite3.Cursor) -> str:

@@ -106,7 +106,7 @@ def folded(folder: Path, rows: Sequence[str] = IDS, key: str = KEYS[0]) -> Lance
 
 
 @settings(
-    max_examples=settings.default.max_examples // 2,
+    max_examples=settings().max_examples // 2,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
