@@ -6,6 +6,7 @@ their own number of examples keep it under both. There is no deadline: no test a
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -67,6 +68,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by how long their files take; tests of a file keep their order."""
     items.sort(key=_start_rank)
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over the 12,000 tests: each of its full runs took 0.5 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def _start_rank(item: pytest.Item) -> int:

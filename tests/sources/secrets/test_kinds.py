@@ -81,6 +81,17 @@ def test_a_token_with_a_distinctive_prefix_is_found_behind_a_letter_or_digit(
     assert clean.endswith(" end")
 
 
+@pytest.mark.parametrize("before", ["key", "aws2", "id_"])
+@pytest.mark.parametrize(
+    "token",
+    ["AKIA4XV7QK2MJ6TN5WRB", "AIzaSyB7k2Qx9mZ4vT1bN8cW3rY6pL5sD0fG2hJ", "LTAI5tKq8Zx2mV4bN7cW3rY9"],
+)
+def test_a_key_id_is_found_behind_a_small_letter_or_digit(before: str, token: str) -> None:
+    assert token not in redact(f"out {before}{token} end").text
+    base32 = f"MZXW6YTBOI{token}"
+    assert redact(f"sum {base32} of").text == f"sum {base32} of"
+
+
 @pytest.mark.parametrize("text", KEPT)
 def test_what_looks_like_one_stays(text: str) -> None:
     assert redact(text).text == text

@@ -18,6 +18,12 @@ _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 _MIN_DISTINCTIVE = 4
 _WORD_PREFIX = re.compile(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)[-_$]?")
 """Prefixes that are also the end of a word or a name."""
+_RARE_IN_WORDS = frozenset(
+    "AKIA ASIA ABIA ACCA AKID LTAI AIza ATATT3 ATCTT3 ATSTT3 ATBB GR1348941 FLWSECK hvs. hvb. hvr. "
+    "ya29.".split()
+)
+"""Prefixes of letters and digits that are the end of no name: `keyAKIA...`. Behind a capital letter
+they can still be a part of base32."""
 _MAX_PREFIX = 20
 _REACH = 200
 """How far around a run a token without a prefix can be."""
@@ -42,8 +48,10 @@ class TokenFinder:
                 self._rules_by_prefix.setdefault(prefix, []).append(rule)
         prefixes = _alternation(self._rules_by_prefix)
         distinctive = _alternation(filter(_is_distinctive, self._rules_by_prefix))
-        self._prefixes = re.compile(f"{_BORDER}(?:{prefixes})|{distinctive}")
-        self._escaped_prefixes = re.compile(f"{_ESCAPED_BORDER}(?:{prefixes})|{distinctive}")
+        rare = _alternation(self._rules_by_prefix.keys() & _RARE_IN_WORDS)
+        anywhere = f"{distinctive}|(?<![A-Z])(?:{rare})"
+        self._prefixes = re.compile(f"{_BORDER}(?:{prefixes})|{anywhere}")
+        self._escaped_prefixes = re.compile(f"{_ESCAPED_BORDER}(?:{prefixes})|{anywhere}")
         self._without_prefix = [rule for rule in rules if not rule.prefixes]
         anchors = {re.escape(rule.anchor) for rule in self._without_prefix}
         self._anchors = re.compile("|".join(sorted(anchors)))
