@@ -19,8 +19,10 @@ _MIN_DISTINCTIVE = 4
 _WORD_PREFIX = re.compile(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)[-_$]?")
 """Prefixes that are also the end of a word or a name."""
 _RARE_IN_WORDS = frozenset(
-    "AKIA ASIA ABIA ACCA AKID LTAI AIza ATATT3 ATCTT3 ATSTT3 ATBB GR1348941 FLWSECK hvs. hvb. hvr. "
-    "ya29.".split()
+    (
+        *("AKIA", "ASIA", "ABIA", "ACCA", "AKID", "LTAI", "AIza", "ATATT3", "ATCTT3", "ATSTT3"),
+        *("ATBB", "GR1348941", "FLWSECK", "hvs.", "hvb.", "hvr.", "ya29."),
+    )
 )
 """Prefixes of letters and digits that are the end of no name: `keyAKIA...`. Behind a capital letter
 they can still be a part of base32."""
