@@ -8,7 +8,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 from cli.conftest import CATS, PATIENCE_S, Printed, Shell
@@ -348,6 +348,25 @@ def test_a_full_disk_behind_standard_output_is_a_failure_in_one_line(
     printed.has_no_traceback()
     assert printed.code != 0
     assert printed.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        RuntimeError("can't start new thread"),
+        ImportError("libarrow.so: failed to map segment from shared object"),
+    ],
+    ids=repr,
+)
+def test_too_little_memory_is_one_line(
+    bare: Shell, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("anchord.cli.commands.index.index_in_process", fail)
+    bare("index").is_refused(75, "no memory", "ulimit")
 
 
 def _on_terminal(shell: Shell, *arguments: str, **environment: str) -> str:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lance
 import pytest
@@ -22,7 +22,7 @@ from live.weak import needs_weakness, weak_command
 from anchord.core.os_errors import OS_REASONS, from_os_error
 from anchord.core.ports import no_heartbeat
 from anchord.errors import StoreError, StoreUnavailableError
-from anchord.store.table import connection, row_writer, table
+from anchord.store.table import connection, event_loop, row_writer, table
 from anchord.store.table.compaction import CompactionRequest, compact_table
 from anchord.store.table.damage import repair_table
 from anchord.store.table.lance_errors import first_line, os_error_number, panics_as_errors
@@ -321,3 +321,17 @@ def test_missing_permissions_and_open_files_are_waited_for_and_nothing_is_repair
     assert sum("(EMFILE)" in line for line in said) == 2
     assert last == "at last repair works"
     assert verdict == "3 False"
+
+
+def test_a_thread_that_cannot_be_started_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> NoReturn:
+        raise RuntimeError("can't start new thread")
+
+    filled(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(event_loop, "_start_loop", fail)
+        with pytest.raises(StoreUnavailableError, match="too busy"):
+            opened(tmp_path)
+    assert len(opened(tmp_path).all_ids()) == 3

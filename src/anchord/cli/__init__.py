@@ -19,7 +19,7 @@ from anchord.cli.app import app, warn
 from anchord.cli.completion import select_shell
 from anchord.cli.loading import load_commands
 from anchord.core.os_errors import from_os_error
-from anchord.errors import AnchordError
+from anchord.errors import AnchordError, StoreUnavailableError
 
 __all__ = ["main"]
 
@@ -27,6 +27,12 @@ _EXIT_FAILURE = 1
 _EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
+_NO_MEMORY = ("can't start new thread", "failed to map segment from shared object")
+"""Messages of Python and of the dynamic linker."""
+_OUT_OF_MEMORY = (
+    "there is no memory, or the system allows no more threads; close other programs or raise the "
+    "limits (`ulimit -v`, `ulimit -u`); then try again"
+)
 
 
 def main() -> None:
@@ -66,6 +72,12 @@ def _run_command() -> int:
         _print_error(_describe_os_error(error))
         _discard_output()
         return _EXIT_FAILURE
+    except (MemoryError, RuntimeError, ImportError) as error:
+        if not isinstance(error, MemoryError) and not str(error).endswith(_NO_MEMORY):
+            raise
+        _print_error(_OUT_OF_MEMORY)
+        _discard_output()
+        return StoreUnavailableError.exit_code
     if code == _EXIT_INTERRUPTED:  # Typer returns it for a Ctrl-C that it caught itself.
         _print_error("interrupted; finished work is saved, run the command again to continue")
     return code if isinstance(code, int) else 0

@@ -7,6 +7,7 @@ third of the query's time. Here a query enters it once.
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import Coroutine
 from functools import cache
@@ -26,9 +27,16 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Returns:
         What the coroutine returns. Raises what it raises; RuntimeError for a panic.
+
+    Raises:
+        OSError: EAGAIN: the system allows no more threads, or has no memory for one.
     """
-    with _START_LOCK:  # Two concurrent first calls must not start two loops.
-        loop = _start_loop()
+    try:
+        with _START_LOCK:  # Two concurrent first calls must not start two loops.
+            loop = _start_loop()
+    except RuntimeError as error:
+        coroutine.close()
+        raise OSError(errno.EAGAIN, str(error)) from error
     future = asyncio.run_coroutine_threadsafe(coroutine, loop)
     try:
         with panics_as_errors():
