@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
@@ -367,6 +368,19 @@ def test_too_little_memory_is_one_line(
 
     monkeypatch.setattr("anchord.cli.commands.index.index_in_process", fail)
     bare("index").is_refused(75, "no memory", "ulimit")
+
+
+@pytest.mark.parametrize(("free", "words"), [(0, "is full"), (1 << 30, "ended with exit code 75")])
+def test_a_start_that_could_not_write_its_log_names_the_full_disk(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, free: int, words: str
+) -> None:
+    def end_at_once(*_: object) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sh", "-c", "exit 75"])
+
+    monkeypatch.setattr("anchord.cli.commands.daemon._spawn_daemon", end_at_once)
+    usage = SimpleNamespace(free=free)
+    monkeypatch.setattr("anchord.cli.commands.daemon.shutil.disk_usage", lambda _: usage)
+    shell("start", str(shell.notes)).is_refused(75, words)
 
 
 def _on_terminal(shell: Shell, *arguments: str, **environment: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from anchord.ipc import requests
 from anchord.ipc.patience import NotAnsweringError
 from anchord.store.writer_lock import lock_holder_pid
 
+_LOW_SPACE_BYTES = 1 << 20
 _START_TIMEOUT_S = 90.0
 _POLL_S = 0.05
 _STOP_ATTEMPTS = 3
@@ -257,6 +259,9 @@ def _start_error(log_file: Path, log_start: int, process: subprocess.Popen[bytes
     errors = [line for line in lines if line.startswith(_ERROR_PREFIX)]
     if errors:
         error = AnchordError(errors[-1].removeprefix(_ERROR_PREFIX), "")
+    elif shutil.disk_usage(log_file.parent).free < _LOW_SPACE_BYTES:
+        # Nothing could be written to the log either.
+        error = AnchordError(f"the disk of {log_file.parent} is full", "free some space")
     else:
         error = AnchordError(f"the daemon ended with exit code {exit_code}", f"see {log_file}")
     error.exit_code = exit_code if exit_code > 0 else 1
