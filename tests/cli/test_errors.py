@@ -374,7 +374,8 @@ def test_too_little_memory_is_one_line(
 def test_a_start_that_could_not_write_its_log_names_the_full_disk(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, free: int, words: str
 ) -> None:
-    def end_at_once(*_: object) -> subprocess.Popen[bytes]:
+    def end_at_once(log_file: Path, *_: object) -> subprocess.Popen[bytes]:
+        log_file.touch()
         return subprocess.Popen(["sh", "-c", "exit 75"])
 
     monkeypatch.setattr("anchord.cli.commands.daemon._spawn_daemon", end_at_once)
