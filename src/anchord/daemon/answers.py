@@ -187,7 +187,7 @@ def backup_answer(result: SnapshotResult, folder_id: Sequence[int] | None = None
         deleted=tuple(result.deleted_snapshots),
         remote_table=result.remote_table,
         folder_id=None if folder_id is None else tuple(folder_id),
-        warning=result.warning,
+        warning=escape_non_utf8(result.warning),
     )
 
 
