@@ -142,3 +142,8 @@ def test_a_log_without_its_index_is_refused_and_not_left_out(tmp_path: Path) -> 
             pytest.raises(BrokenError, match="no index"),
         ):
             list(database.query(SQL))
+
+
+def test_a_database_inside_another_file_is_refused() -> None:
+    with pytest.raises(BrokenError, match="unpack it"):
+        list(ForeignDatabase("").query(SQL))

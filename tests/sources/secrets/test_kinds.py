@@ -13,6 +13,24 @@ NUMBERED = "\n".join(f"{number}. {word}" for number, word in enumerate(WORDS, 1)
 FOLDED = "mail:\n  password: >-\n    kT4vQz81pLm\n    Xw90-rB7 end5Kq\n  host: a.lan\n"
 
 TEXTS = [
+    ('smtp.login("chess.club@gmail.com", "qgbd jrwt bunv fajh")', "qgbd jrwt bunv fajh"),
+    ("kubeadm join 10.0.0.5:6443 --token lifudn.jholy5hfx3ggvgl0 \\", "jholy5hfx3ggvgl0"),
+    ('anna : EAP "Harbour&Maple6"', "Harbour&Maple6"),
+    (
+        "Paste an API key from your profile: 4b54f7e98c2509aaa5d4eac0a55b06005f35b65a",
+        "4b54f7e98c25",
+    ),
+    ("user           chess\npassword       Harbour&Maple_2019\n", "Harbour&Maple_2019"),
+    ("Server=SQL02;User ID=app;Password=M4ple.Harbour;Encrypt=True", "M4ple.Harbour"),
+    ("db1.lan:5432:shop:shop_ro:Harbour_31\n", "Harbour_31"),
+    (
+        "define('NONCE_SALT',  'Y9/*a5Xl>} G_)t3eONXBV0<T/F)XapQj12<luLGjCNok1;Tnr>VbT0xS4aU0tK&');",
+        "Y9/*",
+    ),
+    ("active_record_encryption:\n  primary_key: xvdvRlepkz05VmAo7S4aBTdr6Zhnsa6w\n", "xvdvRlep"),
+    ("La contraseña del correo compartido es Maple.Harbour31 y nada más", "Maple.Harbour31"),
+    ("暗証番号\uff08会議室\uff09\uff1a7062", "7062"),
+    ("PUK: 40972253", "40972253"),
     ("PWD          = Maple_Harbour_31\n", "Maple_Harbour_31"),
     ('env.put(Context.SECURITY_CREDENTIALS, "HarbourMaple31!");', "HarbourMaple31!"),
     ('ConvertTo-SecureString "a%7Krt04mfJSpwV" -AsPlainText -Force', "a%7Krt04mfJSpwV"),
@@ -33,6 +51,9 @@ TEXTS = [
     (f"Mnemonic:\n\n{NUMBERED}\n", "12. desert"),
 ]
 KEPT = [
+    '"valueFrom": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:prod/crm/db-Ab12Cd"',
+    '"Smtp__Password": "@Microsoft.KeyVault(VaultName=kv-prod;SecretName=Smtp)"',
+    "password = Config.Value1", "API key: see the page about keys", "the pin is on the board",
     'passwords["a-b"] and a-team', "the setup key that they used with some more text",
     "text = '%(name)s has no password'", "Seed words, in order: see below",
     "şifresi unutuldu", "passord for alle brukere", "parola d'ordine", "PWD          = os.getcwd()",
@@ -102,6 +123,17 @@ def test_all_lines_of_a_folded_value_are_replaced_and_the_next_key_stays() -> No
     assert all(part not in clean for part in ("kT4v", "Xw90", "end5Kq"))
     assert "host: a.lan" in clean
     assert clean.count("\n") == FOLDED.count("\n")
+
+
+def test_every_line_of_a_token_that_was_wrapped_is_replaced() -> None:
+    lines = [
+        "Authorization: Bearer eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJndWVzdC0xMTQ",
+        "iLCJhdWQiOiJkYXRhcG9ydGFsIiwiaWF0IjoxNzI4MDAwMDAwLCJleHAiOjE3NTk1",
+        "MzYwMDB9.bJnSQ_c8-6jR4tg_BQEFu22nZtwdFjxO8WzVOGQGDfs",
+    ]
+    clean = redact("\n".join([*lines, "", "How do I use it?"])).text
+    assert not [line for line in lines if line[-30:] in clean]
+    assert clean.endswith("\n\nHow do I use it?")
 
 
 def test_what_follows_a_numbered_seed_phrase_stays() -> None:

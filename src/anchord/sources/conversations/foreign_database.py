@@ -61,7 +61,7 @@ class ForeignDatabase:
     """A database, opened at the first query. It is never written."""
 
     path: str
-    """Absolute path."""
+    """Absolute path; "" for content that is not a file of its own."""
     _connection: sqlite3.Connection | None = field(default=None, init=False)
     _real_tables: frozenset[str] = field(default=frozenset(), init=False)
     _deadline: float = field(default=0.0, init=False)
@@ -141,8 +141,11 @@ def _options(path: str) -> str:
     there is an index; it is only read. Without a log, no program has the database open.
 
     Raises:
-        BrokenError: A log without an index, as of an incomplete copy: SQLite would have to write.
+        BrokenError: It is inside another file; or a log without an index, as of an incomplete
+            copy: SQLite would have to write.
     """
+    if not path:
+        raise BrokenError("a compressed database is not read: unpack it")
     with open(path, "rb") as file:
         file.seek(_WAL_VERSION_OFFSET)
         has_log = file.read(len(_WAL_VERSION)) == _WAL_VERSION

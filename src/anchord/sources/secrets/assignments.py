@@ -40,7 +40,7 @@ _WRAPS = (
 _ASSIGNMENT = re.compile(
     rf"[a-z]{{3,10}}[\w.-]{{0,40}}(?P<close>\\{{0,3}}[\"'`]?\]?)(?:"
     rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,(?:\s|[ \t]{{2,16}})?)|(?P<tag>>)"
-    r"|(?P<said>(?:\s(?:is|was|are|to|contains|holds)\s|\??[ \t]{1,4})(?=\S{0,200}\d)))"
+    r"|(?P<said>(?:\s(?:is|was|are|to|contains|holds)\s|\??[ \t]{1,16})(?=\S{0,200}\d)))"
     rf"(?:(?:bearer|token|ssws|bot|apikey|genie-?key|aws4-hmac-sha256)[ =]{{1,3}})?{_WRAPS}"
     rf"(?=(?P<open>\\{{0,3}}[\"'`])?"
     rf"(?P<value>(?(open)[^\s\"'`][^\n\"'`]{{0,{_MAX_VALUE}}}|[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}})))"
@@ -98,6 +98,9 @@ _SET_OPTION = re.compile(r"--set(?:-string)?[ =]\S{0,40}$")
 _ASSIGNED_WORD = re.compile(r"(?=\D{0,60}\d)[\w.!-]{6,60}")
 _ENV_LINE = re.compile(r"(?:^|\n)[ \t]{0,8}(?:env|arg|export|setenv)[ \t]{1,4}$", re.IGNORECASE)
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]{3,60}")
+_ARN = re.compile(r"\barn:aws[\w-]{0,20}:secretsmanager:[\w-]{0,40}:\d{0,12}:$")
+"""What stands before `secret:NAME` of AWS's store: NAME is none."""
+_MAX_ARN = 90
 _NEAR = 200
 _BESIDE_SECRET = re.compile(r"\bsecret[\"']?\s{0,3}[:=]", re.IGNORECASE)
 """A key and a secret are given together."""
@@ -182,9 +185,12 @@ def _is_secret(text: str, match: re.Match[str], value: str) -> bool:
     name_class = _class_at(text, start, name)
     if name_class is NameClass.NONE or is_placeholder(value) or is_sentry_dsn(value):
         return False
+    if name == "secret" and _ARN.search(text, max(0, start - _MAX_ARN), start):
+        return False
     is_quoted = bool(match["open"])
     if not is_quoted:
-        if is_expression(value) and not _is_option(text, start, value):
+        is_set = _is_option(text, start, value) or text.startswith(";", start - 1)
+        if is_expression(value) and not is_set:
             return False
         if match["said"] is not None and not _is_env_line(text, start):
             return _is_said_secret(name_class, value, text[:start], name)

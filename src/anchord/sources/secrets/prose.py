@@ -22,7 +22,7 @@ _NAMES_BEYOND_ASCII = (
 """What people call a password, in a text in lower case."""
 _NAMES_WITHOUT_SPACES = ("パスワード", "密码", "密碼", "비밀번호")
 _SAID_WITHOUT_SPACES = re.compile(
-    r"(?:は|为|為|是|은|는|가|\s|[:=\uff1a]){1,4}[「『“\"'`]?(?P<value>[!#-&(-;=?-_a-~]{5,200})"
+    r"(?:\uff08[^\uff08\uff09\n]{1,20}\uff09)?(?:は|为|為|是|은|는|가|\s|[:=\uff1a]){1,4}[「『“\"'`]?(?P<value>[!#-&(-;=?-_a-~]{5,200})"
 )
 _SAID = re.compile(
     r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
@@ -41,10 +41,16 @@ _SAID_BEFORE = re.compile(
     r"(?:(?:the|your|my|its|das|mein|dein|le|la|el)\s)?(?:[\w-]{1,20}\s){0,2}$"
 )
 _MAX_BEFORE = 120
+_MAIL_WORDS = ("gmail", "smtp")
+_MAX_AFTER_MAIL = 200
 _OTHER_NAMES = ("one is ", "one was ", "new value: ")
 _OTHER = re.compile(r"[`\"'“]?(?P<value>[^\s`\"'”]{6,80})")
 """The password that is said after another one was named."""
-_PIN_NAMES = ("pin is ", "pin: ", "pin code is ", "pin lautet ", "pin ist ")
+_PIN_NAMES = ("pin is ", "pin: ", "pin code is ", "pin lautet ", "pin ist ", "puk: ", "puk is ")
+_PIN_WITHOUT_SPACES = re.compile(
+    r"(?:\uff08[^\uff08\uff09\n]{1,20}\uff09)?(?:は|为|是|\s|[:=\uff1a]){1,3}(?P<value>\d{4,8})(?![\w.])"
+)
+_PIN_NAMES_WITHOUT_SPACES = ("暗証番号", "个人识别码")
 _PIN = re.compile(r"(?P<value>\d{4,12})(?![\w.])")
 _CELL = re.compile(
     r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,200})[`*]{0,3}\s{0,20}\|"
@@ -104,7 +110,9 @@ WORDS = (
     *_PAIR_NAMES,
     *_OTHER_NAMES,
     *_PIN_NAMES,
+    *_PIN_NAMES_WITHOUT_SPACES,
     "app pass",
+    *_MAIL_WORDS,
 )
 _CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|\b\d{4} \d{4}\b|[a-z0-9]{8,10}")
 _DIGIT_CODE = re.compile(r"\d{4} ?\d{4}")
@@ -167,12 +175,21 @@ def _find_others(text: str, lower_text: str, places: WordPlaces) -> Iterator[Fin
     for word in _PIN_NAMES:
         for place in places.of(word):
             match = _PIN.match(text, place + len(word))
-            if match and text.startswith("PIN", place) and not text[place - 1 : place].isalnum():
+            is_name = text.startswith(("PIN", "PUK"), place)
+            if match and is_name and not text[place - 1 : place].isalnum():
+                yield Finding(*match.span("value"), "pin")
+    for word in _PIN_NAMES_WITHOUT_SPACES:
+        for place in places.of(word):
+            if match := _PIN_WITHOUT_SPACES.match(text, place + len(word)):
                 yield Finding(*match.span("value"), "pin")
 
 
 def _find_app_passwords(lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Find app passwords of Google: four times four letters that are no words."""
+    for place in places.of_any(_MAIL_WORDS):
+        for found in _QUOTED_APP_PASSWORD.finditer(lower_text, place, place + _MAX_AFTER_MAIL):
+            if _NO_WORD.search(found["value"]):
+                yield Finding(*found.span("value"), "assigned")
     for place in places.of("app pass"):
         line_start = lower_text.rfind("\n", max(0, place - _MAX_BEFORE), place) + 1
         match = _APP_PASSWORD.match(lower_text, place + len("app password"))

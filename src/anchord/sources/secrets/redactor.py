@@ -46,7 +46,7 @@ _REST = re.compile(r"[!#$%*+./0-9:=?A-Z^_a-z~-]*(?<![.:!?])")
 """The rest of a value that was cut, without the punctuation behind it."""
 _CONTINUED = re.compile(r"(?:\\\n[ \t]{0,40}[\w+/=.-]{8,2000})+")
 """The lines after a backslash at a line's end."""
-_WRAPPED = re.compile(r"\n(?P<rest>[\w+/=-]{16,2000})(?=\n|$)")
+_WRAPPED = re.compile(r"\n(?P<rest>[\w+/=.-]{16,2000})(?=\n|$)")
 _MIN_WRAPPED = 30
 _MIN_LINE = 60
 """A terminal that is narrower is rare."""
@@ -127,8 +127,12 @@ def _completed(text: str, finding: Finding) -> Finding:
     if end - finding.start >= _MIN_CUT:
         rest = _REST.match(text, end)
         end = rest.end() if rest else end
-    next_lines = _CONTINUED.match(text, end) or _wrapped(text, finding.start, end)
-    return finding._replace(end=next_lines.end() if next_lines else end)
+    if next_lines := _CONTINUED.match(text, end):
+        return finding._replace(end=next_lines.end())
+    start = finding.start
+    while rest := _wrapped(text, start, end):
+        start, end = rest.span("rest")
+    return finding._replace(end=end)
 
 
 def _wrapped(text: str, start: int, end: int) -> re.Match[str] | None:

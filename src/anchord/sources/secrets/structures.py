@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 
 from anchord.sources.secrets.commands import WEAK_PASSWORDS
 from anchord.sources.secrets.finding import Finding
-from anchord.sources.secrets.values import SENTRY_HOST, is_placeholder, is_random, is_wordy
+from anchord.sources.secrets.values import (
+    SENTRY_HOST,
+    is_chosen,
+    is_placeholder,
+    is_random,
+    is_wordy,
+)
 from anchord.sources.secrets.words import WordPlaces
 
 _MAX_KEY_CHARS = 40_000
@@ -36,6 +42,13 @@ _BEARER = re.compile(r"bearer[\s:=]{1,3}\\{0,3}[\"']?(?P<secret>[a-z0-9._~+/=-]{
 _BASIC = re.compile(r"basic\s{1,3}(?P<secret>[a-z0-9+/_-]{8,500}={0,2})")
 _NETRC = re.compile(
     r"machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9}(?P<secret>\S{3,200})"
+)
+_WORDPRESS = re.compile(
+    r"define\(\s?[\"']\w{3,20}_(?:KEY|SALT)[\"'],\s{1,12}(?P<quote>[\"'])(?P<secret>[^\n]{64})(?P=quote)"
+)
+"""Its keys are 64 of any characters."""
+_RAILS_KEY = re.compile(
+    r"(?:_key|_salt)[\"']?:[ \t]{1,4}[\"']?(?P<secret>[A-Za-z0-9]{32,64})(?![A-Za-z0-9])"
 )
 _PORT_WORDS = tuple(f":{first}" for first in "0123456789*")
 _PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
@@ -75,6 +88,7 @@ WORDS = (
     *("private key", "://", "sig=", "machine", "cookie", "kind:", "secret", "basic", "bearer"),
     *_QUERY_WORDS,
     *_PORT_WORDS,
+    *("define(", "active_record_encryption"),
     '"kty"',
     *_GO_DSN_WORDS,
     *(word for word, _, _ in _BY_WORD),
@@ -112,6 +126,11 @@ def find_structured(text: str, lower_text: str, places: WordPlaces) -> Iterator[
     if places.of("kind:") and places.of("secret"):
         yield from _find_in_manifests(text)
     yield from _find_pgpass(text, places.of_any(_PORT_WORDS))
+    for match in _matches_at(_WORDPRESS, text, places.of("define(")):
+        yield Finding(*match.span("secret"), "assigned")
+    for place in places.of("active_record_encryption"):
+        for match in _RAILS_KEY.finditer(text, place, place + _NEAR):
+            yield Finding(*match.span("secret"), "assigned")
 
 
 def _find_pem(text: str) -> Iterator[Finding]:
@@ -288,5 +307,6 @@ def _find_pgpass(text: str, places: Sequence[int]) -> Iterator[Finding]:
         if match is None:
             continue
         secret = match["secret"]
-        if not secret.isdigit() and not is_wordy(secret) and not is_placeholder(secret):
+        is_word = is_wordy(secret) and not is_chosen(secret)
+        if not secret.isdigit() and not is_word and not is_placeholder(secret):
             yield Finding(*match.span("secret"), "assigned")

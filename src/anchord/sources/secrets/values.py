@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 _PLACEHOLDER = re.compile(
     r"your|xxxx|\*\*\*|\.\.\.|…|•••|<[\w\s./:-]{1,40}>|^[<>]|[<>]$|\{\{|\}\}|[$#]\{|\$\(|%\(\w+\)[sd]|\[redacted:|example|sample|"
-    r"placeholder|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
+    r"placeholder|^@microsoft\.keyvault|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
     r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the)(?:[_\W]|$)|here$|"
     r"(?:^|[_\W])an?(?:[_\s-]|$)|"
     r"(\w)\1{6,}|^(?:0?123456789?0?|0123456789abcdef|abcdefg\w{0,3}|abc123|deadbeef)$|"
@@ -24,6 +24,8 @@ _EXPRESSION = re.compile(
     r"\w\(|^[&*@!]?[A-Za-z_]\w*\[|^[$%@!{]|^[A-Z]\w*(?:Key|Token|Secret|String|Str|Bytes|Type)s?$|^[&*]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[!?]?$|"
     r"^(?:self|this|process|os|env|args|config|settings|options|request|secrets|var|local|data|params)\."
 )
+_NAMES_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,20}\.){1,3}[A-Z][a-z]{2,20}\d{2,4}[!?]?")
+"""`Word.Word77`: an attribute in code, and in a sentence a password."""
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -146,7 +148,8 @@ def is_chosen(value: str) -> bool:
         return False
     has_digit = bool(_DIGIT.search(value))
     if has_digit or _SPECIAL.search(value[1:-1]):
-        is_part_of_code = _EXPRESSION.search(value) or _DATE.fullmatch(value)
+        is_code = _EXPRESSION.search(value) and not _NAMES_AND_NUMBER.fullmatch(value)
+        is_part_of_code = is_code or _DATE.fullmatch(value)
         return bool(_LETTER.search(value)) and not is_part_of_code and not _VERSION.match(value)
     return is_word_list(parts)
 

@@ -35,6 +35,7 @@ from anchord.sources.conversations.exchange_document import (
     question_line,
 )
 from anchord.sources.conversations.exchanges import build_exchanges
+from anchord.sources.conversations.foreign_database import BrokenError
 from anchord.sources.conversations.formats.registry import (
     FORMATS,
     TranscriptFormat,
@@ -59,7 +60,10 @@ def conversations(data: bytes) -> None:
     may_be_transcript(path)
     with carrier_of(path, body) as (carrier, begin):
         family = _family(source, path, carrier, begin)
-        events = list(read_events(family, carrier))
+        try:
+            events = list(read_events(family, carrier))
+        except BrokenError:
+            return  # A text is given to a format that reads a database.
         hold(
             events == list(read_events(family, carrier)),
             "a carrier tells the same twice",
