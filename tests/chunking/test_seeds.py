@@ -199,7 +199,9 @@ def test_000_12_an_answer_of_more_than_eight_lines_is_whole_and_as_it_was_writte
     assert chunks[0]["content"] == f"> one\n{answer}".rstrip()
 
 
-def test_000_13_a_long_answer_is_split_and_every_part_is_embedded_with_its_question() -> None:
+def test_000_13_004_07_a_long_answer_is_split_and_every_part_is_embedded_with_its_question() -> (
+    None
+):
     text = "> Why is the sky blue\n" + prose(300) + "\n> two\nb\n> three\nc\n"
     parts = [
         chunk
@@ -314,7 +316,7 @@ def test_001_06_07_headings_make_sections_but_not_in_fences(strategy: str) -> No
     assert not any("not a heading" in title for path in paths for title in path)
 
 
-def test_001_08_10_units_are_merged_up_to_the_most_characters() -> None:
+def test_001_08_09_10_units_are_merged_up_to_the_most_characters() -> None:
     for most in (300, 800, 1_700):
         chunks = chunk_text("\n\n".join(prose(4, f"w{n}x") for n in range(30)), max_chars=most)
         assert max(len(chunk["content"]) for chunk in chunks) <= most
@@ -539,7 +541,7 @@ def test_003_06_separators_go_from_fence_to_blank_line_to_newline_to_sentence_to
 
 
 @pytest.mark.parametrize("strategy", ["anchored", "two_stage", "headers", "semantic"])
-def test_003_07_a_fence_over_the_limit_is_flagged_balanced_and_all_of_it_is_embedded(
+def test_003_07_004_01_a_fence_over_the_limit_is_flagged_balanced_and_all_of_it_is_embedded(
     strategy: str,
 ) -> None:
     rows = [f"value_{n} = compute({n}, {n + 1})" for n in range(120)]
@@ -769,7 +771,7 @@ def test_003_22_a_chunk_knows_how_many_siblings_it_has_and_how_deep_it_stands() 
 # 004, as far as it is about cutting
 
 
-def test_004_02_05_recursive_joins_to_the_text_and_overlaps_by_up_to_280_characters() -> None:
+def test_004_02_04_05_20_recursive_joins_to_the_text_and_overlaps_by_up_to_280_characters() -> None:
     text = "\n\n".join(prose(9, f"w{n}x") for n in range(20))
     chunks = chunk_text(text, strategy="recursive", path="a.txt")
     overlaps = [a["end_char"] - b["start_char"] for a, b in pairwise(chunks)]

@@ -228,7 +228,7 @@ def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
     }
 
 
-def test_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
+def test_004_19_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
     for name, session in (
         (".claude/projects/-home-me-app", "s1"),
         (".config/claude/projects/x", "s2"),

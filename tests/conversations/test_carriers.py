@@ -583,7 +583,10 @@ def test_a_full_disk_is_trouble_with_the_store_and_no_problem_of_the_file(talks:
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_004_14_summaries_are_indexed_when_they_are_asked_for(tmp_path: Path, wanted: bool) -> None:  # noqa: FBT001 - a parameter
+def test_004_14_15_summaries_are_indexed_when_they_are_asked_for(
+    tmp_path: Path,
+    wanted: bool,  # noqa: FBT001 - a parameter
+) -> None:
     talks = Talks(tmp_path, summaries=wanted)
     compacted = {"type": "user", "uuid": "u9", "isCompactSummary": True, "sessionId": "s1",
                  "message": {"role": "user", "content": "This session is being continued: they spoke of anchors."}}  # fmt: skip

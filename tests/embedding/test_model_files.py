@@ -407,7 +407,7 @@ def test_the_same_bytes_in_other_files_are_another_model(folder: Path) -> None:
 # Token counters
 
 
-def test_where_a_server_embeds_the_bundled_model_counts_and_the_configuration_says_the_window() -> (
+def test_003_27_where_a_server_embeds_the_bundled_model_counts_and_the_configuration_says_the_window() -> (
     None
 ):
     model = find_token_counting_model("openai", "text-embedding-3-small:v1", 1_000)

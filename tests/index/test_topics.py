@@ -124,5 +124,5 @@ def test_000_21_an_exchange_has_a_topic(text: str, topic: str) -> None:
         ("The table has five columns.", ""),
     ],
 )
-def test_000_25_a_memory_has_a_type(text: str, kind: str) -> None:
+def test_000_25_26_27_a_memory_has_a_type(text: str, kind: str) -> None:
     assert memory_type_of(text) == kind

@@ -112,7 +112,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(not isolated, printed, sockets, home)
 
 
-def test_index_search_mcp_and_the_daemon_work_without_a_network(run: Run) -> None:
+def test_004_06_16_index_search_mcp_and_the_daemon_work_without_a_network(run: Run) -> None:
     if run.has_network:
         pytest.skip("this system refuses a user's network namespaces")
     assert json.loads(run.printed["index"])["files"] >= 2

@@ -80,7 +80,7 @@ def base(request: pytest.FixtureRequest, tmp_path: Path) -> Base:
     return Base(tmp_path, request.param)
 
 
-def test_a_home_of_every_version_serves_and_is_brought_forward_without_embedding(
+def test_004_17_a_home_of_every_version_serves_and_is_brought_forward_without_embedding(
     base: Base,
 ) -> None:
     before = base.run("search", "gulls", "--mode", "text", "--json")

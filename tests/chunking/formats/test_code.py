@@ -227,7 +227,7 @@ def test_a_syntax_error_never_loses_a_line(code: Cutter, parts: list[str], langu
     assert all(number in covered for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
-def test_without_a_grammar_blank_lines_and_indentation_do(
+def test_003_27_without_a_grammar_blank_lines_and_indentation_do(
     code: Cutter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "\n\n".join(function(f"f{n}") for n in range(20))
