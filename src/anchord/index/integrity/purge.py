@@ -104,12 +104,8 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     row_ids = list(dict.fromkeys((*found.row_ids, *_rows_of(writer, origins))))
     # All of it: of a file that was deleted before, nothing says which vectors were its own.
     writer.vector_cache.clear()
-    updates = [plan_row_removal(origin, row_ids, "forgotten by a command") for origin in origins]
-    writer.catalog.save_intents(updates)
-    writer.store.delete_rows(row_ids)
-    writer.catalog.confirm_updates(updates)
+    _delete_rows(writer, origins, row_ids)
     files_to_reread = list(writer.archive.files_to_reread)
-    writer.conversations.mark_indexed([each for each in origins if is_exchange_path(each.path)])
     writer.catalog.mark_for_reread(files_to_reread)
     disk_files_removed = _erase_from_disk(writer)
     if writer.cli_state.unfinished_forget:
@@ -234,6 +230,18 @@ def _find(writer: IndexWriter, path: str) -> _Found:
         exchange_count=max(len(archived.exchanges), begun.exchanges),
         only_here=archived.only_here,
     )
+
+
+def _delete_rows(
+    writer: IndexWriter, origins: Sequence[RootedPath], row_ids: Sequence[str]
+) -> None:
+    """Delete rows, and the records of their files, as one change that outlives a crash."""
+    updates = [plan_row_removal(origin, row_ids, "forgotten by a command") for origin in origins]
+    writer.catalog.save_intents(updates)
+    writer.store.delete_rows(row_ids)
+    writer.catalog.confirm_updates(updates)
+    exchanges = [origin for origin in origins if is_exchange_path(origin.path)]
+    writer.conversations.mark_indexed(exchanges)
 
 
 def _rows_of(writer: IndexWriter, origins: Sequence[RootedPath]) -> list[str]:

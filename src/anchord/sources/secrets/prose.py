@@ -130,30 +130,26 @@ def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Fi
         name = _PASS_NAMES.match(lower_text, place)
         if name:
             yield from _find_at(text, lower_text, place, name.end())
-    for word in (*_NAMES, *_NAMES_BEYOND_ASCII):
-        for place in places.of(word):
-            yield from _find_at(text, lower_text, place, place + len(word))
+    for word, place in places.each((*_NAMES, *_NAMES_BEYOND_ASCII)):
+        yield from _find_at(text, lower_text, place, place + len(word))
     yield from _find_without_spaces(text, places)
     yield from _find_pairs(text, places)
     yield from _find_app_passwords(lower_text, places)
     yield from _find_others(text, lower_text, places)
-    for word in _SEED_NAMES:
-        for place in places.of(word):
-            match = _SEED.match(lower_text, place + len(word))
-            if match and len(set(_WORD.findall(match["value"]))) >= _MIN_SEED_WORDS:
-                yield Finding(*match.span("value"), "seed-phrase")
+    for word, place in places.each(_SEED_NAMES):
+        match = _SEED.match(lower_text, place + len(word))
+        if match and len(set(_WORD.findall(match["value"]))) >= _MIN_SEED_WORDS:
+            yield Finding(*match.span("value"), "seed-phrase")
     yield from _find_otp_seeds(lower_text, places)
-    for word in _CODE_NAMES:
-        for place in places.of(word):
-            yield from _find_codes(lower_text, place + len(word))
+    for word, place in places.each(_CODE_NAMES):
+        yield from _find_codes(lower_text, place + len(word))
 
 
 def _find_otp_seeds(lower_text: str, places: WordPlaces) -> Iterator[Finding]:
-    for word in _OTP_NAMES:
-        for place in places.of(word):
-            match = _OTP.match(lower_text, place + len(word))
-            if match and not _WORD.fullmatch(match["value"].replace(" ", "").replace("-", "")):
-                yield Finding(*match.span("value"), "otp-seed")
+    for word, place in places.each(_OTP_NAMES):
+        match = _OTP.match(lower_text, place + len(word))
+        if match and not _WORD.fullmatch(match["value"].replace(" ", "").replace("-", "")):
+            yield Finding(*match.span("value"), "otp-seed")
 
 
 def _find_pairs(text: str, places: WordPlaces) -> Iterator[Finding]:
@@ -165,31 +161,38 @@ def _find_pairs(text: str, places: WordPlaces) -> Iterator[Finding]:
 
 
 def _find_others(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:
-    """Yield the password in "the new one is ..." after another password, and PINs."""
-    for word in _OTHER_NAMES:
-        for place in places.of(word):
-            match = _OTHER.match(text, place + len(word))
-            is_after_password = "pass" in lower_text[max(0, place - _MAX_BEFORE) : place]
-            if match and is_after_password and (found := _chosen_value(match)):
-                yield found
-    for word in _PIN_NAMES:
-        for place in places.of(word):
-            match = _PIN.match(text, place + len(word))
-            is_name = text.startswith(("PIN", "PUK"), place)
-            if match and is_name and not text[place - 1 : place].isalnum():
-                yield Finding(*match.span("value"), "pin")
-    for word in _PIN_NAMES_WITHOUT_SPACES:
-        for place in places.of(word):
-            if match := _PIN_WITHOUT_SPACES.match(text, place + len(word)):
-                yield Finding(*match.span("value"), "pin")
+    """Yield the password in "the new one is ..." after another password; PINs and PUKs."""
+    for word, place in places.each(_OTHER_NAMES):
+        match = _OTHER.match(text, place + len(word))
+        is_after_password = "pass" in lower_text[max(0, place - _MAX_BEFORE) : place]
+        if match and is_after_password and (found := _chosen_value(match)):
+            yield found
+    yield from _find_pins(text, places)
+
+
+def _find_pins(text: str, places: WordPlaces) -> Iterator[Finding]:
+    matches: list[re.Match[str] | None] = []
+    for word, place in places.each(_PIN_NAMES):
+        before = text[place - 1 : place]
+        is_name = text.startswith(("PIN", "PUK"), place) and not before.isalnum()
+        if is_name:
+            matches.append(_PIN.match(text, place + len(word)))
+    for word, place in places.each(_PIN_NAMES_WITHOUT_SPACES):
+        after = place + len(word)
+        matches.append(_PIN_WITHOUT_SPACES.match(text, after))
+    for match in filter(None, matches):
+        start, end = match.span("value")
+        yield Finding(start, end, "pin")
 
 
 def _find_app_passwords(lower_text: str, places: WordPlaces) -> Iterator[Finding]:
     """Find app passwords of Google: four times four letters that are no words."""
     for place in places.of_any(_MAIL_WORDS):
-        for found in _QUOTED_APP_PASSWORD.finditer(lower_text, place, place + _MAX_AFTER_MAIL):
+        stop = place + _MAX_AFTER_MAIL
+        for found in _QUOTED_APP_PASSWORD.finditer(lower_text, place, stop):
             if _NO_WORD.search(found["value"]):
-                yield Finding(*found.span("value"), "assigned")
+                start, end = found.span("value")
+                yield Finding(start, end, "assigned")
     for place in places.of("app pass"):
         line_start = lower_text.rfind("\n", max(0, place - _MAX_BEFORE), place) + 1
         match = _APP_PASSWORD.match(lower_text, place + len("app password"))
@@ -199,11 +202,10 @@ def _find_app_passwords(lower_text: str, places: WordPlaces) -> Iterator[Finding
 
 
 def _find_without_spaces(text: str, places: WordPlaces) -> Iterator[Finding]:
-    for word in _NAMES_WITHOUT_SPACES:
-        for place in places.of(word):
-            match = _SAID_WITHOUT_SPACES.match(text, place + len(word))
-            if match and (found := _chosen_value(match)):
-                yield found
+    for word, place in places.each(_NAMES_WITHOUT_SPACES):
+        match = _SAID_WITHOUT_SPACES.match(text, place + len(word))
+        if match and (found := _chosen_value(match)):
+            yield found
 
 
 _MIN_SEED_WORDS = 9

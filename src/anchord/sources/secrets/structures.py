@@ -126,11 +126,18 @@ def find_structured(text: str, lower_text: str, places: WordPlaces) -> Iterator[
     if places.of("kind:") and places.of("secret"):
         yield from _find_in_manifests(text)
     yield from _find_pgpass(text, places.of_any(_PORT_WORDS))
-    for match in _matches_at(_WORDPRESS, text, places.of("define(")):
-        yield Finding(*match.span("secret"), "assigned")
+    yield from _find_framework_keys(text, places)
+
+
+def _find_framework_keys(text: str, places: WordPlaces) -> Iterator[Finding]:
+    """Find the keys of WordPress and Rails, whose names say little."""
+    matches = list(_matches_at(_WORDPRESS, text, places.of("define(")))
     for place in places.of("active_record_encryption"):
-        for match in _RAILS_KEY.finditer(text, place, place + _NEAR):
-            yield Finding(*match.span("secret"), "assigned")
+        end = place + _NEAR
+        matches += _RAILS_KEY.finditer(text, place, end)
+    for match in matches:
+        start, end = match.span("secret")
+        yield Finding(start, end, "assigned")
 
 
 def _find_pem(text: str) -> Iterator[Finding]:
@@ -308,5 +315,7 @@ def _find_pgpass(text: str, places: Sequence[int]) -> Iterator[Finding]:
             continue
         secret = match["secret"]
         is_word = is_wordy(secret) and not is_chosen(secret)
-        if not secret.isdigit() and not is_word and not is_placeholder(secret):
-            yield Finding(*match.span("secret"), "assigned")
+        if secret.isdigit() or is_word or is_placeholder(secret):
+            continue
+        start, stop = match.span("secret")
+        yield Finding(start, stop, "assigned")

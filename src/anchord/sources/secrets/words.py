@@ -5,7 +5,7 @@ To look for each of some 400 words by itself took most of the time of looking fo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from ahocorasick_rs import AhoCorasick, Implementation
@@ -33,6 +33,16 @@ class WordPlaces:
         if word not in self._words:
             raise KeyError(word)
         return self._places_by_word.get(word, ())
+
+    def each(self, words: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """Yield which of some words begins where, word by word in their order.
+
+        Raises:
+            KeyError: A word was not looked for.
+        """
+        for word in words:
+            for place in self.of(word):
+                yield word, place
 
     def of_any(self, words: Collection[str]) -> Sequence[int]:
         """Return where any of some words begins, in order, each place once."""
