@@ -174,7 +174,8 @@ class Trial:
             if '"file.handled"' in line:
                 event = json.loads(line)
                 path, embedded = f"{event['root']}/{event['path']}", event["embedded"]
-                again = bool(embedded) and path in self._embedded
+                # A file that was written with its words alone is handled twice, and embedded once.
+                again = self._embedded[path] > 0
                 self.counts[name] += embedded if again else 0
                 self._embedded[path] += embedded
         self._log_read = len(lines)

@@ -25,7 +25,8 @@ _MAX_NAME = 60
 WORDS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "psk", "sess", "pepper")
 """A name of a secret has one of them."""
 _ASSIGNS = (
-    r"\s{0,4}:\s{0,2}[&\w\[\]<>'.|; ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
+    r"\s{0,2}(?:\|\||\?\?|={2,3})\s{0,2}(?=[\"'])"  # a default, or what it is compared with
+    r"|\s{0,4}:\s{0,2}[&\w\[\]<>'.|; ]{1,30}=(?!=)\s{0,4}"  # a type between name and value
     r"|(?:\s?\[[^\]\n]{0,24}\])?(?:\s{0,4}|[ \t]{5,40})(?:=>|:=|\?=|=|::?)\s{0,8}"
     r"(?:[|>][-+]?\s{1,40})?"
     r"|\s{0,2},?\s{0,40}[\"']?value[\"']?\s{0,2}[:=]\s{0,2}"  # {"name": ..., "value": ...}
@@ -33,7 +34,7 @@ _ASSIGNS = (
 )
 _WRAPS = (
     r"(?:(?:\[\]byte|bytes|bytearray|string(?:::from)?|secretstr|buffer\.from"
-    r"|encoding\.\w{1,10}\.getbytes)\(\s{0,4}"
+    r"|bytes\.fromhex|encoding\.\w{1,10}\.getbytes)\(\s{0,4}"
     r"|[bru]{1,2}(?=[\"'])|!{1,2}binary\s|\$(?=')|\(\s{0,40}(?=[\"']))?"
 )
 """What makes bytes or an object of a string: `[]byte("...")`, `b"..."`, and a shell's `$'...'`."""
@@ -84,6 +85,7 @@ _KEY_OWNERS = frozenset(
     application app sdk admin
     service client subscription webhook storage deploy ssh session cipher aes hmac jwt
     personal server root integration write ingest ingestion crypto symmetric preshared psk wpa
+    validation decryption
     functions function host data security user org team project bot tsig rndc instrumentation
     recovery bitlocker filevault product activation unlock
     linode vultr namecheap godaddy porkbun gandi ovh hetzner cloudflare rails
@@ -201,6 +203,9 @@ def _is_assigned_secret(match: re.Match[str], name_class: NameClass, name: str, 
     """Return whether a value that is assigned to a name, or passed to a call, is a secret."""
     is_quoted = bool(match["open"])
     names_password = name_class is NameClass.PASSWORD
+    is_compared = "==" in (match["assign"] or "")
+    if is_compared and not names_password:
+        return False  # What a key of a dictionary is compared with.
     is_set = _is_constant_set(match, name) or (is_quoted and match["assign"] is not None)
     if names_password and is_set and is_two_words(value):
         return True

@@ -19,6 +19,9 @@ _CURL_USER = re.compile(
     r"(?:\s-\w{0,4}u|\s--(?:proxy-)?user|\s--(?:http-)?auth|\s-a)[ =]{0,3}\\{0,3}[\"']?"
     r"[^\s:\"']{0,100}:(?P<secret>[^\s\"'@\\]{3,200})"
 )
+_STRING = r"[\"'][^\"'\n]{1,100}[\"']"
+_JWT_CALL = r"jwt\.\w{4,6}\([^\n\"']{0,200},\s{0,3}(?=[\"'])@"
+_CHARACTERS = r"char \w{2,30}\[\d{0,3}\]\s?=\s?\{\s?(?P<secret>'.'(?:,\s?'.'){5,80})"
 _OPTIONS = (
     (" -p", r"\b(?:sshpass|cqlsh|mongo\w{0,8})\b|\slogin\b", r" -p ?@"),
     (" -p", r"\b(?:mysql|mariadb|7z)", r" -p@"),
@@ -46,12 +49,18 @@ _WORDS = (
     ("--token", r"--token[ =](?P<secret>[a-z0-9]{6}\.[a-z0-9]{16})\b"),
     *((f": {way} ", r": [A-Z]{3,5} (?=[\"'])@") for way in ("eap", "xauth", "ntlm", "pin", "psk")),
     ("api key", r".{7}[^\n:]{0,60}: (?P<secret>(?=\S{0,128}\d)[\w-]{32,128})(?=\s|$)"),
+    ("dns ", r"dns [a-z]{4,20} (?P<secret>(?=\S{0,60}\d)[\w-]{30,100})(?=\s|$)"),
+    *((f"jwt.{verb}(", _JWT_CALL) for verb in ("sign", "verify", "encode", "decode")),
+    (".connect(", rf"\.connect\(\s?{_STRING},\s?\d{{1,5}},\s?{_STRING},\s?(?=[\"'])@"),
+    *((f"char {name}", _CHARACTERS) for name in ("pw", "pass", "secret", "key")),
     ("requirepass ", r".{12}@"),
     ("masterauth ", r".{11}@"),
     ("createuser ", r".{11}\S{1,60} (?:MD5|SHA(?:-\d{3})?) @"),
     ("importprivkey ", r".{14}@"),
     ("/ipk ", r"/ipk @"),
     ("unseal key", r".{10}(?: \d{1,2})?:\s{1,3}@"),
+    ("unseal ", r"unseal \d{1,2}:\s{1,3}(?P<secret>[A-Za-z0-9+/=]{40,90})"),
+    ("fernet(", r"Fernet\(b?(?=[\"'])@"),
     ("basicauth(", r".{10}[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
     ("mysqli_connect(", r".{15}[^\n,]{1,100},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),
     ("new pdo(", r".{8}[^\n,]{1,300},[^\n,]{1,100},\s{0,9}(?=[\"'])@"),

@@ -28,9 +28,11 @@ _SAID = re.compile(
     r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
     r"(?:\s[\w@./'-]{1,40}){1,3})?"
     r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|er|är|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
-    r"(?:\s(?:now|jetzt|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
-    r"(?P<open>[*_]{0,2}[`\"'“„«]?)(?P<value>[^\s`\"'“”«»|<>]{5,200})"
+    r"(?:\s(?:now|jetzt|désormais|maintenant|ahora|ora|nu|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
+    r"(?P<open>[*_]{0,2}(?:[`\"'“„]|«\s?)?)(?P<value>[^\s`\"'“”«»|<>]{5,200})"
 )
+_DIRECT = re.compile(r"\s(?P<value>(?=\S{0,60}\d)[^\W\d]\S{5,60}?)(?=[.,;]?(?:\s|$))")
+"""Without a verb: in languages whose letters are no ASCII, code has no such words."""
 _QUOTED_PHRASE = re.compile(
     r"[*_]{0,2}(?:\s(?:for|of|on|to)(?:\s[\w'-]{1,20}){1,4})?\s{0,2}"
     r"(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
@@ -46,12 +48,20 @@ _MAX_AFTER_MAIL = 200
 _OTHER_NAMES = ("one is ", "one was ", "new value: ")
 _OTHER = re.compile(r"[`\"'“]?(?P<value>[^\s`\"'”]{6,80})")
 """The password that is said after another one was named."""
-_PIN_NAMES = ("pin is ", "pin: ", "pin code is ", "pin lautet ", "pin ist ", "puk: ", "puk is ")
+_PIN_NAMES = (
+    *("pin is ", "pin: ", "pin code is ", "pin lautet ", "pin ist ", "pin est ", "pin es ", "pin "),
+    *("pincode is ", "pincode: ", "pin-kod är ", "pin-koden är ", "puk: ", "puk is ", "puk "),
+    *(
+        f"{what} code{verb} "
+        for what in ("door", "gate", "alarm", "keypad")
+        for verb in (" is", ":")
+    ),
+)
 _PIN_WITHOUT_SPACES = re.compile(
     r"(?:\uff08[^\uff08\uff09\n]{1,20}\uff09)?(?:は|为|是|\s|[:=\uff1a]){1,3}(?P<value>\d{4,8})(?![\w.])"
 )
 _PIN_NAMES_WITHOUT_SPACES = ("暗証番号", "个人识别码")
-_PIN = re.compile(r"(?P<value>\d{4,12})(?![\w.])")
+_PIN = re.compile(r"(?P<value>\d{4,12}[#*]?)(?![\w.]*\w)")
 _CELL = re.compile(
     r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,200})[`*]{0,3}\s{0,20}\|"
 )
@@ -62,6 +72,7 @@ _NEXT_LINE = re.compile(
     r"[^\n]{0,120}:[ \t]{0,4}\n[ \t]{0,8}[`*]{0,3}(?P<value>[^\s`*]{8,100})[`*]{0,3}"
     r"[ \t]{0,4}(?=\n|$)"
 )
+_SHELL_PROMPT = re.compile(r"[\w.-]{1,40}@[\w.-]{1,60}:\S{0,80}[$#%]")
 _FROM_TO = re.compile(
     r"\sfrom\s[`\"']?(?P<old>[^\s`\"']{5,80})[`\"']?\sto\s[`\"']?(?P<value>[^\s`\"']{5,80})"
 )
@@ -76,6 +87,7 @@ _PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,2000})$", re.MULTILI
 _WORD = re.compile(r"[a-z]+")
 _SEED_NAMES = (
     " phrase",
+    "seed",
     "seed words",
     "recovery words",
     "mnemonic",
@@ -132,6 +144,10 @@ def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Fi
             yield from _find_at(text, lower_text, place, name.end())
     for word, place in places.each((*_NAMES, *_NAMES_BEYOND_ASCII)):
         yield from _find_at(text, lower_text, place, place + len(word))
+    for word, place in places.each(_NAMES_BEYOND_ASCII):
+        match = _DIRECT.match(text, place + len(word))
+        if match and (found := _chosen_value(match)):
+            yield found
     yield from _find_without_spaces(text, places)
     yield from _find_pairs(text, places)
     yield from _find_app_passwords(lower_text, places)
@@ -174,7 +190,8 @@ def _find_pins(text: str, places: WordPlaces) -> Iterator[Finding]:
     matches: list[re.Match[str] | None] = []
     for word, place in places.each(_PIN_NAMES):
         before = text[place - 1 : place]
-        is_name = text.startswith(("PIN", "PUK"), place) and not before.isalnum()
+        is_name = not word.startswith(("pin ", "pin:")) or text.startswith("PIN", place)
+        is_name = is_name and not before.isalnum()
         if is_name:
             matches.append(_PIN.match(text, place + len(word)))
     for word, place in places.each(_PIN_NAMES_WITHOUT_SPACES):
@@ -257,7 +274,7 @@ def _find_before(text: str, start: int) -> list[Finding]:
 def _chosen_value(match: re.Match[str]) -> Finding | None:
     start = match.start("value")
     value = match["value"].removesuffix("**").rstrip(".,;:)]}?\\")
-    if not value:  # Nothing but punctuation.
+    if not value or _SHELL_PROMPT.fullmatch(match["value"]):  # Nothing, or nothing was typed.
         return None
     if match.re is not _PROMPT and (is_placeholder(value) or not is_chosen(value)):
         return None

@@ -46,6 +46,8 @@ _REST = re.compile(r"[!#$%*+./0-9:=?A-Z^_a-z~-]*(?<![.:!?])")
 """The rest of a value that was cut, without the punctuation behind it."""
 _CONTINUED = re.compile(r"(?:\\\n[ \t]{0,40}[\w+/=.-]{8,2000})+")
 """The lines after a backslash at a line's end."""
+_SOFT_BREAKS = re.compile(r"(?:(?:(?<==)|=)\n[\w+/.-]{1,76})+")
+"""Lines that go on in quoted-printable text (RFC 2045, 6.7)."""
 _WRAPPED = re.compile(r"\n(?P<rest>[\w+/=.-]{16,2000})(?=\n|$)")
 _MIN_WRAPPED = 30
 _MIN_LINE = 60
@@ -127,7 +129,8 @@ def _completed(text: str, finding: Finding) -> Finding:
     if end - finding.start >= _MIN_CUT:
         rest = _REST.match(text, end)
         end = rest.end() if rest else end
-    if next_lines := _CONTINUED.match(text, end):
+    is_quoted_printable = text.startswith("3D", finding.start) and text[end - 1] == "="
+    if next_lines := (_SOFT_BREAKS if is_quoted_printable else _CONTINUED).match(text, end):
         return finding._replace(end=next_lines.end())
     start = finding.start
     while rest := _wrapped(text, start, end):

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 _PLACEHOLDER = re.compile(
     r"your|xxxx|\*\*\*|\.\.\.|…|•••|<[\w\s./:-]{1,40}>|^[<>]|[<>]$|\{\{|\}\}|[$#]\{|\$\(|%\(\w+\)[sd]|\[redacted:|example|sample|"
-    r"placeholder|^@microsoft\.keyvault|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
-    r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo|some|the)(?:[_\W]|$)|here$|"
+    r"placeholder|^@microsoft\.keyvault|^(?:vault|op|ref\+\w+|awssm|arn:aws[\w-]{0,9}):|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
+    r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo)(?:[_\W]|$)|^(?:some|the)(?:[_\W]|$)|"
+    r"(?:[-_ ]|key|token|password|secret)here$|\\[swdb][+*)]|"
     r"(?:^|[_\W])an?(?:[_\s-]|$)|"
     r"(\w)\1{6,}|^(?:0?123456789?0?|0123456789abcdef|abcdefg\w{0,3}|abc123|deadbeef)$|"
     r"^(?:none|null|nil|true|false|undefined|yes|no|on|off|empty|default|string|str|text|bytes|"
@@ -16,7 +17,7 @@ _PLACEHOLDER = re.compile(
     r"secrets?|tokens?|keys?|credentials?|api[_-]?key|admin|root|guest|user|username|letmein|qwerty)$"
 )
 _TOKEN_PLACEHOLDER = re.compile(
-    r"xxxx|\*\*\*|\.\.\.|your[_-]|example|placeholder|replace|[_-]here$|"
+    r"(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|your[_-]|example|placeholder|replace|[_-]here$|"
     r"(\w)\1{15,}",
     re.IGNORECASE,
 )
@@ -150,7 +151,7 @@ def is_chosen(value: str) -> bool:
     if has_digit or _SPECIAL.search(value[1:-1]):
         is_code = _EXPRESSION.search(value) and not _NAMES_AND_NUMBER.fullmatch(value)
         is_part_of_code = is_code or _DATE.fullmatch(value)
-        return bool(_LETTER.search(value)) and not is_part_of_code and not _VERSION.match(value)
+        return any(map(str.isalpha, value)) and not is_part_of_code and not _VERSION.match(value)
     return is_word_list(parts)
 
 
@@ -181,7 +182,9 @@ def _is_pass_phrase(value: str, *, is_quoted: bool) -> bool:
         return False
     if value.islower() and value.isalpha():
         return is_quoted and len(value) >= _MIN_MIXED_CHARS
-    return is_word_list(_SEPARATORS.split(value))
+    if value.isalpha():
+        return is_quoted and is_word_list(_CAMEL_PIECE.findall(value))
+    return is_word_list(_SEPARATORS.split(value.replace(",", "-")))
 
 
 def _is_mixed(value: str) -> bool:
