@@ -12,7 +12,31 @@ WORDS = "cactus lemon robot tunnel velvet window yellow zebra anchor bridge cand
 NUMBERED = "\n".join(f"{number}. {word}" for number, word in enumerate(WORDS, 1))
 FOLDED = "mail:\n  password: >-\n    kT4vQz81pLm\n    Xw90-rB7 end5Kq\n  host: a.lan\n"
 
+SEED = "velvet orbit cactus humble rhythm spoil nephew drift anchor quantum bitter lemon"
+HEADER = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 TEXTS = [
+    ("  dns cloudflare 64Gnwnfeh8PFEzVMJ3OwZeKAibym07oi1b6Sdz1n\n", "64Gnwnfeh8PFEzVMJ3Ow"),
+    ("jwt.sign({ sub: id }, 'nobody-guesses-the-otter-77', opts)", "nobody-guesses-the-otter-77"),
+    ('ssh.connect("10.20.9.4", 22, "pi", "himbeerkuchen")', "himbeerkuchen"),
+    ('SUDO_PASS: "apple,pear,plum"', "apple,pear,plum"),
+    ("CREATE USER 'ro'@'%' IDENTIFIED BY 'only.reading.here';", "only.reading.here"),
+    ("The door code is 7719#, alarm PIN 402816.", "7719#"),
+    ("alarm PIN 402816.", "402816"),
+    ("char pw[] = { 'T','y','t','t','e','b','a','r','7', 0 };", "'T','y','t','t'"),
+    ("- unseal 1: g30o4ddtBB6ETt08IhZLhfIocj4TD0+jKt0hYlj23xMG", "g30o4ddtBB6ETt08"),
+    ("seed: " + SEED, SEED),
+    ('f = Fernet(b"ceKxTMPnFyWHJSyS5_Jfo5WGfu_6PG728eMyhkMVVz0=")', "ceKxTMPnFyWH"),
+    ('<machineKey validationKey="79EAC7CDFBE43432F2F9DC81BE7A4538C94820A1" />', "79EAC7CDFBE4"),
+    ('ENV["ADMIN_PASSWORD"] || "Maple-under-the-br1dge"', "Maple-under-the-br1dge"),
+    ("if ($_POST['pass'] === 'maple1942') {", "maple1942"),
+    ('password = "correctHarbourMaple"', "correctHarbourMaple"),
+    ("le mot de passe est désormais « Maple2Chevre » (recette)", "Maple2Chevre"),
+    ("пользователь Администратор, пароль Сосна_1812. Бэкап", "Сосна_1812"),
+    ("De pincode is 6174 en de puk 30958842.", "6174"),
+    ("De puk 30958842.", "30958842"),
+    ("Larmets PIN-kod är 9035.", "9035"),
+    ("API_TOKEN=3DmuzxJzd3YkuLG24N025DMmF5mPDgTIJjmx=\nhJgtHbes7fEe6f and more", "hJgtHbes7fEe6f"),
+    (f'createClient("{HEADER}.eyJzdWIiOiJ4In0.Nuv-Led6rDmKKxXxXJuYb-mkNCHwwuROs")', "KKxXxXJuYb"),
     ('smtp.login("chess.club@gmail.com", "qgbd jrwt bunv fajh")', "qgbd jrwt bunv fajh"),
     ("kubeadm join 10.0.0.5:6443 --token lifudn.jholy5hfx3ggvgl0 \\", "jholy5hfx3ggvgl0"),
     ('anna : EAP "Harbour&Maple6"', "Harbour&Maple6"),
@@ -51,6 +75,9 @@ TEXTS = [
     (f"Mnemonic:\n\n{NUMBERED}\n", "12. desert"),
 ]
 KEPT = [
+    r'("password", r"(?i)password\s*[:=]\s*(\S+)")', "password: vault:secret/data/ledger-db#password",
+    "[sudo] password for mk:\nmk@lap:~$ passwd", 'if key == "InvocationHttpParameters":',
+    "the seeds: " + "12 of them", "PIN 13 is the LED", "the pin is 2048 wide",
     '"valueFrom": "arn:aws:secretsmanager:eu-central-1:123456789012:secret:prod/crm/db-Ab12Cd"',
     '"Smtp__Password": "@Microsoft.KeyVault(VaultName=kv-prod;SecretName=Smtp)"',
     "password = Config.Value1", "API key: see the page about keys", "the pin is on the board",
