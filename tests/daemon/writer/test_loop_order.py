@@ -135,9 +135,9 @@ RESTED = [
 # What it begins with
 
 
-def test_the_limit_of_memory_is_in_megabytes(parts: Parts) -> None:
+def test_the_limit_of_memory_is_that_of_the_configuration(parts: Parts) -> None:
     loop = parts.opened(Config(store=StoreConfig(max_memory_mb=3)))
-    assert parts.made["maintenance"] == (parts.all.writer, 3_000_000, loop.index_check)
+    assert parts.made["maintenance"] == (parts.all.writer, 3, loop.index_check)
 
 
 def test_a_loop_begins_without_pause_problem_or_error(parts: Parts) -> None:
@@ -392,7 +392,9 @@ def test_a_step_repairs_the_table_before_anything_else_is_changed(parts: Parts) 
     parts.all.queue.enqueue.assert_called_once_with([A])
     assert parts.all.queue.vectors.is_known is False
     calls = parts.calls()
-    assert calls[:5] == [*TAKEN_IN, "check.run", "queue.enqueue", "work.find_missing_vectors"]
+    assert calls[:6] == [
+        *TAKEN_IN, "check.run", "queue.enqueue", "barrier.expect_files", "work.find_missing_vectors",
+    ]  # fmt: skip
 
 
 def test_a_build_from_scratch_goes_before_a_repair_and_the_step_ends_with_it(parts: Parts) -> None:
@@ -439,10 +441,11 @@ def test_a_step_walks_once_for_new_calls_of_sync_after_it_accepted_them(parts: P
 def test_the_walk_for_sync_follows_a_check_that_is_due(parts: Parts) -> None:
     parts.all.check.is_due = True
     parts.loop._walk_for_sync()
-    assert parts.calls()[:5] == [
+    assert parts.calls()[:6] == [
         "check.look_for_altered_files",
         "check.run",
         "queue.enqueue",
+        "barrier.expect_files",
         "work.find_missing_vectors",
         "barrier.accept_new_calls",
     ]
@@ -626,7 +629,11 @@ def test_too_much_memory_is_reported_each_time_to_whoever_asked_for_that(parts: 
     [
         (49.9, True, []),
         (50.0, True, []),
-        (50.1, True, ["check.request_repair", "check.run", "queue.enqueue"]),
+        (
+            50.1,
+            True,
+            ["check.request_repair", "check.run", "queue.enqueue", "barrier.expect_files"],
+        ),
         (50.1, False, ["check.request_repair"]),
     ],
 )

@@ -37,7 +37,7 @@ class Stand:
         monkeypatch.setattr(module, "CompactionWorker", lambda _: self)
         monkeypatch.setattr(module, "PageCheck", lambda *_: self)
 
-    def opened(self, memory_limit_bytes: int = 0) -> Maintenance:
+    def opened(self, memory_limit_mb: int = 0) -> Maintenance:
         """Return the maintenance of a process that has just started."""
         writer: Any = SimpleNamespace(
             indexer=self,
@@ -57,7 +57,7 @@ class Stand:
             config=SimpleNamespace(privacy=SimpleNamespace(redact="off")),
         )
         check: Any = self
-        made = Maintenance(writer, memory_limit_bytes, check)
+        made = Maintenance(writer, memory_limit_mb, check)
         made.on_index_merge = lambda: self.events.append("merged")
         return made
 
@@ -447,7 +447,9 @@ def test_the_worker_and_the_check_are_given_the_lock_and_the_databases(
     assert sorted(given, key=str) == [("archive", "catalog"), 7]
 
 
-@pytest.mark.parametrize(("rss", "exceeds"), [(99, False), (100, False), (101, True)])
+@pytest.mark.parametrize(
+    ("rss", "exceeds"), [(99_999_999, False), (100_000_000, False), (100_000_001, True)]
+)
 def test_memory_up_to_the_limit_is_allowed(
     stand: Stand,
     rss: int,

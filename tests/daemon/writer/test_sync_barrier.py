@@ -344,3 +344,45 @@ def test_interrupted_calls_were_not_served_and_later_ones_are() -> None:
         barrier.set_pending_paths([], barrier.accept_new_calls())
 
     assert barrier.wait(0.0, serve) is True
+
+
+def test_a_call_waits_for_files_that_were_found_to_have_lost_rows() -> None:
+    barrier, rung = SyncBarrier(), Event()
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(barrier.wait, None, rung.set)
+        rung.wait()
+        barrier.set_pending_paths([A], barrier.accept_new_calls())
+        barrier.expect_files([B])
+        barrier.mark_done(A)
+        barrier.release_finished_calls()
+        assert not called.done()
+        barrier.mark_done(B)
+        barrier.release_finished_calls()
+        assert called.result()
+
+
+def test_no_call_returns_while_files_of_the_table_are_missing() -> None:
+    has_all_files, rung = [False], Event()
+    barrier = SyncBarrier(lambda: has_all_files[0])
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(barrier.wait, None, rung.set)
+        rung.wait()
+        barrier.set_pending_paths([], barrier.accept_new_calls())
+        assert not called.done()
+        has_all_files[0] = True
+        barrier.expect_files([A])
+        assert not called.done()
+        barrier.mark_done(A)
+        barrier.release_finished_calls()
+        assert called.result()
+
+
+def test_the_table_is_looked_at_only_if_a_call_could_return() -> None:
+    looked: list[str] = []
+
+    def look() -> bool:
+        looked.append("looked")
+        return True
+
+    SyncBarrier(look).release_finished_calls()
+    assert not looked

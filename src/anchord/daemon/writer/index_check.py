@@ -92,6 +92,11 @@ class IndexCheck:
         self._files = now
         self.is_repair_due = self.is_repair_due or bool(self._altered_files)
 
+    def has_all_files(self) -> bool:
+        """Return whether every file of the table is there, as it was; else a repair is due."""
+        self.look_for_altered_files()
+        return not self.is_repair_due
+
     def note_files(self) -> None:
         """Note the table's files after this process has deleted some of them."""
         self._files = list_table_files(self._table)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
@@ -67,8 +67,7 @@ class WriterLoop:
         self.stats = WriterStats()
         self.work_queue = WorkQueue(writer, config.watch)
         self.index_check = IndexCheck(writer)
-        memory_limit = config.store.max_memory_mb * 1_000_000
-        self.maintenance = Maintenance(writer, memory_limit, self.index_check)
+        self.maintenance = Maintenance(writer, config.store.max_memory_mb, self.index_check)
         self.paused = False
         """Whether `pause` was called: hints are collected, jobs run, nothing is indexed."""
         self.folder_problem = ""
@@ -85,7 +84,7 @@ class WriterLoop:
         self._pauses_on_battery = config.embedding.on_battery == "pause"
         self._request_restart = request_restart
         self._builds = GenerationBuilds(writer)
-        self._barrier = SyncBarrier()
+        self._barrier = SyncBarrier(self.index_check.has_all_files)
         self._outcomes = OutcomeHandler(self.work_queue, self._barrier, self.stats)
         self._jobs = JobQueue()
         self.backoff = Backoff(writer.paths)
@@ -383,8 +382,13 @@ class WriterLoop:
 
     def _check_index(self) -> None:
         """Compare the table with the catalog, repair it if that is due, and queue its files."""
-        self.work_queue.enqueue(self.index_check.run())
+        self._index_again(self.index_check.run())
+
+    def _index_again(self, files: Sequence[RootedPath]) -> None:
+        """Queue files whose rows were lost; calls of `sync` that wait now wait for them, too."""
+        self.work_queue.enqueue(files)
         self.work_queue.vectors.is_known = False
+        self._barrier.expect_files(files)
 
     def _has_lost_files(self) -> bool:
         """Whether the data folder or a database is gone. Then a new process must take over."""
@@ -426,8 +430,7 @@ class WriterLoop:
             self.index_check.look_for_altered_files()
         maintenance.compact_if_due(idle_s=now - (stats.last_commit_at or self._started_at))
         if files := maintenance.check_and_repair_if_due(now):
-            self.work_queue.enqueue(files)
-            self.work_queue.vectors.is_known = False
+            self._index_again(files)
         stats.record_verified(maintenance.last_checked_at)
         self._writer.stop_idle_processes()
         maintenance.stop_worker_if_idle()

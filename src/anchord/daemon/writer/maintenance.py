@@ -60,14 +60,12 @@ _CHECK_PAGE_FILES = 8
 class Maintenance:
     """The writer's maintenance. All methods run in the writer thread, between two commits."""
 
-    def __init__(
-        self, writer: IndexWriter, memory_limit_bytes: int, index_check: IndexCheck
-    ) -> None:
+    def __init__(self, writer: IndexWriter, memory_limit_mb: int, index_check: IndexCheck) -> None:
         """Prepare; the table counts as compacted, unless many of its rows are in no index.
 
         Args:
             writer: The opened index.
-            memory_limit_bytes: For `exceeds_memory_limit`; 0 means no limit.
+            memory_limit_mb: For `exceeds_memory_limit`; 0 means no limit.
             index_check: Finds damage before a compaction deletes old versions, which may hold what
                 was lost.
         """
@@ -88,7 +86,7 @@ class Maintenance:
         )
         self._writer = writer
         self._index_check = index_check
-        self._memory_limit_bytes = memory_limit_bytes
+        self._memory_limit_bytes = memory_limit_mb * 1_000_000
         self._process = psutil.Process()
         self._compaction_worker = CompactionWorker(writer.lock.descriptor)
         self._compacted_commits = 0

@@ -38,8 +38,14 @@ class _Call:
 class SyncBarrier:
     """Calls that wait for files. Any thread may `wait`; the writer thread does the rest."""
 
-    def __init__(self) -> None:
-        """Start without calls."""
+    def __init__(self, may_release: Callable[[], bool] = lambda: True) -> None:
+        """Start without calls.
+
+        Args:
+            may_release: Asked before calls return that wait for no file any more. False keeps them:
+                `expect_files` must follow.
+        """
+        self._may_release = may_release
         self._lock = threading.Lock()
         self._new_calls: list[_Call] = []
         """Calls that still need a walk."""
@@ -155,6 +161,12 @@ class SyncBarrier:
                 call.pending_paths.update(pending)
         self.release_finished_calls()
 
+    def expect_files(self, files: Iterable[RootedPath]) -> None:
+        """Make all calls wait for files that were found to have lost rows."""
+        for call in self._accepted_calls:
+            call.pending_paths.update(files)
+        self.release_finished_calls()
+
     def mark_done(self, origin: RootedPath) -> None:
         """Remove a file from all calls. Their threads wait on until `release_finished_calls`."""
         for call in self._accepted_calls:
@@ -180,9 +192,11 @@ class SyncBarrier:
 
     def release_finished_calls(self) -> None:
         """Let the calls return that wait for no file any more."""
-        for call in self._accepted_calls:
-            if call.is_finished:
-                call.done.set()
+        finished = [call for call in self._accepted_calls if call.is_finished]
+        if not finished or not self._may_release():
+            return
+        for call in finished:
+            call.done.set()
         self._accepted_calls = [call for call in self._accepted_calls if not call.is_finished]
 
     def close(self) -> None:
