@@ -49,6 +49,7 @@ _WORDS = (
     ("--token", r"--token[ =](?P<secret>[a-z0-9]{6}\.[a-z0-9]{16})\b"),
     *((f": {way} ", r": [A-Z]{3,5} (?=[\"'])@") for way in ("eap", "xauth", "ntlm", "pin", "psk")),
     ("api key", r".{7}[^\n:]{0,60}: (?P<secret>(?=\S{0,128}\d)[\w-]{32,128})(?=\s|$)"),
+    ("ssws ", r"SSWS (?P<secret>[\w.~+/=-]{16,200})"),
     ("dns ", r"dns [a-z]{4,20} (?P<secret>(?=\S{0,60}\d)[\w-]{30,100})(?=\s|$)"),
     *((f"jwt.{verb}(", _JWT_CALL) for verb in ("sign", "verify", "encode", "decode")),
     (".connect(", rf"\.connect\(\s?{_STRING},\s?\d{{1,5}},\s?{_STRING},\s?(?=[\"'])@"),

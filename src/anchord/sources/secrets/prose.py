@@ -6,18 +6,19 @@ import re
 from collections.abc import Iterator
 
 from anchord.sources.secrets.finding import Finding
-from anchord.sources.secrets.values import is_chosen, is_placeholder, is_word_list
+from anchord.sources.secrets.values import is_chosen, is_placeholder, is_random, is_word_list
 from anchord.sources.secrets.words import WordPlaces
 
 _PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
 _NAMES = (
     *"kennwort senha wachtwoord adgangskode adgangskoden passord passordet salasana".split(),  # noqa: SIM905 - a list of words
     *("heslo", "geslo", "lozinka", "parola", "contrasenya", "kata sandi", " pw"),
+    " clave",
 )
 _NAMES_BEYOND_ASCII = (
     *("contraseña", "lösenord", "lösenordet", "hasło", "jelszó", "şifre", "şifresi", "şifreniz"),
     *("parolas\u0131", "mật khẩu", "пароль", "парола", "лозинка", "κωδικός", "סיסמה"),
-    *("كلمة المرور", "पासवर्ड"),
+    *("كلمة المرور", "पासवर्ड", "schlüssel"),
 )
 """What people call a password, in a text in lower case."""
 _NAMES_WITHOUT_SPACES = ("パスワード", "密码", "密碼", "비밀번호")
@@ -25,7 +26,7 @@ _SAID_WITHOUT_SPACES = re.compile(
     r"(?:\uff08[^\uff08\uff09\n]{1,20}\uff09)?(?:は|为|為|是|은|는|가|\s|[:=\uff1a]){1,4}[「『“\"'`]?(?P<value>[!#-&(-;=?-_a-~]{5,200})"
 )
 _SAID = re.compile(
-    r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
+    r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|der|des|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
     r"(?:\s[\w@./'-]{1,40}){1,3})?"
     r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|er|är|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
     r"(?:\s(?:now|jetzt|désormais|maintenant|ahora|ora|nu|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
@@ -72,6 +73,8 @@ _NEXT_LINE = re.compile(
     r"[^\n]{0,120}:[ \t]{0,4}\n[ \t]{0,8}[`*]{0,3}(?P<value>[^\s`*]{8,100})[`*]{0,3}"
     r"[ \t]{0,4}(?=\n|$)"
 )
+_IN_NAME = re.compile(r"[-_](?P<value>(?=\w{0,40}\d)[A-Za-z0-9]{8,40})(?![\w-])")
+"""In the name of a file: `router-password-Kd83nvQe.txt`."""
 _SHELL_PROMPT = re.compile(r"[\w.-]{1,40}@[\w.-]{1,60}:\S{0,80}[$#%]")
 _FROM_TO = re.compile(
     r"\sfrom\s[`\"']?(?P<old>[^\s`\"']{5,80})[`\"']?\sto\s[`\"']?(?P<value>[^\s`\"']{5,80})"
@@ -144,7 +147,7 @@ def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Fi
             yield from _find_at(text, lower_text, place, name.end())
     for word, place in places.each((*_NAMES, *_NAMES_BEYOND_ASCII)):
         yield from _find_at(text, lower_text, place, place + len(word))
-    for word, place in places.each(_NAMES_BEYOND_ASCII):
+    for word, place in places.each((*_NAMES_BEYOND_ASCII, " clave")):
         match = _DIRECT.match(text, place + len(word))
         if match and (found := _chosen_value(match)):
             yield found
@@ -231,6 +234,10 @@ _MIN_SEED_WORDS = 9
 
 def _find_at(text: str, lower_text: str, start: int, after: int) -> Iterator[Finding]:
     following = text[after : after + 1]
+    if in_name := _IN_NAME.match(text, after):
+        value = in_name["value"]
+        if is_random(value) and value.lower() != value:
+            yield Finding(*in_name.span("value"), "assigned")
     if following.isalnum() or following in "_-.(":
         return  # Part of a longer name.
     yield from (
