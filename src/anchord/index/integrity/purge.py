@@ -100,12 +100,13 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
         state = writer.cli_state.with_forgotten_path(found.path)
         writer.save_cli_state(state.with_unfinished_forget(found.as_unfinished()))
     erased = writer.archive.erase(found.path)
+    # Now: the archive's next transaction, in `_delete_rows`, begins another list.
+    files_to_reread = list(writer.archive.files_to_reread)
     origins = list(dict.fromkeys((*found.files, *erased)))
     row_ids = list(dict.fromkeys((*found.row_ids, *_rows_of(writer, origins))))
     # All of it: of a file that was deleted before, nothing says which vectors were its own.
     writer.vector_cache.clear()
     _delete_rows(writer, origins, row_ids)
-    files_to_reread = list(writer.archive.files_to_reread)
     writer.catalog.mark_for_reread(files_to_reread)
     disk_files_removed = _erase_from_disk(writer)
     if writer.cli_state.unfinished_forget:
