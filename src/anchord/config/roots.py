@@ -61,7 +61,12 @@ def gather_roots(
         folder = resolve_root_folder(path, own_folders)
         if not any(covers(root.path, folder) for root in roots):
             name = _free_name(folder, roots, is_new=True)
-            root = Root(name=name, path=folder, kind=paths_kind, is_configured=False)
+            root = Root(
+                name=name,
+                path=folder,
+                kind=paths_kind,
+                is_configured=False,
+            )
             _append_checked(roots, root, UsageError)
     return roots
 

@@ -36,7 +36,13 @@ _TEXTS_PER_CALL = 1_024
 """Texts that the model gets at once: it batches those of similar length together."""
 _MAX_TEXTS_IN_MEMORY = 4_096
 """No further file is read while so many texts wait."""
-_NO_CHANGE = ChunkDiff(added=(), changed=(), removed=(), shifted=0, kept=0)
+_NO_CHANGE = ChunkDiff(
+    added=(),
+    changed=(),
+    removed=(),
+    shifted=0,
+    kept=0,
+)
 
 
 @dataclass(slots=True)

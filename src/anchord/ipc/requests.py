@@ -168,7 +168,13 @@ def show(
         whole: All of the chunk's file or exchange.
         context: Number of chunks to add before the chunk, and after it.
     """
-    params = ShowParams(id=id, root=root, path=path, whole=whole, context=context)
+    params = ShowParams(
+        id=id,
+        root=root,
+        path=path,
+        whole=whole,
+        context=context,
+    )
     return Call(methods.SHOW, params)
 
 
@@ -199,7 +205,14 @@ def roots_add(path: str, *, kind: str = "project", name: str = "") -> Call[Added
         kind: "project" or "conversations".
         name: "" for the folder's name.
     """
-    return Call(methods.ROOTS_ADD, AddRootParams(path=path, kind=kind, name=name))
+    return Call(
+        methods.ROOTS_ADD,
+        AddRootParams(
+            path=path,
+            kind=kind,
+            name=name,
+        ),
+    )
 
 
 def roots_remove(name: str) -> Call[RemovedRoot]:
@@ -279,7 +292,12 @@ def forget(path: str, *, undo: bool = False, preview: bool = False) -> Call[Forg
     """
     shown = escape_non_utf8(path)
     path_bytes = os.fsencode(path) if shown != path else b""
-    params = ForgetParams(path=shown, path_bytes=path_bytes, undo=undo, preview=preview)
+    params = ForgetParams(
+        path=shown,
+        path_bytes=path_bytes,
+        undo=undo,
+        preview=preview,
+    )
     return Call(methods.FORGET, params)
 
 
@@ -291,7 +309,14 @@ def backup(target: str, *, keep: int | None = None, staged: bool = False) -> Cal
         keep: How many snapshots to keep; None keeps all.
         staged: Ignore `target`: make a snapshot in anchord's own folder for the client to copy.
     """
-    return Call(methods.BACKUP, BackupParams(target=target, keep=keep, staged=staged))
+    return Call(
+        methods.BACKUP,
+        BackupParams(
+            target=target,
+            keep=keep,
+            staged=staged,
+        ),
+    )
 
 
 def pause() -> Call[PauseAnswer]:

@@ -80,7 +80,11 @@ def parse_outline(lines: Sequence[str]) -> Outline:
         parsed[unclosed] = re.sub(r"[`~]", "'", parsed[unclosed])
         outline = _parse_blocks(parsed)
     if front_matter_lines:
-        front_matter = Block(first_line=0, end_line=front_matter_lines, kind="front_matter")
+        front_matter = Block(
+            first_line=0,
+            end_line=front_matter_lines,
+            kind="front_matter",
+        )
         outline.blocks.insert(0, front_matter)
     return outline
 
@@ -127,18 +131,35 @@ def _parse_blocks(lines: Sequence[str]) -> Outline:
         is_top_level = token.level == 0
         first, end = token.map[0], _end_without_blanks(lines, token.map)
         if is_top_level and kind != "inline":
-            outline.blocks.append(Block(first_line=first, end_line=end, kind=kind))
+            outline.blocks.append(
+                Block(
+                    first_line=first,
+                    end_line=end,
+                    kind=kind,
+                )
+            )
         if kind == "heading_open" and is_top_level:
             # The token after it holds the title.
             outline.add_heading(token, next_token.content, first, end)
         elif kind == "list_item_open":
             list_depth += 1
-            item = Block(first_line=first, end_line=end, kind=kind, list_depth=list_depth)
+            item = Block(
+                first_line=first,
+                end_line=end,
+                kind=kind,
+                list_depth=list_depth,
+            )
             outline.items.append(item)
         elif kind == "fence":
             outline.fences.append(_fence_block(lines, token, token.map, list_depth))
         elif kind == "table_open":
-            outline.tables.append(Block(first_line=first, end_line=end, kind=kind))
+            outline.tables.append(
+                Block(
+                    first_line=first,
+                    end_line=end,
+                    kind=kind,
+                )
+            )
         elif kind == "tr_open":
             outline.rows.append(first)
     return outline

@@ -40,7 +40,12 @@ def backup(
     ] = False,
     keep: Annotated[
         int | None,
-        typer.Option("--keep", metavar="N", min=1, help="Then delete all but the newest N."),
+        typer.Option(
+            "--keep",
+            metavar="N",
+            min=1,
+            help="Then delete all but the newest N.",
+        ),
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -137,11 +137,21 @@ def _progress_bar() -> Iterator[ProgressCallback]:
         TextColumn("{task.completed}/{task.total}"),
     )
     is_hidden = not sys.stderr.isatty()
-    with Progress(*columns, console=stderr_console(), transient=True, disable=is_hidden) as bar:
+    with Progress(
+        *columns,
+        console=stderr_console(),
+        transient=True,
+        disable=is_hidden,
+    ) as bar:
         task = bar.add_task("reading")
 
         def show(done: int, total: int, step: str) -> None:
-            bar.update(task, completed=done, total=total or None, description=step)
+            bar.update(
+                task,
+                completed=done,
+                total=total or None,
+                description=step,
+            )
 
         yield show
 
@@ -212,7 +222,12 @@ def _print_tables(data: EvaluationData, results: Sequence[VariantResult]) -> Non
 def _print_table(kind: str, results: Sequence[VariantResult]) -> None:
     from rich.table import Table
 
-    table = Table(title=f"{kind} questions", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=f"{kind} questions",
+        title_justify="left",
+        box=None,
+        pad_edge=False,
+    )
     table.add_column("chunked, embedded, searched", overflow="fold")
     for heading in ("R@1", "R@5", "MRR", "nDCG", "Cov4k", "an edit"):
         table.add_column(heading, justify="right")

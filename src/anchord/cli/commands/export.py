@@ -66,7 +66,12 @@ def _write_file(reader: IndexReader, file: str, file_format: str, *, include_vec
     columns = TextColumn("exporting"), BarColumn(), MofNCompleteColumn()
     is_hidden = not sys.stderr.isatty()
     partial_file = Path(f"{file}.part")
-    with Progress(*columns, console=stderr_console(), transient=True, disable=is_hidden) as bar:
+    with Progress(
+        *columns,
+        console=stderr_console(),
+        transient=True,
+        disable=is_hidden,
+    ) as bar:
         task = bar.add_task("", total=reader.store.count_rows())
         try:
             with partial_file.open("wb") as output:

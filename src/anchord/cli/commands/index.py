@@ -97,7 +97,11 @@ def sync(
     timeout: Annotated[
         float | None,
         typer.Option(
-            "--timeout", metavar="S", min=0, max=MAX_WAIT_S, help="Give up after S seconds."
+            "--timeout",
+            metavar="S",
+            min=0,
+            max=MAX_WAIT_S,
+            help="Give up after S seconds.",
         ),
     ] = None,
     words: Annotated[
@@ -256,7 +260,13 @@ def _index_in_process(paths: Paths, folders: list[str], mode: str) -> IndexAnswe
 
             def show_progress(done: int, total: int, step: str) -> None:
                 rate = format_rate(embedder.texts_per_second)
-                bar.update(task, completed=done, total=total or None, description=step, rate=rate)
+                bar.update(
+                    task,
+                    completed=done,
+                    total=total or None,
+                    description=step,
+                    rate=rate,
+                )
 
             with show_model_preparation(bar, task, lambda: embedder.state):
                 run = retry_after_repair(

@@ -88,7 +88,11 @@ def _watch_status() -> None:
     console = stdout_console()
     with (
         suppress(KeyboardInterrupt),
-        Live(console=console, screen=console.is_terminal, auto_refresh=False) as live,
+        Live(
+            console=console,
+            screen=console.is_terminal,
+            auto_refresh=False,
+        ) as live,
     ):
         while True:
             try:

@@ -31,7 +31,12 @@ def print_diff(diff: DiffChunk) -> None:
     Args:
         diff: The result of `api.compare_chunks`.
     """
-    table = Table(box=None, expand=True, pad_edge=False, header_style="bold")
+    table = Table(
+        box=None,
+        expand=True,
+        pad_edge=False,
+        header_style="bold",
+    )
     for title in ("before", "now"):
         table.add_column(title, ratio=1, no_wrap=True, overflow="ellipsis")
     chunks = diff["chunks"]

@@ -52,7 +52,12 @@ def ask_with_progress(paths: Paths, client: Client, call: Call[A]) -> A:
         task = bar.add_task("indexing", total=None, rate="")
         for progress in progress_client.progress():
             if backup := progress.backup:
-                bar.update(task, completed=backup.done, total=backup.total, description="MB copied")
+                bar.update(
+                    task,
+                    completed=backup.done,
+                    total=backup.total,
+                    description="MB copied",
+                )
                 continue
             if verified := progress.verify:
                 bar.update(

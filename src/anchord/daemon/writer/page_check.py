@@ -56,7 +56,11 @@ class PageCheck:
             raise damage
         if now >= self._next_check and self._thread is None:
             self._next_check = now + _EVERY_S
-            self._thread = threading.Thread(target=self._check_all, name="page check", daemon=True)
+            self._thread = threading.Thread(
+                target=self._check_all,
+                name="page check",
+                daemon=True,
+            )
             self._thread.start()
 
     def make_due(self) -> None:

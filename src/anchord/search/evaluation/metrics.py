@@ -71,7 +71,12 @@ def score_results(results: Sequence[RetrievedChunk], expected: ExpectedSection) 
 def mean_scores(scores: Sequence[Scores]) -> Scores:
     """Return the mean of each metric; zeros where there are no scores."""
     if not scores:
-        return Scores(recall=tuple(0.0 for _ in RECALL_DEPTHS), mrr=0.0, ndcg=0.0, cov4k=0.0)
+        return Scores(
+            recall=tuple(0.0 for _ in RECALL_DEPTHS),
+            mrr=0.0,
+            ndcg=0.0,
+            cov4k=0.0,
+        )
     recalls = zip(*(each.recall for each in scores), strict=True)
     return Scores(
         recall=tuple(fmean(values) for values in recalls),

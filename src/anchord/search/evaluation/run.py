@@ -211,7 +211,13 @@ def _answer_section(query: LabelledQuery, place: str, documents: Mapping[str, st
 
 
 def _untitled_section(path: str, first_line: int, last_line: int) -> Section:
-    return Section(path=path, title="", anchors=(), first_line=first_line, last_line=last_line)
+    return Section(
+        path=path,
+        title="",
+        anchors=(),
+        first_line=first_line,
+        last_line=last_line,
+    )
 
 
 def _find_section(query: LabelledQuery, text: str) -> Section | None:
@@ -244,7 +250,11 @@ def compare_variants(
     for model in dict.fromkeys(variant.model for variant in variants):
         model_config = _with_model(config, model)
         profile = build_configured_profile(
-            ProfileInputs(config=model_config, roots=(), models_folder=paths.models_folder)
+            ProfileInputs(
+                config=model_config,
+                roots=(),
+                models_folder=paths.models_folder,
+            )
         )
         try:
             chunker = VariantChunker(

@@ -97,7 +97,11 @@ class VariantChunker:
         """
         chunking = chunking_by_kind(self.config, strategy=strategy)
         plans = build_plans(self.window_tokens, {"": chunking})
-        recipe = Recipe(plans=plans, model_identity=lambda: "", chunking_tools_identity="")
+        recipe = Recipe(
+            plans=plans,
+            model_identity=lambda: "",
+            chunking_tools_identity="",
+        )
         rows: list[PreparedRow] = []
         for path, text in documents.items():
             origin = RootedPath(_ROOT, path)

@@ -178,7 +178,11 @@ def exchange_of_rows(rows: Sequence[Row]) -> tuple[SessionInfo, Exchange]:
     )
     if title == _folder_name(first.project):
         title = ""
-    return SessionInfo(session=first.session, title=title, project=first.project), exchange
+    return SessionInfo(
+        session=first.session,
+        title=title,
+        project=first.project,
+    ), exchange
 
 
 def _find_question(lines: Sequence[str], header_path: str) -> tuple[str, int]:

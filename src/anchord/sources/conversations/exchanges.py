@@ -160,7 +160,11 @@ class _ExchangeBuilder:
         yield from self.finish_exchange()
         is_question = turn.role is Role.QUESTION
         question = turn if is_question else None
-        self._open = _OpenExchange(question=question, number=self._next_number, offset=turn.offset)
+        self._open = _OpenExchange(
+            question=question,
+            number=self._next_number,
+            offset=turn.offset,
+        )
         self._next_number += 1
         if not is_question:
             self._open.add(turn)
@@ -245,7 +249,13 @@ def _superseded_exchange(
     copy_id = f"{question.id}~{run[0].id}"
     copy = replace(question, id=copy_id, superseded=True)
     yield from _exchanges_of(
-        session, _OpenExchange(question=copy, number=done.number, offset=done.offset, answers=run)
+        session,
+        _OpenExchange(
+            question=copy,
+            number=done.number,
+            offset=done.offset,
+            answers=run,
+        ),
     )
 
 

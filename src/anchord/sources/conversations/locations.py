@@ -56,7 +56,15 @@ def known_program_folders(
     codex = env.get("CODEX_HOME") or f"{home}/.codex"
     data = env.get("XDG_DATA_HOME") or f"{home}/.local/share"
     for program, path in _FOLDERS:
-        yield ProgramFolder(program, path.format(home=home, apps=apps, codex=codex, data=data))
+        yield ProgramFolder(
+            program,
+            path.format(
+                home=home,
+                apps=apps,
+                codex=codex,
+                data=data,
+            ),
+        )
     for editor in _EDITORS:
         for program, path in _EDITOR_FOLDERS:
             yield ProgramFolder(program, f"{apps}/{editor}/User/{path}")

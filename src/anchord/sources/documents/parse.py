@@ -76,11 +76,20 @@ def document_from_text(text: str, path: str) -> Document:
             notebook (.ipynb) is converted to Markdown; one that is invalid is text.
     """
     if not path.lower().endswith(".ipynb"):
-        return Document(text=text, kind=kind_of(path) or "markdown", language=language_of(path))
+        return Document(
+            text=text,
+            kind=kind_of(path) or "markdown",
+            language=language_of(path),
+        )
     notebook = parse_notebook(text)
     if notebook is None:
         problem = Problem("not a valid notebook: read as JSON", is_partial=True)
-        return Document(text=text, kind="text", problem=problem, language="json")
+        return Document(
+            text=text,
+            kind="text",
+            problem=problem,
+            language="json",
+        )
     return Document(
         text=notebook.markdown,
         kind="markdown",

@@ -61,7 +61,11 @@ _MAY_BE_TRANSCRIPT = PathMatch(
 _BY_KIND: Mapping[str | None, PathMatch] = {
     None: _excluded("not a known text type; add it to `include` to index it"),
     **{
-        kind: PathMatch(is_included=True, reason=f"a {kind} file", is_worth_reporting=True)
+        kind: PathMatch(
+            is_included=True,
+            reason=f"a {kind} file",
+            is_worth_reporting=True,
+        )
         for kind in ("markdown", "text", "code")
     },
 }

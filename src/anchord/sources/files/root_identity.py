@@ -67,7 +67,10 @@ def check_root(
     if not stat.S_ISDIR(status.st_mode):
         return ""
     now = RootIdentity(
-        path=root.path, link=root.symlink_path, device=status.st_dev, inode=status.st_ino
+        path=root.path,
+        link=root.symlink_path,
+        device=status.st_dev,
+        inode=status.st_ino,
     )
     seen = memory.roots.get(root.name)
     if now == seen:

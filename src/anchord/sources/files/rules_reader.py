@@ -168,7 +168,11 @@ class RulesReader:
         inside = rules.for_subfolder(folder, collected.files)
         closed = rules.closed
         if collected.closed_reason:
-            closed = PathMatch(is_included=False, reason=collected.closed_reason, is_undecided=True)
+            closed = PathMatch(
+                is_included=False,
+                reason=collected.closed_reason,
+                is_undecided=True,
+            )
         return replace(inside, problems=tuple(collected.problems), closed=closed)
 
     def _enter(

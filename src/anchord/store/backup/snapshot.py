@@ -227,7 +227,12 @@ class _SnapshotWriter:
     def _add(self, path: str, size: int, sha256: str) -> None:
         modified_ns = (self._folder / path).stat().st_mtime_ns
         self._entries.append(
-            BackedUpFile(path=path, size=size, mtime_ns=modified_ns, sha256=sha256)
+            BackedUpFile(
+                path=path,
+                size=size,
+                mtime_ns=modified_ns,
+                sha256=sha256,
+            )
         )
         self.copied_count += 1
         self.copied_bytes += size

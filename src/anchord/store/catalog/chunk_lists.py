@@ -17,7 +17,13 @@ from anchord.core.types import ChunkRecord
 Rest = TypeVarTuple("Rest")
 
 _MAX_INTEGER = (1 << 63) - 1
-_END_MARKER = ChunkRecord(chunk_id="", vector_key="", row_hash="", start_line=0, end_line=0)
+_END_MARKER = ChunkRecord(
+    chunk_id="",
+    vector_key="",
+    row_hash="",
+    start_line=0,
+    end_line=0,
+)
 _UNLISTED = (-1, _END_MARKER)
 """(generation, chunk) of an ordinal that the list does not have; equal to no real entry."""
 

@@ -49,5 +49,9 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 @cache
 def _start_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="lancedb", daemon=True).start()
+    threading.Thread(
+        target=loop.run_forever,
+        name="lancedb",
+        daemon=True,
+    ).start()
     return loop

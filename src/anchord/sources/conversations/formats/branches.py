@@ -88,5 +88,10 @@ def _repeat_question(question: Turn | None, answer: Turn) -> Turn:
     """Return the question of a superseded answer: an empty one where nothing was asked before."""
     if question is None:
         turn_id = f"~{answer.id}"
-        return Turn(id=turn_id, role=Role.QUESTION, text="", offset=answer.offset)
+        return Turn(
+            id=turn_id,
+            role=Role.QUESTION,
+            text="",
+            offset=answer.offset,
+        )
     return replace(question, id=f"{question.id}~{answer.id}")

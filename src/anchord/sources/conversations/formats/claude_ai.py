@@ -78,7 +78,12 @@ def read_conversation(conversation: Record) -> Iterator[Event]:
         updated=updated,
     )
     if summary := get_str(conversation, "summary"):
-        yield Turn(id="summary", role=Role.SUMMARY, text=summary, at=updated)
+        yield Turn(
+            id="summary",
+            role=Role.SUMMARY,
+            text=summary,
+            at=updated,
+        )
     messages = get_dicts(conversation, "chat_messages")
     leaf = get_str(conversation, "current_leaf_message_uuid")
     superseded_ids = _superseded_ids(messages, leaf)

@@ -167,7 +167,12 @@ def _make_turns(body: Sequence[str], style: str, markers: Sequence[TurnMarker]) 
             answer = 0
             joined = "\n".join(lines)
             text = joined.strip("\n")
-            yield Turn(id=str(question), role=Role.QUESTION, text=text, at=marker.timestamp)
+            yield Turn(
+                id=str(question),
+                role=Role.QUESTION,
+                text=text,
+                at=marker.timestamp,
+            )
         else:
             answer += 1
             answer_id = f"{question}.{answer}"
@@ -203,4 +208,9 @@ def _answer_turns(turn_id: str, lines: Sequence[str], timestamp: str = "") -> It
     text = joined.strip("\n")
     if not text.strip():
         return
-    yield Turn(id=turn_id, role=Role.ANSWER, text=text, at=timestamp)
+    yield Turn(
+        id=turn_id,
+        role=Role.ANSWER,
+        text=text,
+        at=timestamp,
+    )

@@ -101,7 +101,11 @@ def read_events(transcript_file: TranscriptFile) -> Iterator[Event]:
         else:
             offset, record = line
             yield from _read_record(state, offset, record)
-    yield SessionInfo(session=state.session, title=state.title, project=state.project)
+    yield SessionInfo(
+        session=state.session,
+        title=state.title,
+        project=state.project,
+    )
     yield from branches.flatten_tree(state.parents, state.turns, state.last_entry_id)
 
 
