@@ -423,6 +423,15 @@ def test_forget_that_meets_a_damaged_catalog_deletes_and_counts_all_the_same(
     assert not [file for file in files if b"chimneys" in file.read_bytes()]
 
 
+def test_forget_reads_what_a_transcript_contains_now(talks: Shell) -> None:
+    """The archive knows its exchanges from a file that is gone, so nothing else leads to them."""
+    again = talks.write("again.jsonl", claude(*GONE, session="s2"))
+    forgotten = talks("forget", "--yes", again, "--json")
+    assert forgotten.code == 0
+    assert (forgotten.json["files"], forgotten.json["exchanges"]) == (1, len(GONE))
+    assert found(talks) == archived(talks) == {question for question, _ in TURNS}
+
+
 def test_forget_deletes_the_rows_of_a_file_that_a_lost_catalog_does_not_know(shell: Shell) -> None:
     file = shell.write("secret.md", "# Secret\n\nchimneys\n")
     shell.write("other.md", "# Other\n\nwords\n")

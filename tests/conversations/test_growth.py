@@ -105,6 +105,20 @@ def test_a_torn_last_line_waits_for_its_end(talks: Talks) -> None:
     assert talks.is_right()
 
 
+def test_an_answer_in_the_place_of_the_last_question_is_read_with_its_own_question(
+    talks: Talks,
+) -> None:
+    question, *_ = claude(TURNS[0]).splitlines(keepends=True)
+    talks.write("s1.jsonl", question + claude(TURNS[1], start=1))
+    talks.sync()
+    talks.write("s1.jsonl", claude(TURNS[0], TURNS[5], TURNS[7]))
+    talks.sync()
+    assert talks.verify().differences == ()
+    assert TURNS[0][1] in talks.said()
+    assert "preamble" not in {row.exchange_id for row in talks.rows()}
+    assert talks.is_right()
+
+
 def test_what_a_file_lost_when_it_was_cut_is_kept_and_still_found(talks: Talks) -> None:
     whole = claude(*TURNS[:6])
     file = talks.write("s1.jsonl", whole)

@@ -132,9 +132,12 @@ def forget(stage: Stage, rng: Random) -> list[Finding]:
     if not covered or not world.has_config or world.moved_roots:
         return []
     path = rng.choice(covered)
-    words = readable_words(path) | set(WORDS.findall(path.read_bytes().decode("utf-8", "replace")))
-    lineage = stage.world.said_at.get(path, set())
-    words |= set(LINE_WORDS.findall(path.read_bytes().decode("utf-8", "replace")))
+    text = path.read_bytes().decode("utf-8", "replace")
+    torn = set(WORDS.findall(text))
+    lineage = world.said_at.get(path, set()) | torn
+    # What was never read at this path, and cannot be read there now, is another transcript's.
+    words = readable_words(path) | (torn & world.was_read.get(path, set()))
+    words |= set(LINE_WORDS.findall(text))
     answer = stage.answer("forget", "--yes", str(path))
     exchanges = {word for word in words if WORDS.fullmatch(word)}
     if answer.code == 0:

@@ -198,7 +198,8 @@ def _note_the_trash(world: World) -> None:
         return
     sourceless = world.sourceless_words()
     folders = {root.folder for root in world.roots if root.on_delete == "delete"}
-    world.trashed &= sourceless
+    # A file that came back cut off brings only those exchanges back that can be read in it.
+    world.trashed -= world.present_words()
     world.trashed |= {word for word in sourceless if world.archived[word] & folders}
 
 

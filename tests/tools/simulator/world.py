@@ -253,14 +253,18 @@ class World:
         What was only cut off a transcript after the program read it has a source. If another
         transcript contained it too and was deleted, the last one that contained it may be that.
         """
-        present, cut_off, deleted = set[str](), set[str](), set[str]()
+        cut_off, deleted = set[str](), set[str]()
         for path, said in self.said_at.items():
             if path.exists():
-                present |= readable_words(path)
                 cut_off |= self.was_read.get(path, set())
             else:
                 deleted |= said
-        return self.archived.keys() - present - (cut_off - deleted)
+        return self.archived.keys() - self.present_words() - (cut_off - deleted)
+
+    def present_words(self) -> set[str]:
+        """Return the words that can be read in the transcripts that exist."""
+        existing = filter(Path.exists, self.said_at)
+        return set().union(*map(readable_words, existing))
 
     def keep(self, path: Path) -> None:
         """Remember a file's content for a later restore."""

@@ -10,9 +10,10 @@ from anchord.config.cli_state import UnfinishedForget
 from anchord.config.privacy import redacts_conversations
 from anchord.config.roots import covers, find_root
 from anchord.core.quoting import quote_command, quote_name, quote_names
-from anchord.core.types import RootedPath
+from anchord.core.types import Root, RootedPath
 from anchord.errors import UsageError
 from anchord.index.file_planner import plan_row_removal
+from anchord.index.metrics import log_outcome
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import store_uri
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -194,7 +195,6 @@ class _Found:
 def _find(writer: IndexWriter, path: str) -> _Found:
     absolute = writer.files.redact_path(_resolve_parent(path))
     shown = quote_name(path)
-    archived = writer.archive.find_from(absolute)
     inner = next((root for root in writer.roots if covers(absolute, root.path)), None)
     if inner is not None and inner.path != absolute:
         raise UsageError(
@@ -202,6 +202,9 @@ def _find(writer: IndexWriter, path: str) -> _Found:
             f"{quote_command('anchord remove', inner.name)} first, or forget what is inside it",
         )
     in_root = find_root(writer.roots, absolute)
+    if in_root is not None:
+        _read_changed_transcripts(writer, *in_root)
+    archived = writer.archive.find_from(absolute)
     begun = writer.cli_state.unfinished_forget
     if begun is None or begun.path != os.fsencode(absolute):
         begun = _NOTHING_BEGUN
@@ -231,6 +234,19 @@ def _find(writer: IndexWriter, path: str) -> _Found:
         exchange_count=max(len(archived.exchanges), begun.exchanges),
         only_here=archived.only_here,
     )
+
+
+def _read_changed_transcripts(writer: IndexWriter, root: Root, inside: str) -> None:
+    """Index what changed below a path of a conversation root, without making vectors.
+
+    What a transcript contains now is to be forgotten too, and the archive may know it from a file
+    that is gone.
+    """
+    if root.kind != "conversations" or not inside:
+        return
+    due = writer.indexer.reconcile(root.name, inside).paths_due
+    for outcome in writer.indexer.index(due):
+        log_outcome(outcome)
 
 
 def _delete_rows(

@@ -18,7 +18,11 @@ from anchord.sources.conversations.events import (
     SupersededQuestions,
     UnknownRecord,
 )
-from anchord.sources.conversations.exchanges import POSITIONAL_IDS, ExchangeStreamItem
+from anchord.sources.conversations.exchanges import (
+    POSITIONAL_IDS,
+    PREAMBLE_ID,
+    ExchangeStreamItem,
+)
 from anchord.sources.conversations.formats.registry import TranscriptFormat
 from anchord.sources.conversations.resume import ResumePoint
 from anchord.sources.conversations.whole_read import ReadItem
@@ -135,6 +139,8 @@ class TranscriptRead:
             if isinstance(read_item, NeedsFullRead | TranscriptFormat):
                 return False
             item = self._rules.clean_item(read_item)
+            if isinstance(item, Exchange) and _is_answer_to_earlier(item, point):
+                return False
             if not isinstance(item, SessionInfo):
                 self._handle(item)
                 continue
@@ -265,6 +271,15 @@ class TranscriptRead:
             self._source,
             ReadState(self._rules.reader_version, resume_point, unknown),
         )
+
+
+def _is_answer_to_earlier(exchange: Exchange, point: ResumePoint) -> bool:
+    """Return whether an answer stands where a question stood when the file was last read.
+
+    It belongs to the exchange before the resume point: the file was rewritten from there on.
+    """
+    is_first = exchange.number == point.number > 0
+    return is_first and exchange.id == PREAMBLE_ID
 
 
 def _merge_info(earlier: SessionInfo, later: SessionInfo) -> SessionInfo:
