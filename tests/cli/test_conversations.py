@@ -123,7 +123,7 @@ def test_explain_counts_the_exchanges_of_a_file_and_their_chunks(talking: Shell)
 def test_explain_knows_no_limit_for_a_file_of_conversations(
     talking: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit = 100_000
+    limit = 20_000
     for module in (answers, file_planner, reconcile):
         monkeypatch.setattr(module, "MAX_FILE_BYTES", limit)
     big = claude(("What is long?", "Very long it is. " * (limit // 17)), session="s3")

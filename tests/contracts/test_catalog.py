@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fakes import FakeCatalogue
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.core.ports import Catalog
@@ -484,7 +484,6 @@ def observed(catalogue: Catalog) -> Sequence[object]:
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(STEPS)
 def test_any_order_of_steps_leaves_both_makes_with_the_same_answers(
     steps: Sequence[tuple[str, RootedPath, FileRecord | None]],

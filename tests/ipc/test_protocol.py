@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord import errors
@@ -57,7 +57,6 @@ def test_a_value_is_one_line_whatever_line_ends_are_in_it(value: object) -> None
     assert len(line.splitlines()) == 1
 
 
-@settings(max_examples=60)
 @given(method=texts, params=st.dictionaries(texts, values), request_id=st.integers() | texts)
 def test_a_request_comes_back_from_its_line(
     method: str, params: dict[str, Any], request_id: int | str
@@ -174,7 +173,6 @@ def test_a_parameter_of_the_wrong_kind_is_refused_and_named(
     assert "`" not in refused.value.message
 
 
-@settings(max_examples=60)
 @given(
     kind=st.sampled_from(ALL_PARAMS),
     params=st.dictionaries(

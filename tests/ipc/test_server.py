@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ipc.conftest import Running, Talk, in_loop, turns, until, wait_for_hang_up
 from sample_messages import json_of
@@ -215,7 +215,6 @@ def test_a_line_that_is_no_request_gets_one_error_and_the_next_is_answered(
     assert server.unhandled == []
 
 
-@settings(deadline=None, max_examples=100)
 @given(
     noise=st.binary(max_size=300)
     | st.lists(st.sampled_from([b"{", b"}", b'"', b"\n", b"id", b":1", b"\xff", b"\0"])).map(
@@ -235,7 +234,6 @@ def test_any_bytes_get_answers_and_the_line_after_them_its_own(
     assert shared.unhandled == []
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     value=json_values
     | st.fixed_dictionaries({}, optional=dict.fromkeys(("id", "method", "params"), json_values))
@@ -250,7 +248,6 @@ def test_any_json_gets_at_most_one_answer(shared: Running, value: object) -> Non
     assert shared.unhandled == []
 
 
-@settings(deadline=None, max_examples=40)
 @given(params=st.dictionaries(st.text(st.characters(codec="utf-8")), json_values))
 def test_parameters_reach_the_method_as_they_were_sent(
     shared: Running, params: dict[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textwrap import dedent, indent
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.chunking.chunker import split_into_chunks
@@ -214,7 +214,6 @@ BROKEN = [
 ]
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     parts=st.lists(
         st.sampled_from([*BROKEN, *(text for text, _ in LANGUAGES.values())]), max_size=12

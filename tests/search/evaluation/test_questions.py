@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from documents import documents
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anchord.chunking.formats.markdown import find_headings
@@ -51,7 +51,6 @@ def sections(text: str) -> list[Section]:
 
 
 @given((st.text() | documents).map(normalize_text))
-@settings(deadline=None, max_examples=50)
 def test_a_section_begins_at_its_heading_and_ends_before_the_next_of_its_level_or_above(
     text: str,
 ) -> None:
@@ -73,7 +72,6 @@ def test_a_section_begins_at_its_heading_and_ends_before_the_next_of_its_level_o
 
 
 @given((st.text() | documents).map(normalize_text))
-@settings(deadline=None, max_examples=50)
 def test_two_sections_are_apart_or_one_is_within_the_other(text: str) -> None:
     made = sections(text)
     for one in made:
@@ -85,7 +83,6 @@ def test_two_sections_are_apart_or_one_is_within_the_other(text: str) -> None:
 
 
 @given((st.text() | documents).map(normalize_text))
-@settings(deadline=None, max_examples=50)
 def test_every_line_from_the_first_heading_on_is_in_a_section(text: str) -> None:
     made = sections(text)
     held = {line for section in made for line in range(section.first_line, section.last_line + 1)}
@@ -653,7 +650,6 @@ _folder = _folders() | st.dictionaries(
 
 
 @given(_folder)
-@settings(deadline=None, max_examples=50)
 def test_questions_are_words_and_stand_inside_the_documents_and_so_do_their_answers(
     texts: dict[str, str],
 ) -> None:
@@ -671,7 +667,6 @@ def test_questions_are_words_and_stand_inside_the_documents_and_so_do_their_answ
 
 
 @given(_folder)
-@settings(deadline=None, max_examples=50)
 def test_no_link_is_answered_by_the_document_that_it_stands_in(texts: dict[str, str]) -> None:
     assert all(
         question.source_lines and question.source_lines[0] != question.answer_section.path
@@ -680,7 +675,6 @@ def test_no_link_is_answered_by_the_document_that_it_stands_in(texts: dict[str, 
 
 
 @given(_folder, st.text().map(normalize_text))
-@settings(deadline=None, max_examples=50)
 def test_a_document_without_links_and_headings_changes_no_link_question(
     texts: dict[str, str], words: str
 ) -> None:
@@ -700,7 +694,6 @@ _title = st.text("abcdefgh XYZäöñ日本0123456789'.,:&+()/?!-", min_size=1, m
 
 
 @given(st.lists(_title, min_size=1, max_size=6), st.data())
-@settings(deadline=None, max_examples=50)
 def test_a_link_by_the_slug_of_a_heading_leads_to_a_heading_of_the_same_letters(
     titles: list[str], data: st.DataObject
 ) -> None:

@@ -152,7 +152,6 @@ def test_a_variant_is_named_by_what_it_does(variant: Variant, name: str) -> None
 
 
 @given(st.sampled_from(sorted(STRATEGIES)), documents.map(normalize_text))
-@settings(deadline=None, max_examples=25)
 def test_the_forms_of_a_strategy_differ_in_what_is_embedded_alone(strategy: str, text: str) -> None:
     by_form = [CUTTER.prepare_rows_of(strategy, form, {"a.md": text}) for form in EMBED_FORMS]
     assert (
@@ -486,13 +485,11 @@ def test_without_edits_there_is_no_cost() -> None:
 
 
 @given(st.sampled_from(sorted(STRATEGIES)), st.sampled_from(EMBED_FORMS), documents)
-@settings(deadline=None, max_examples=25)
 def test_an_edit_that_changes_nothing_costs_nothing(strategy: str, form: str, text: str) -> None:
     assert cost(text, text, strategy, form) == 0.0
 
 
 @given(st.sampled_from(sorted(STRATEGIES)), st.sampled_from(EMBED_FORMS), documents, documents)
-@settings(deadline=None, max_examples=25)
 def test_an_edit_costs_at_most_all_texts_of_what_it_leaves(
     strategy: str, form: str, before: str, after: str
 ) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
@@ -721,7 +721,6 @@ def test_any_value_at_any_place_is_survived() -> None:
         survives(cursor, LINES, jsonl(*records))
 
 
-@settings(max_examples=100, deadline=None)
 @given(mutated(ROWS), mutated(OLDER))
 def test_no_database_raises(values: dict[str, object], older: dict[str, object]) -> None:
     parsed = parse_transcript(cursor, database(values, older))
@@ -729,7 +728,6 @@ def test_no_database_raises(values: dict[str, object], older: dict[str, object])
     assert len(set(names)) == len(names)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     broken(
         [*SPOKEN, line("assistant", use("Edit", path="x"), block("y")), {"type": "turn_ended"}],
@@ -755,13 +753,11 @@ PIECES = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=5)), st.binary(max_size=5))
 def test_no_plain_transcript_raises(pieces: list[str], end: bytes) -> None:
     survives(cursor, PLAIN, "\n".join(pieces).encode("utf-8", "surrogatepass") + end)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
@@ -418,7 +418,6 @@ def test_any_value_at_any_place_is_survived() -> None:
         survives(gemini_cli, DOCUMENT, json.dumps(record).encode())
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     broken(
         [
@@ -435,7 +434,6 @@ def test_no_log_raises(data: bytes) -> None:
     survives(gemini_cli, LOG, data)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     broken(
         {
@@ -451,7 +449,6 @@ def test_no_document_raises(data: bytes) -> None:
     survives(gemini_cli, DOCUMENT, data)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(-3, 12), max_size=20))
 def test_whatever_is_rewound_all_is_read_and_only_the_rest_is_active(steps: list[int]) -> None:
     """A step below nothing says something new; another one rewinds to that one of the messages that are there."""

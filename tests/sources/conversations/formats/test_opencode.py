@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
@@ -516,7 +516,6 @@ def test_any_value_at_any_place_is_survived() -> None:
         assert unique(parse_transcript(opencode, carrier))
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_no_database_raises(data: st.DataObject) -> None:
     messages = {
@@ -533,7 +532,6 @@ def test_no_database_raises(data: st.DataObject) -> None:
     assert unique(parse_transcript(opencode, carrier))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_no_tree_raises(data: st.DataObject) -> None:
     carrier = in_tree(EVERYTHING, revert={"messageID": "msg_3"})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sources.conversations.formats.carriers import (
     MemoryTranscript,
@@ -467,19 +467,16 @@ def test_any_value_at_any_place_is_survived() -> None:
         survives(vscode_copilot, LOG, jsonl(*records))
 
 
-@settings(max_examples=100, deadline=None)
 @given(broken(session(*EVERYTHING)))
 def test_no_document_raises(data: bytes) -> None:
     survives(vscode_copilot, DOCUMENT, data)
 
 
-@settings(max_examples=100, deadline=None)
 @given(broken(CHANGES, lines=True))
 def test_no_log_raises(data: bytes) -> None:
     survives(vscode_copilot, LOG, data)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12))
 def test_whatever_is_thrown_out_every_question_is_read_once(cuts: list[tuple[int, int]]) -> None:
     """Cut off all requests from one on, and add a few new ones."""
