@@ -55,7 +55,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "embedding.workers": "embedding.local embedding.openai_api embedding.reranker",
     "store.catalog": "store.table",
     "store.table": "store.catalog store.vector_cache",
-    "index.integrity": "index.generation index.run_once",
+    "index.integrity": "index.generation",
     "search.ranking": "search.answers search.evaluation",
     "search.passages": "search.ranking search.answers search.evaluation",
     "search.request": "search.answers search.evaluation",
@@ -144,7 +144,7 @@ HOMES: dict[str, str] = {
     "rich": "cli",
     "msgspec": "config ipc embedding chunking.formats.parser_process sources.conversations.reader_process "
     "sources.conversations.reader_worker store search.evaluation.run cli",
-    "structlog": "ipc.server index.backup index.metrics index.generation daemon cli.commands.daemon",
+    "structlog": "ipc.server index.backup index.metrics index.generation daemon cli.output.log",
 }
 """An outside library, and the only modules or packages that may import it."""
 

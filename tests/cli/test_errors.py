@@ -366,7 +366,7 @@ def test_too_little_memory_is_one_line(
     def fail(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("anchord.cli.commands.index.index_in_process", fail)
+    monkeypatch.setattr("anchord.cli.commands.index.ask_engine", fail)
     bare("index").is_refused(75, "no memory", "ulimit")
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from index.running import index_all
 
 from anchord.config.file import load_config
 from anchord.config.paths import Paths, find_paths
 from anchord.daemon import access
 from anchord.errors import AnchordError, StoreError
 from anchord.index.opening import open_writer
-from anchord.index.run_once import index_once
 from anchord.ipc import requests
 from anchord.store.writer_lock import WriterLock
 
@@ -48,7 +48,7 @@ def index(of: Paths, settings: str) -> None:
     )
     writer = open_writer(of, load_config(of.config_file), ())
     try:
-        index_once(writer, (), lambda *_: None)
+        index_all(writer)
     finally:
         writer.close()
 

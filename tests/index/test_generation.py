@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
+from index.running import index_all
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig
@@ -35,7 +36,6 @@ from anchord.index.integrity.repair import verify_index
 from anchord.index.opening import open_writer
 from anchord.index.profile import PinnedRecipe
 from anchord.index.reconcile import ReconcileResult
-from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
@@ -60,7 +60,7 @@ def writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexWri
     paths = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
     paths.create_folders()
     opened = open_writer(paths, CONFIG, [str(tmp_path / "docs"), str(tmp_path / "more")])
-    index_once(opened, (), lambda *_: None)
+    index_all(opened)
     yield opened
     opened.close()
 
@@ -142,7 +142,7 @@ def test_the_promoted_generation_takes_the_former_ones_place(writer: IndexWriter
     with pytest.raises((StoreError, sqlite3.Error)):
         build.catalog.get_meta("why")
     (Path(writer.roots_by_name["docs"].path) / "new.md").write_text("A new one.\n")
-    index_once(writer, (), lambda *_: None)
+    index_all(writer)
     assert paths_in(writer) == {*ALL, "docs/new.md"}
     assert find_interrupted_build(writer) is None
 
@@ -555,7 +555,7 @@ def test_the_writer_goes_on_with_the_profile_of_the_promoted_generation(
     made_with = writer.catalog.get_meta("made with").split("\n")
     assert made_with[2:] == [configured.embedder.model_id, str(configured.dimension)]
     (Path(writer.roots_by_name["docs"].path) / "new.md").write_text("A new one.\n")
-    index_once(writer, (), lambda *_: None)
+    index_all(writer)
     assert paths_in(writer) == {*ALL, "docs/new.md"}
     assert verify_index(writer, None).differences == ()
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from index.running import index_all
 
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config, EmbeddingConfig
@@ -29,7 +30,6 @@ from anchord.index.recovery import (
     open_or_reset_catalog,
     open_or_reset_cli_state,
 )
-from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table.damage import TableRepair, list_table_files
@@ -49,7 +49,7 @@ def paths(tmp_path: Path) -> Paths:
     found = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
     found.create_folders()
     writer = open_writer(found, CONFIG, [str(docs)])
-    index_once(writer, (), lambda *_: None)
+    index_all(writer)
     writer.close()
     return found
 
@@ -401,7 +401,7 @@ def test_a_start_says_what_it_repaired_for_as_long_as_the_writer_runs(paths: Pat
             told = "\n".join(opened.repairs)
             assert "the archive of conversations was damaged" in told
             assert len(opened.repairs) == 2
-            index_once(opened, (), lambda *_: None)
+            index_all(opened)
         assert opened.store.count_rows() == 3
     finally:
         opened.close()

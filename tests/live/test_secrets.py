@@ -26,7 +26,7 @@ from live.conftest import Home, until
 from live.held import Held
 from live.weak import needs_weakness, run_weak
 
-from anchord.cli.commands.daemon import configure_stderr_logging
+from anchord.cli.output.log import configure_stderr_logging
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError
 from anchord.store.table.table import LanceStore

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -181,11 +182,14 @@ def ask_engine(paths: Paths, call: Call[A]) -> A:
 
 
 def _ask_engine_once(paths: Paths, call: Call[A]) -> A:
+    from anchord.cli.output.log import configure_stderr_logging
+    from anchord.cli.output.progress import poll, wait_with_progress
     from anchord.daemon.engine import Engine  # Loads LanceDB.
 
+    configure_stderr_logging(logging.ERROR)  # What the writer expects is in the answer.
     with Engine(paths) as engine:
         try:
-            return engine.ask(call)
+            return wait_with_progress(lambda: engine.ask(call), poll(lambda: engine.progress))
         finally:  # Also if the method failed: what was repaired stays repaired.
             for repair in engine.repairs:
                 warn(repair)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from anchord.core.quoting import escape_non_utf8
-from anchord.core.types import FileOutcome, Problem, Root, RootRemoval
+from anchord.core.types import FileFailure, FileOutcome, Problem, Root, RootedPath, RootRemoval
 from anchord.index.integrity.purge import PurgePreview, PurgeResult
 from anchord.index.integrity.verify import VerifyResult
 from anchord.index.metrics import WorkCounters
@@ -24,15 +25,24 @@ from anchord.store.backup.snapshot import SnapshotResult
 from anchord.store.catalog.catalog import SqliteCatalog
 
 _MAX_LISTED_DIFFERENCES = 1_000
+_CHANGING = Problem("it kept changing while it was read: not indexed")
 
 
-def failures_of(catalog: SqliteCatalog, root_path_by_name: Mapping[str, str]) -> list[Failure]:
+def failures_of(
+    catalog: SqliteCatalog,
+    root_path_by_name: Mapping[str, str],
+    changing_since_ns: Mapping[RootedPath, int] = MappingProxyType({}),
+) -> list[Failure]:
     """Return the files that are not indexed completely, with the reason and since when.
 
     Args:
         catalog: Lists the failures.
         root_path_by_name: Root name -> absolute path.
+        changing_since_ns: Files that change each time they are read, and since when.
     """
+    failures = [
+        FileFailure(origin, _CHANGING, since_ns) for origin, since_ns in changing_since_ns.items()
+    ]
     return [
         failure_message(
             root_path_by_name.get(failure.origin.root, ""),
@@ -40,7 +50,7 @@ def failures_of(catalog: SqliteCatalog, root_path_by_name: Mapping[str, str]) ->
             failure.problem,
             failure.since_ns,
         )
-        for failure in catalog.list_failures()
+        for failure in (*catalog.list_failures(), *failures)
     ]
 
 

@@ -29,6 +29,7 @@ from anchord.index.session import IndexReader
 from anchord.ipc import methods
 from anchord.ipc.callers import BlockingMethods
 from anchord.ipc.messages.status import Progress
+from anchord.ipc.messages.upkeep import IndexParams
 from anchord.ipc.protocol import check_params
 from anchord.ipc.requests import Call
 
@@ -39,7 +40,7 @@ _WITHOUT_INDEXING = frozenset(
 )
 """Methods that change the index and need not bring it up to date: nothing else is indexed for
 them."""
-_LONGEST_COMPACTION_S = 120.0
+_LONGEST_UPKEEP_S = 120.0
 _DAEMON_ONLY = frozenset({methods.SHUTDOWN.name, methods.PAUSE.name, methods.RESUME.name})
 
 
@@ -86,8 +87,13 @@ class Engine(BlockingMethods):
         service, self._service = self._service, None
         if service:
             if not is_interrupted:
-                service.compact()
+                service.finish()
             service.close()
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the indexing is; None before the index is open. Any thread may read it."""
+        return self._service.progress if self._service else None
 
     @property
     def repairs(self) -> list[str]:
@@ -116,7 +122,8 @@ class Engine(BlockingMethods):
             return self._read(call)
         if self._service is None:
             self._close_reader()
-            needs_roots = call.method.name not in _WITHOUT_INDEXING
+            gives_roots = isinstance(call.params, IndexParams) and bool(call.params.paths)
+            needs_roots = call.method.name not in _WITHOUT_INDEXING and not gives_roots
             self._service = InProcessService(self._paths, require_roots=needs_roots)
         return self._service.ask(call)
 
@@ -174,6 +181,8 @@ class InProcessService:
             self._methods = RpcHandlers(self._writer, reader, self._loop, lambda: None)
             undo.callback(self._methods.close)
             self._loop.paused = True
+            # Whoever runs a command can solve what failed, and run it again.
+            self._loop.backoff.patience_s = self._loop.work.model_backoff.patience_s = 0.0
             self._loop.run_promotion = self._methods.switch_generation
             self._loop.maintenance.on_index_merge = self._methods.reopen_reader
             self._loop.start()
@@ -202,14 +211,14 @@ class InProcessService:
             self._loop.set_paused(paused=False)
         return cast("A", self._handlers[call.method.name](call.params))
 
-    def compact(self) -> None:
-        """Compact the table if that speeds up the searches of other readers. Never raises."""
+    def finish(self) -> None:
+        """Do the upkeep that a daemon would do while it is idle. Never raises."""
         loop = self._loop
         if loop.paused or loop.blocked_reason or loop.folder_problem or not loop.alive:
             return
         # With a limit: a writer whose files were lost meanwhile runs no job.
         with suppress(AnchordError, TimeoutError):
-            loop.submit(loop.maintenance.compact_before_end).result(_LONGEST_COMPACTION_S)
+            loop.submit(loop.maintenance.finish_before_end).result(_LONGEST_UPKEEP_S)
 
     def close(self) -> None:
         """End the writer thread, and close the index. The lock is released whatever fails."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -18,19 +18,24 @@ import structlog
 
 from anchord._version import __version__
 from anchord.config.schema import make_root_config
-from anchord.core.quoting import escape_non_utf8, quote_names
+from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import SearchFilters
 from anchord.daemon.answers import forget_answer, forget_preview, removed_root, verify_answer
 from anchord.daemon.backups import Backups
-from anchord.daemon.calls import current_call
-from anchord.daemon.readiness import require_indexing, require_settled_rules, why_not_up_to_date
+from anchord.daemon.readiness import (
+    find_lasting_failure,
+    finish_generation,
+    require_indexing,
+    require_settled_rules,
+    why_not_up_to_date,
+)
 from anchord.daemon.reading import answer_from_index
 from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
 from anchord.daemon.verification import Verification
 from anchord.daemon.writer.loop import WriterLoop
-from anchord.errors import AnchordError, StoreUnavailableError, TimeoutExpiredError
+from anchord.errors import AnchordError, TimeoutExpiredError
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, require_local_table
 from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
 from anchord.index.metrics import WorkCounters
@@ -69,8 +74,6 @@ from anchord.store.catalog.catalog import SqliteCatalog
 
 log = structlog.get_logger()
 
-_POLL_BUILD_S = 0.05
-"""How often a call that waits for a new generation looks whether it serves."""
 _READING: tuple[methods.Method[Any, Any], ...] = (
     methods.SHOW,
     methods.EXPLAIN,
@@ -229,11 +232,11 @@ class RpcHandlers:
         call = Call(method, params)
         return self._query(lambda reader, catalog: answer_from_index(reader, catalog, call))
 
-    def _summarize_since(self, before: WorkCounters) -> IndexAnswer:
+    def _summarize_since(self, before: WorkCounters, warnings: Sequence[str] = ()) -> IndexAnswer:
         """Return the summary of an index run that began when the counters were as in `before`."""
         work = self._loop.stats.totals.since(before)
         return self._shared_reader.query(
-            lambda _, catalog: self.status.index_summary(work, catalog)
+            lambda _, catalog: self.status.index_summary(work, catalog, warnings)
         )
 
     # Methods that wait for the writer
@@ -243,8 +246,10 @@ class RpcHandlers:
         require_indexing(self._loop)
         before = self._loop.stats.totals.copy()
         self._roots.add_uncovered(params.paths)
+        # A changed strategy or model needs a new generation: only that one is up to date.
+        unfinished = finish_generation(self._loop)
         self._sync()
-        return self._summarize_since(before)
+        return self._summarize_since(before, unfinished)
 
     def _sync(self, params: SyncParams = SYNC_ALL) -> SyncAnswer:
         """Wait until everything that was written before the call is searchable."""
@@ -254,12 +259,10 @@ class RpcHandlers:
         waited_s = time.monotonic() - began
         if not in_time:
             require_indexing(self._loop)
+            failed = find_lasting_failure(self._loop, words_only=params.words)
+            if params.timeout is None and failed:
+                raise failed.as_error("the index cannot be brought up to date")
             reason = why_not_up_to_date(self._loop)
-            if params.timeout is None and self._loop.backoff.is_lasting:
-                raise StoreUnavailableError(
-                    f"the index cannot be brought up to date: {reason}",
-                    "what is done is saved: once that is solved, run the command again",
-                )
             raise TimeoutExpiredError(
                 f"not up to date after {waited_s:.1f} s: {reason}",
                 "`anchord status` shows what anchord is doing",
@@ -328,25 +331,13 @@ class RpcHandlers:
         """Wait while a generation is being built.
 
         Raises:
-            StoreUnavailableError: Every step has failed for `LONGEST_BLOCK_S`.
+            StoreUnavailableError: Every step has failed for too long.
             AnchordError: The build waits for a root itself, or indexing is paused.
         """
-        call = current_call()
-        while (building := self._loop.next_generation) and self._loop.alive:
-            if call.is_cancelled:
-                return
-            require_indexing(self._loop)
-            if self._loop.backoff.is_lasting:
-                raise StoreUnavailableError(
-                    f"the new index cannot be finished: {self._loop.blocked_reason}",
-                    "what is done is saved: once that is solved, run the command again",
-                )
-            if names := quote_names(building.unavailable_roots, if_none=""):
-                raise AnchordError(
-                    f"the new index cannot be finished: not all files of {names} can be seen",
-                    "`anchord status` shows why; once that is solved, the new index takes over",
-                )
-            time.sleep(_POLL_BUILD_S)
+        for reason in finish_generation(self._loop):
+            raise AnchordError(
+                reason, "`anchord status` shows why; once that is solved, the new index takes over"
+            )
 
     def _forget(self, params: ForgetParams) -> ForgetAnswer:
         """Take a path out of the index for good, or with `undo` let it in again and index it."""

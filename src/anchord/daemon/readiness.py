@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import time
 
+from anchord.core.quoting import quote_names
+from anchord.daemon.calls import current_call
+from anchord.daemon.writer.backoff import Backoff
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import PausedError, StoreError
 
 _SHORTEST_WAIT_S = 0.05
+_POLL_BUILD_S = 0.05
+"""How often a call that waits for a new generation looks whether it serves."""
 
 
 def require_indexing(loop: WriterLoop) -> None:
@@ -61,3 +66,35 @@ def why_not_up_to_date(loop: WriterLoop) -> str:
             return f"{vector_files} files still wait for vectors{why}; a search by words finds them"
         return f"{loop.pending_count} files still wait"
     return "the index is being checked"
+
+
+def find_lasting_failure(loop: WriterLoop, *, words_only: bool = False) -> Backoff | None:
+    """Return what has failed for too long for a call to wait for; None if nothing has.
+
+    Args:
+        loop: The writer loop.
+        words_only: Whether the call waits for no vectors: then the model does not matter.
+    """
+    needed = (loop.backoff,) if words_only else (loop.backoff, loop.work.model_backoff)
+    return next((backoff for backoff in needed if backoff.is_lasting), None)
+
+
+def finish_generation(loop: WriterLoop) -> list[str]:
+    """Wait while a generation is being built.
+
+    Returns:
+        A sentence that says why it cannot be finished now; none if it is.
+
+    Raises:
+        StoreUnavailableError: Every step has failed for too long.
+        PausedError, StoreError: As `require_indexing`.
+    """
+    call = current_call()
+    while (building := loop.next_generation) and loop.alive and not call.is_cancelled:
+        require_indexing(loop)
+        if failed := find_lasting_failure(loop):
+            raise failed.as_error("the new index cannot be finished")
+        if names := quote_names(building.unavailable_roots, if_none=""):
+            return [f"the new index cannot be finished: not all files of {names} can be seen"]
+        time.sleep(_POLL_BUILD_S)
+    return []

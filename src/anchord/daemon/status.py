@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psutil
@@ -138,12 +138,14 @@ class StatusReporter:
             verify=loop.stats.verify_progress,
             without_vector=missing.chunk_count,
             vectors_left_s=missing.left_s,
+            model=self._writer.profile.embedder.state,
         )
 
     def failures(self, catalog: SqliteCatalog) -> tuple[Failure, ...]:
         """Return the files and folders that are not or not fully indexed, and why, by path."""
         states = self._root_states()
-        files = failures_of(catalog, {state.root.name: state.root.path for state in states})
+        paths = {state.root.name: state.root.path for state in states}
+        files = failures_of(catalog, paths, self._loop.stats.changing_since_ns)
         folders = [
             failure_message(state.root.path, path, problem, since_ns)
             for state in states
@@ -151,29 +153,26 @@ class StatusReporter:
         ]
         return tuple(sorted([*files, *folders], key=lambda failure: failure.path))
 
-    def index_summary(self, counters: WorkCounters, catalog: SqliteCatalog) -> IndexAnswer:
+    def index_summary(
+        self, counters: WorkCounters, catalog: SqliteCatalog, warnings: Sequence[str] = ()
+    ) -> IndexAnswer:
         """Return what one index run did, and what the index holds now.
 
         Args:
             counters: The work of this run alone.
             catalog: A connection of the calling thread.
+            warnings: Sentences about what was not indexed, besides those about roots.
         """
-        states = self._root_states()
-        unavailable = [
-            f"{quote_name(state.root.name)}: {state.walk_error}"
-            for state in states
-            if state.walk_error
-        ]
-        held = [
-            f"{quote_name(state.root.name)}: {_held_deletions(state)}"
-            for state in states
-            if state.held_deletions
-        ]
+        about_roots: list[str] = []
+        for state in self._root_states():
+            held = _held_deletions(state) if state.held_deletions else ""
+            reasons = filter(None, (state.walk_error, held))
+            about_roots += [f"{quote_name(state.root.name)}: {reason}" for reason in reasons]
         return index_answer(
             counters,
             catalog.counts_by_root(),
             self.store.count_rows(),
-            [*unavailable, *held],
+            [*about_roots, *warnings],
             self.failures(catalog),
         )
 

@@ -218,7 +218,8 @@ def _open_generation(
     store = open_or_recover_table(paths, uri, profile, repairs, was_clean_shutdown=was_clean)
     profile.record_in_catalog(catalog)
     if is_local(uri):
-        profile = pin_recipe_digests(catalog, profile, configured_profile)
+        names = {root.name for root in inputs.roots}
+        profile = pin_recipe_digests(catalog, profile, configured_profile, names)
     return profile, store, was_clean
 
 

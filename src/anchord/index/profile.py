@@ -9,7 +9,7 @@ kept up to date with that: `pin_recipe_digests` makes the indexer read files tha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -213,7 +213,10 @@ def build_catalog_profile(
 
 
 def pin_recipe_digests(
-    catalog: SqliteCatalog, profile: IndexProfile, configured: IndexProfile
+    catalog: SqliteCatalog,
+    profile: IndexProfile,
+    configured: IndexProfile,
+    root_names: Container[str],
 ) -> IndexProfile:
     """Return a profile under which no file of a catalog is due only because the recipe changed.
 
@@ -221,6 +224,8 @@ def pin_recipe_digests(
         catalog: Says under which recipe digest most files of each root were indexed.
         profile: What the rows were made with.
         configured: What the configuration says.
+        root_names: The roots that are configured. Rows of others are deleted, whatever they were
+            made with.
 
     Returns:
         `profile` itself where it is `configured` and the catalog's digests are the current ones;
@@ -229,6 +234,7 @@ def pin_recipe_digests(
     digests = {
         root: max(counts, key=lambda digest: counts[digest])
         for root, counts in catalog.recipe_counts_by_root().items()
+        if root in root_names
     }
     current = {root: configured.recipe.digest(root) for root in digests}
     is_current = digests == current

@@ -164,7 +164,7 @@ def test_rows_in_no_index_are_compacted_before_the_end(
 ) -> None:
     maintenance = stand.opened()
     stand.unindexed_rows = unindexed_rows
-    maintenance.compact_before_end()
+    maintenance.finish_before_end()
     assert maintenance.compaction_count == is_compacted
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from conversations.conftest import answer, claude
+from index.running import index_all
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig
 from anchord.daemon.writer.own_files import OwnFiles
 from anchord.index.opening import open_writer
-from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
 
 COUNT = 3
@@ -33,7 +33,7 @@ def writer(tmp_path: Path) -> Iterator[IndexWriter]:
     paths.create_folders()
     config = Config(embedding=EmbeddingConfig(provider="hash"))
     opened = open_writer(paths, config, [str(talks)], "conversations")
-    index_once(opened, [], lambda _done, _total, _step: None, "")
+    index_all(opened)
     yield opened
     opened.close()
 

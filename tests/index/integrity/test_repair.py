@@ -13,6 +13,7 @@ from anchord.index.integrity import repair as module
 from anchord.index.integrity.repair import delete_damaged_rows, list_repairs, verify_index
 from anchord.index.integrity.verify import Difference, DifferenceKind, VerifyResult
 from anchord.index.integrity.verify_archive import ArchiveComparison
+from anchord.sources.conversations.archive.reader import ExchangePlace
 
 FILE, TALK, OTHER_TALK = (RootedPath("r", name) for name in ("a.md", "talk.jsonl", "other.jsonl"))
 AWAY = RootedPath("away", "a.md")
@@ -130,12 +131,24 @@ def test_each_kind_of_difference_is_mended_in_its_own_way() -> None:
 
 
 def test_what_was_restored_from_the_index_is_said_after_the_other_repairs() -> None:
-    conversations = SimpleNamespace(restored_count=0, without_copy={})
-    writer: Any = SimpleNamespace(repairs=["it was mended"], conversations=conversations)
+    conversations = SimpleNamespace(without_copy={})
+    lost_exchanges = SimpleNamespace(restored={})
+    places = {
+        RootedPath("talks", f"/codex/s/{number}"): ExchangePlace(transcript, number)
+        for number, transcript in enumerate((None, "s.jsonl", None, None), 1)
+    }
+    writer: Any = SimpleNamespace(
+        repairs=["it was mended"],
+        conversations=conversations,
+        indexer=SimpleNamespace(lost_exchanges=lost_exchanges),
+        archive=SimpleNamespace(
+            exchange_places=lambda paths: {path: places[path] for path in paths}
+        ),
+    )
     told = list_repairs(writer)
     assert told == ["it was mended"]
     assert told is not writer.repairs, "a copy"
-    conversations.restored_count = 3
+    lost_exchanges.restored = dict.fromkeys(places)
     first, second = list_repairs(writer)
     assert first == "it was mended"
     assert second.startswith("the archive of conversations had lost 3 exchanges")

@@ -15,6 +15,7 @@ import pytest
 from fakes import FakeCatalogue, FakeFiles, FakeStore, plans
 from hypothesis import given
 from hypothesis import strategies as st
+from index.running import index_all
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, EmbeddingConfig
@@ -52,7 +53,6 @@ from anchord.index.integrity.verify import (
 from anchord.index.opening import open_writer
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow
-from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
 from anchord.sources.conversations.events import Exchange
 from anchord.sources.conversations.exchange_document import add_session_info, encode_exchange
@@ -87,7 +87,7 @@ def opened(tree: Path) -> Iterator[IndexWriter]:
     places = find_paths({"ANCHORD_HOME": str(tree / "home")})
     places.create_folders()
     writer = open_writer(places, CONFIG, [str(tree / "docs")])
-    index_once(writer, (), lambda *_: None)
+    index_all(writer)
     yield writer
     writer.close()
 
@@ -257,7 +257,7 @@ def test_a_spoiled_vector_that_was_kept_of_a_row_gone_by_is_not_taken_again(
     spoil(writer, row_of(writer, "a.md"))
     for text in ("# Alpha\n\nFor a while it speaks of plums.\n", TREE["a.md"]):
         file.write_text(text, "utf-8")
-        index_once(writer, (), lambda *_: None)
+        index_all(writer)
     try:
         assert [kind for kind, _, _ in found(writer)] == [DifferenceKind.VECTOR]
         assert_mends(writer, embedded=1)

@@ -24,13 +24,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import structlog
+from index.running import index_all
 
 from anchord.config.paths import find_paths
 from anchord.config.schema import Config, parse_config
 from anchord.core.types import SearchFilters
 from anchord.index.integrity.repair import verify_index
 from anchord.index.opening import open_writer
-from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
 from anchord.store.table.table import LanceStore
 
@@ -112,7 +112,7 @@ def _measure(writer: IndexWriter, tree: Path) -> Iterator[Step]:
     def run(name: str) -> Step:
         nonlocal first
         began = time.perf_counter()
-        summary = index_once(writer, (), lambda *_: None)
+        summary = index_all(writer)
         took = time.perf_counter() - began
         first = first or took
         files = sum(summary.actions.values())
@@ -131,7 +131,7 @@ def _measure(writer: IndexWriter, tree: Path) -> Iterator[Step]:
     time.sleep(
         2.1
     )  # Fingerprints younger than two seconds are not trusted, and their files are read again.
-    index_once(writer, (), lambda *_: None)
+    index_all(writer)
     yield run("nothing changed")
     for name, change in _changes(tree):
         change()

@@ -41,6 +41,7 @@ import lance
 import psutil
 import structlog
 from figures import folder_bytes, megabytes, quantile, table
+from index.running import index_all
 from invented import article, line
 
 from anchord.config.paths import find_paths
@@ -50,7 +51,6 @@ from anchord.core.types import Action, FileOutcome, RootedPath, Row
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.index.opening import open_writer
-from anchord.index.run_once import index_once
 from anchord.index.session import IndexWriter
 
 T = TypeVar("T")
@@ -152,7 +152,7 @@ def _fill(base: Path, files: int, rows: int) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(article(number, _SECTIONS), "utf-8")
     with closing(_open(base)) as writer:
-        index_once(writer, (), lambda *_: None)
+        index_all(writer)
         _say(
             f"{rows} rows: {writer.store.count_rows()} of {len(list((base / 'tree').rglob('*.md')))} files, the others invented"
         )

@@ -25,11 +25,11 @@ from tools.simulator import faulty
 from tools.simulator.faulty import Call
 
 import anchord.cli
+import anchord.daemon.engine
 import anchord.daemon.main
 import anchord.index.generation
 import anchord.index.integrity.purge
 import anchord.index.integrity.repair
-import anchord.index.run_once
 import anchord.search.answers
 import anchord.sources.conversations.reader_process
 import anchord.store.backup.snapshot

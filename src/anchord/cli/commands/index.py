@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import sys
-import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
@@ -21,12 +19,9 @@ from anchord.cli.app import (
     print_line,
     warn,
 )
-from anchord.cli.commands.daemon import configure_stderr_logging
 from anchord.cli.output.progress import (
     ask_with_progress,
-    format_rate,
     progress_bar,
-    show_model_preparation,
 )
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
@@ -40,10 +35,6 @@ from anchord.ipc.messages.upkeep import (
     IndexAnswer,
     VerifyAnswer,
 )
-
-if TYPE_CHECKING:
-    from anchord.index.run_once import RunSummary
-    from anchord.index.session import IndexWriter
 
 _MAX_NUMBER_DIGITS = 9
 
@@ -64,7 +55,7 @@ def index(
     if client is not None:
         result = ask_with_progress(own_paths, client, requests.index(folders))
     else:
-        result = index_in_process(own_paths, folders)
+        result = ask_engine(own_paths, requests.index(folders))
     print_index_summary(result, as_json=json)
 
 
@@ -221,81 +212,6 @@ def dump() -> None:
     # Not by the daemon: the rows would be one answer of all texts.
     for row in ask_index(ensure_paths(), requests.dump()):
         sys.stdout.write(escape_json(msgspec.json.encode(row).decode()) + "\n")
-
-
-def index_in_process(paths: Paths, folders: list[str], mode: str = "") -> IndexAnswer:
-    """Bring the index up to date in this process, with a progress bar. Blocks until done.
-
-    If it meets damage in a database, it starts once more: opening sets a copy aside first.
-
-    Args:
-        paths: Where anchord keeps its files.
-        folders: Absolute paths of the folders to index; empty for all that were added.
-        mode: "" for what changed; "reread", "rechunk" or "rebuild" for everything.
-
-    Returns:
-        What the daemon's `index` answers, for `print_index_summary`.
-
-    Raises:
-        UsageError: There is no folder to index.
-        StoreError: The index cannot be read or written.
-    """
-    from anchord.index.archive_recovery import retry_after_damage
-
-    return retry_after_damage(_index_in_process)(paths, folders, mode)
-
-
-def _index_in_process(paths: Paths, folders: list[str], mode: str) -> IndexAnswer:
-    from anchord.index.integrity.repair import list_repairs
-    from anchord.index.integrity.table_repair import retry_after_repair
-    from anchord.index.opening import open_writer
-    from anchord.index.run_once import index_once
-
-    configure_stderr_logging(logging.WARNING)
-    with progress_bar() as bar:
-        writer = open_writer(paths, load_user_config(paths), folders, require_roots=True)
-        try:
-            task = bar.add_task("starting", total=None, rate="")
-            embedder = writer.profile.embedder
-
-            def show_progress(done: int, total: int, step: str) -> None:
-                rate = format_rate(embedder.texts_per_second)
-                bar.update(
-                    task,
-                    completed=done,
-                    total=total or None,
-                    description=step,
-                    rate=rate,
-                )
-
-            with show_model_preparation(bar, task, lambda: embedder.state):
-                run = retry_after_repair(
-                    writer, lambda: index_once(writer, folders, show_progress, mode)
-                )
-            for repair in list_repairs(writer):
-                warn(repair)
-            return _run_answer(writer, run)
-        finally:
-            writer.close()
-
-
-def _run_answer(writer: IndexWriter, run: RunSummary) -> IndexAnswer:
-    """Return the result of a run as the daemon gives it, with the problems of all runs."""
-    from anchord.daemon.answers import failure_message, failures_of, index_answer
-
-    root_paths = {root.name: root.path for root in writer.roots}
-    problems = failures_of(writer.catalog, root_paths)
-    problems += [
-        failure_message(root_paths[origin.root], origin.path, problem, time.time_ns())
-        for origin, problem in run.problems
-    ]
-    return index_answer(
-        run,
-        writer.catalog.counts_by_root(),
-        writer.store.count_rows(),
-        run.warnings,
-        problems,
-    )
 
 
 def _verify_in_process(paths: Paths, sample: int | None, *, repair: bool) -> VerifyAnswer:

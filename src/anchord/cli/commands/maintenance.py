@@ -13,12 +13,13 @@ from anchord.cli.app import (
     app,
     ask_daemon,
     ask_daemon_or_engine,
+    ask_engine,
     ensure_paths,
     print_json,
     print_line,
     warn,
 )
-from anchord.cli.commands.index import index_in_process, print_index_summary, warn_missing_folder
+from anchord.cli.commands.index import print_index_summary, warn_missing_folder
 from anchord.cli.output.progress import ask_with_progress
 from anchord.core.quoting import quote_name, quote_names
 from anchord.daemon.access import try_connect
@@ -72,12 +73,12 @@ def reindex(
 ) -> None:
     """Read every file again, whatever its size and times; embed only texts that are new."""
     paths = ensure_paths()
+    call = requests.reindex(force_rechunk=force_rechunk)
     client = try_connect(paths)
     if client is not None:
-        call = requests.reindex(force_rechunk=force_rechunk)
         result = ask_with_progress(paths, client, call)
     else:
-        result = index_in_process(paths, [], "rechunk" if force_rechunk else "reread")
+        result = ask_engine(paths, call)
     print_index_summary(result, as_json=json)
 
 
@@ -89,7 +90,7 @@ def rebuild(json: JsonOption = False) -> None:
     if client is not None:
         result = ask_with_progress(paths, client, requests.rebuild())
     else:
-        result = index_in_process(paths, [], "rebuild")
+        result = ask_engine(paths, requests.rebuild())
     print_index_summary(result, as_json=json)
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
 from anchord.cli.output.console import stderr_console
 from anchord.config.paths import Paths
 from anchord.daemon.access import connect
-from anchord.errors import AnchordError
 from anchord.ipc.client import Client
+from anchord.ipc.messages.status import Progress as ProgressReport
 from anchord.ipc.requests import Call
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 
-_MODEL_POLL_S = 0.5
+_POLL_S = 0.1
 
 
 def ask_with_progress(paths: Paths, client: Client, call: Call[A]) -> A:
@@ -36,81 +37,73 @@ def ask_with_progress(paths: Paths, client: Client, call: Call[A]) -> A:
     Raises:
         AnchordError: The daemon answered with an error, or a connection broke.
     """
-    answers: list[A] = []
-    errors: list[AnchordError] = []
 
-    def wait_for_answer() -> None:
-        try:
-            with client:
-                answers.append(client.ask(call))
-        except AnchordError as error:
-            errors.append(error)
+    def ask() -> A:
+        with client:
+            return client.ask(call)
 
-    waiter = threading.Thread(target=wait_for_answer, daemon=True)
-    waiter.start()
-    with progress_bar() as bar, connect(paths) as progress_client:
-        task = bar.add_task("indexing", total=None, rate="")
-        for progress in progress_client.progress():
-            if backup := progress.backup:
-                bar.update(
-                    task,
-                    completed=backup.done,
-                    total=backup.total,
-                    description="MB copied",
-                )
-                continue
-            if verified := progress.verify:
-                bar.update(
-                    task,
-                    completed=verified.done,
-                    total=verified.total,
-                    description="transcripts read",
-                )
-                continue
-            done = progress.done
-            total = done + progress.pending
-            bar.update(
-                task,
-                completed=done,
-                total=total,
-                description=progress.state,
-                rate=format_rate(progress.rate),
-            )
-            if not waiter.is_alive():
-                break
-    waiter.join()
-    if errors:
-        raise errors[0]
-    return answers[0]
+    with connect(paths) as progress_client:
+        return wait_with_progress(ask, progress_client.progress())
 
 
-@contextlib.contextmanager
-def show_model_preparation(
-    bar: Progress, task: TaskID, model_state: Callable[[], str]
-) -> Iterator[None]:
-    """Show while the model is prepared, which takes about ten seconds without other progress.
+def wait_with_progress(work: Callable[[], A], reports: Iterator[ProgressReport | None]) -> A:
+    """Do something in a thread, and show progress on the terminal until it is done.
 
-    A thread polls the state every 0.5 s until the block ends.
+    Args:
+        work: What to do.
+        reports: How far it is, several times a second; None while that is not known.
+
+    Returns:
+        The result of `work`.
+
+    Raises:
+        AnchordError: As `work` and `reports`.
     """
-    ended = threading.Event()
+    result: Future[A] = Future()
 
-    def poll_state() -> None:
-        while not ended.wait(_MODEL_POLL_S):
-            if model_state() == "preparing":
-                bar.update(task, description="preparing the model for this machine, once")
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - `result` raises it
+            result.set_exception(error)
 
-    thread = threading.Thread(target=poll_state, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    # A daemon thread: Ctrl-C does not wait for it.
+    threading.Thread(target=run, daemon=True).start()
+    with progress_bar() as bar:
+        task = bar.add_task("starting", total=None, rate="")
+        most_missing = 0
+        for report in reports:
+            if report is not None:
+                most_missing = max(most_missing, report.without_vector)
+                _show(bar, task, report, most_missing)
+            if result.done():
+                break
+    return result.result()
 
 
-def format_rate(texts_per_second: float) -> str:
-    """Return the rate for the bar's last column; "" while nothing is embedded."""
-    return f"{texts_per_second:.0f} texts/s" if texts_per_second else ""
+def poll(read: Callable[[], ProgressReport | None]) -> Iterator[ProgressReport | None]:
+    """Yield what a function returns, several times a second; the first time at once."""
+    while True:
+        yield read()
+        time.sleep(_POLL_S)
+
+
+def _show(bar: Progress, task: TaskID, report: ProgressReport, most_missing: int) -> None:
+    """Show a report; `most_missing` is the largest count of missing vectors so far."""
+    rate = f"{report.rate:.0f} texts/s" if report.rate else ""
+    if report.backup:
+        shown = ("MB copied", report.backup.done, report.backup.total)
+    elif report.verify:
+        shown = ("transcripts read", report.verify.done, report.verify.total)
+    elif report.model == "preparing":
+        shown = ("preparing the model for this machine, once", report.done, 0)
+    elif report.without_vector and not report.pending:
+        made = most_missing - report.without_vector
+        shown = ("making vectors; words find everything already", made, most_missing)
+    else:
+        shown = (report.state, report.done, report.done + report.pending)
+    description, done, total = shown
+    bar.update(task, description=description, completed=done, total=total or None, rate=rate)
 
 
 def progress_bar() -> Progress:

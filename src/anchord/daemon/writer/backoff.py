@@ -6,7 +6,12 @@ import time
 
 from anchord.config.paths import Paths
 from anchord.core.os_errors import TRY_AGAIN, from_os_error
-from anchord.errors import AnchordError, StoreDamagedError, StoreUnavailableError
+from anchord.errors import (
+    AnchordError,
+    EmbedderError,
+    StoreDamagedError,
+    StoreUnavailableError,
+)
 from anchord.index.archive_recovery import record_damage
 
 _FIRST_PAUSE_S = 1.0
@@ -26,8 +31,12 @@ class Backoff:
             paths: The files of this anchord: damage of the archive is noted beside it.
         """
         self._paths = paths
+        self.patience_s = LONGEST_BLOCK_S
+        """How long failures are expected to pass by themselves, in seconds."""
         self.reason = ""
         """Message of the last error; "" once a step succeeded."""
+        self.error: Exception | None = None
+        """The last error."""
         self.pause_s = _FIRST_PAUSE_S
         """Seconds that the next pause takes."""
         self.resume_at = 0.0
@@ -46,6 +55,7 @@ class Backoff:
         """
         if self.failing_since is None:
             self.failing_since = time.monotonic()
+        self.error = error
         if isinstance(error, StoreDamagedError):
             record_damage(self._paths, error)
             self.reason = error.message
@@ -53,7 +63,7 @@ class Backoff:
             self.unexpected_errors = max(self.unexpected_errors, 1)
             return True
         if isinstance(error, OSError):
-            error = from_os_error(error) or error
+            self.error = error = from_os_error(error) or error
         if isinstance(error, StoreUnavailableError):
             remedy = error.hint.removesuffix(f"; {TRY_AGAIN}")
             self.reason = f"{error.message}: {remedy}"
@@ -66,9 +76,22 @@ class Backoff:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether every step has failed for `LONGEST_BLOCK_S`."""
+        """Whether every step has failed for longer than the patience."""
         since = self.failing_since
-        return since is not None and time.monotonic() - since >= LONGEST_BLOCK_S
+        return since is not None and time.monotonic() - since >= self.patience_s
+
+    def as_error(self, consequence: str) -> AnchordError:
+        """Return (not raise) the error of a call that failures which last have ended.
+
+        Args:
+            consequence: What cannot be done, as a sentence without its end.
+        """
+        if isinstance(self.error, StoreDamagedError):
+            return self.error
+        saved = "what is done is saved: once that is solved, run the command again"
+        hint = self.error.hint if isinstance(self.error, EmbedderError) else ""
+        hint = f"{hint}; {saved}" if hint else saved
+        return StoreUnavailableError(f"{consequence}: {self.reason}", hint)
 
     def start_pause(self) -> None:
         """Begin the pause before the next try; the one after it will be twice as long."""

@@ -102,10 +102,15 @@ class IndexCheck:
         self._files = list_table_files(self._table)
 
     def note_new_table(self) -> None:
-        """Note the files of a table that has replaced the former one: no damage is known of it."""
+        """Note the files of a table that has replaced the former one.
+
+        Damage of the former one is none of the new one's. But rows that the former one lacked when
+        the new one was begun are missing there, too: all ids are compared.
+        """
         self.note_files()
         self._altered_files.clear()
         self.is_repair_due = False
+        self.is_audit_due = True
 
     def request_repair(self) -> None:
         """Ask for a read of the whole table: rows could not be read.

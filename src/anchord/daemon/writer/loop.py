@@ -461,11 +461,11 @@ class WriterLoop:
             self.index_check.request_repair()
         if not self._stopping:
             needs_restart = self.backoff.record_error(error)
-            log.error(
+            log_failure = log.warning if isinstance(error, AnchordError) else log.exception
+            log_failure(
                 "writer.step_failed",
                 reason=self.blocked_reason,
                 retry_s=self.backoff.pause_s,
-                exc_info=not isinstance(error, AnchordError),
             )
             if needs_restart:
                 self._request_restart(self.blocked_reason)

@@ -127,14 +127,16 @@ class Maintenance:
             trim_heap()
             self._trimmed_commits = all_commits
 
-    def compact_before_end(self) -> None:
-        """Compact the table if many rows are in no index: no daemon will do it later.
+    def finish_before_end(self) -> None:
+        """Do now what no daemon will do later: compact the table if many rows are in no index.
 
-        Raises:
-            StoreError: The table cannot be read.
+        Also erases replaced secrets from the disk if the rules for them have changed. Errors do not
+        raise: they are in `errors` afterwards.
         """
         if self._has_unindexed_rows():
             self.compact(idle=True)
+        with suppress(StoreError):  # The catalog cannot be read: the next run tries it again.
+            self._erase_replaced_secrets()
 
     def compact(self, *, idle: bool = False) -> None:
         """Compact the table now. Errors do not raise: they are in `errors` afterwards.

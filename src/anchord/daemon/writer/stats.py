@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from anchord.core.types import Action, FileOutcome
+from anchord.core.types import Action, FileOutcome, RootedPath
 from anchord.index.metrics import Throughput, WorkCounters
 from anchord.ipc.messages.status import DoneOfTotal, Percentiles
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -32,6 +32,9 @@ class WriterStats:
     """While `verify` reads transcript files: how many are done, and of how many."""
     latencies_ms: deque[float] = field(default_factory=lambda: deque(maxlen=_LATENCIES))
     """Milliseconds from a save's first event until it was searchable, of the last 1,000 saves."""
+    changing_since_ns: dict[RootedPath, int] = field(default_factory=dict)
+    """Files that changed each time they were read, so that they are not indexed as they are; since
+    when, in nanoseconds of the wall clock."""
     recent_outcomes: deque[tuple[float, FileOutcome]] = field(
         default_factory=lambda: deque(maxlen=_RECENT_OUTCOMES)
     )
@@ -46,6 +49,10 @@ class WriterStats:
         """Count a handled file."""
         now = time.monotonic()
         self.totals.add(outcome)
+        if outcome.action is Action.RETRY:
+            self.changing_since_ns.setdefault(outcome.origin, time.time_ns())
+        else:
+            self.changing_since_ns.pop(outcome.origin, None)
         if outcome.action is not Action.EMBEDDED:  # Its file was counted when words found it.
             self.files_done += not is_exchange_path(outcome.origin.path)
             self.throughput.record_file(now)

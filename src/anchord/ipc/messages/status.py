@@ -203,3 +203,5 @@ class Progress(Message, frozen=True, kw_only=True):
     """In transcripts."""
     without_vector: int = 0
     vectors_left_s: float | None = None
+    model: str = ""
+    """State of the model, as in `status`."""
