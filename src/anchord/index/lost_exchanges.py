@@ -25,8 +25,6 @@ class LostExchanges:
         self._conversations = dependencies.conversations
         self._heartbeat = dependencies.heartbeat
         self._roots_with_loss: set[str] = set()
-        self.restored: dict[RootedPath, None] = {}
-        """Exchanges that were restored from their rows, in that order."""
 
     def note_found(self, exchanges: Iterable[RootedPath]) -> None:
         """Take note of exchanges that a transcript contains."""
@@ -49,7 +47,6 @@ class LostExchanges:
         rows = self.rows_of(path)
         if rows:
             self._conversations.restore(path, rows)
-            self.restored[path] = None
         else:
             self._conversations.without_copy[path] = None
         if path.root in self._roots_with_loss:

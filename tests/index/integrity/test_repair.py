@@ -131,8 +131,7 @@ def test_each_kind_of_difference_is_mended_in_its_own_way() -> None:
 
 
 def test_what_was_restored_from_the_index_is_said_after_the_other_repairs() -> None:
-    conversations = SimpleNamespace(without_copy={})
-    lost_exchanges = SimpleNamespace(restored={})
+    conversations = SimpleNamespace(without_copy={}, restored={})
     places = {
         RootedPath("talks", f"/codex/s/{number}"): ExchangePlace(transcript, number)
         for number, transcript in enumerate((None, "s.jsonl", None, None), 1)
@@ -140,7 +139,6 @@ def test_what_was_restored_from_the_index_is_said_after_the_other_repairs() -> N
     writer: Any = SimpleNamespace(
         repairs=["it was mended"],
         conversations=conversations,
-        indexer=SimpleNamespace(lost_exchanges=lost_exchanges),
         archive=SimpleNamespace(
             exchange_places=lambda paths: {path: places[path] for path in paths}
         ),
@@ -148,7 +146,7 @@ def test_what_was_restored_from_the_index_is_said_after_the_other_repairs() -> N
     told = list_repairs(writer)
     assert told == ["it was mended"]
     assert told is not writer.repairs, "a copy"
-    lost_exchanges.restored = dict.fromkeys(places)
+    conversations.restored = dict.fromkeys(places)
     first, second = list_repairs(writer)
     assert first == "it was mended"
     assert second.startswith("the archive of conversations had lost 3 exchanges")

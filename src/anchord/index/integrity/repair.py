@@ -97,7 +97,7 @@ def delete_damaged_rows(writer: IndexWriter, differences: Sequence[Difference]) 
 def list_repairs(writer: IndexWriter) -> list[str]:
     """Return a sentence for each thing that was found damaged since the start."""
     repairs = list(writer.repairs)
-    restored = writer.archive.exchange_places(tuple(writer.indexer.lost_exchanges.restored))
+    restored = writer.archive.exchange_places(tuple(writer.conversations.restored))
     if count := sum(place.transcript is None for place in restored.values()):
         repairs.append(
             f"the archive of conversations had lost {count} exchanges that no transcript contains "

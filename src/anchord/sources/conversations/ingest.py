@@ -110,6 +110,8 @@ class ConversationIngester:
         self.whole_reads = WholeReads()
         """How everything but short sessions and appends is read; at first in this process."""
         self.without_copy: dict[RootedPath, None] = {}
+        self.restored: dict[RootedPath, None] = {}
+        """Exchanges that the archive had lost and got back from their rows."""
         self._files = files
         self._archive = archive
         self._clock = clock
@@ -159,6 +161,7 @@ class ConversationIngester:
         if self._archive.is_forgotten(origin.path, hash_content(encode_exchange(exchange))):
             return
         self._archive.restore_exchange(origin, rows[0].source, session_info, exchange)
+        self.restored[origin] = None
 
     def keeps_after_delete(self, origin: RootedPath) -> bool:
         """Return whether a file's exchanges outlive the file."""
