@@ -97,6 +97,7 @@ IMPURE_EXCEPTIONS = (
     "chunking.formats.parser_process",
     "chunking.formats.parser_worker",
     "core.sqlite_connection",
+    "core.regular_files",
 )
 """Below a pure package, and not pure: the process in which grammars run; the SQLite connection that `store` and
 `sources` share, which may not import each other."""

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from cli.conftest import Shell
@@ -27,7 +28,9 @@ from conversations.conftest import claude
 
 from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import FileUpdate
+from anchord.errors import StoreError
 from anchord.store.catalog.catalog import SqliteCatalog
+from anchord.store.vector_cache import SqliteVectorCache
 
 __all__ = ["talks"]
 
@@ -442,3 +445,94 @@ def test_forget_deletes_the_rows_of_a_file_that_a_lost_catalog_does_not_know(she
     assert (forgotten.json["files"], forgotten.json["rows"]) == (1, 1)
     left = [json.loads(line)["path"] for line in shell("dump").out.splitlines()]
     assert left == ["other.md"]
+
+
+@pytest.mark.parametrize("options", [["--yes"], ["--undo"]], ids=str)
+def test_forget_of_an_empty_path_is_not_one_of_the_current_folder(
+    talks: Shell, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(talks.notes)
+    talks("forget", "", *options).is_refused(2, "the path is empty")
+    talks("explain", "").is_refused(2, "the path is empty")
+    assert archived(talks) == ALL
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["a damaged page", "a lost file"])
+def test_what_was_forgotten_stays_away_from_an_archive_that_lost_its_list(
+    talks: Shell,
+    is_lost: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    assert talks("forget", str(talks.notes / "s2.jsonl"), "--yes").code == 0
+    archive = talks.home / "data" / "conversations.sqlite"
+    with closing(archive_of(talks)) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name='forgotten'").fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    if is_lost:
+        archive.unlink()
+    else:
+        content = bytearray(archive.read_bytes())
+        content[(page - 1) * size : page * size] = bytes(size)
+        archive.write_bytes(content)
+        archive.with_name("conversations.sqlite-damaged").touch()
+    talks.write("again.jsonl", claude(*GONE, session="s2"))
+    assert talks("index").code == 0
+    assert found(talks) == archived(talks) == {question for question, _ in TURNS}
+
+
+@pytest.mark.parametrize("content", [None, "{}", "["], ids=str)
+def test_what_was_forgotten_stays_away_though_the_list_of_paths_is_lost(
+    shell: Shell, content: str | None
+) -> None:
+    secret = shell.write("secret.md", "# Secret\n\nchimneys\n")
+    shell.write("other.md", "# Other\n\nwords\n")
+    assert shell("index", str(shell.notes)).code == 0
+    assert shell("forget", "--yes", secret).code == 0
+    file = shell.home / "data" / "asked.json"
+    if content is None:
+        file.unlink()
+    else:
+        file.write_text(content)
+    assert shell("index").code == 0
+    left = [json.loads(line)["path"] for line in shell("dump").out.splitlines()]
+    assert left == ["other.md"]
+
+
+@pytest.mark.parametrize("step", ["clear", "checkpoint_wal"])
+def test_a_forget_that_was_interrupted_is_completed_by_the_next_command_that_writes(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """As many exchanges as the guard against mass deletions holds back."""
+    configure(shell, shell.notes)
+    turns = [(f"Question {number}?", f"chimneys{number}") for number in range(80)]
+    transcript = Path(shell.write("s1.jsonl", claude(*turns)))
+    assert shell("index").code == 0
+    transcript.unlink()
+    assert shell("index").code == 0
+
+    def die(*_: object) -> NoReturn:
+        raise StoreError("the process ends here", "")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteVectorCache, step, die)
+        assert shell("forget", "--yes", str(transcript)).code != 0
+    verified = shell("verify")
+    assert verified.code == 1
+    assert "a `forget` was interrupted" in verified.err
+    indexed = shell("index")
+    assert "was interrupted, and is complete now" in indexed.err
+    assert (found(shell), archived(shell)) == (set(), set())
+    assert shell("verify").code == 0
+    table = shell.home / "data" / "lance"
+    files = [file for file in table.rglob("*") if file.is_file()]
+    assert not [file for file in files if b"chimneys7" in file.read_bytes()]
+
+
+def test_an_archive_that_was_read_only_for_a_moment_is_written_again(talks: Shell) -> None:
+    archive = talks.home / "data" / "conversations.sqlite"
+    journals = [archive.with_name(f"{archive.name}{suffix}") for suffix in ("-wal", "-shm")]
+    for journal in journals:
+        journal.touch()
+        journal.chmod(0o400)
+    assert talks("index").code == 0
+    assert all(not each.exists() or each.stat().st_mode & 0o200 for each in journals)

@@ -281,19 +281,21 @@ def test_a_search_without_a_result_succeeds_and_prints_nothing_on_standard_outpu
 ) -> None:
     printed = shell("search", "xyzzyplugh", "--mode", "text")
     assert (printed.code, printed.out) == (0, "")
-    assert printed.err.splitlines()[-1] == "nothing found"
+    is_live = shell("status").code == 0
+    assert printed.err.splitlines()[-1] == ("nothing found" if is_live else "nothing found so far")
     assert shell("search", "xyzzyplugh", "--mode", "text", "--json").json["groups"] == []
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
-def test_an_empty_query_is_answered_or_refused_but_never_a_crash(shell: Shell, mode: str) -> None:
-    shell("search", "", "--mode", mode).is_calm(0, 2)
-    shell("search", "  \n\t", "--mode", mode).is_calm(0, 2)
+@pytest.mark.parametrize("query", ["", "  \n\t", '"', "' '"])
+def test_a_query_without_any_character_to_search_for_is_refused(
+    shell: Shell, mode: str, query: str
+) -> None:
+    shell("search", query, "--mode", mode).is_refused(2, "the query is empty")
 
 
 def test_a_query_is_text_and_no_syntax(shell: Shell) -> None:
     for query in (
-        '"',
         "a AND (b OR",
         "kitten*^~:",
         "[red]kitten[/]",
@@ -676,6 +678,17 @@ def test_export_gives_every_row_with_its_lines_and_vector(shell: Shell, tmp_path
         "all.jsonl",
         "all.parquet",
     ]
+
+
+def test_export_overwrites_no_indexed_file(shell: Shell) -> None:
+    (root, *_) = shell("roots", "--json").json
+    indexed = next(file for file in Path(root["path"]).iterdir() if file.name == "cats.md")
+    before = indexed.read_bytes()
+    link = shell.base / "new.jsonl"
+    link.symlink_to(indexed)
+    shell("export", str(link)).is_refused(2, "is indexed")
+    assert indexed.read_bytes() == before
+    link.unlink()
 
 
 def test_export_refuses_a_name_that_says_no_format(shell: Shell) -> None:

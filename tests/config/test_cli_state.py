@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from anchord.config.cli_state import CliState, load_cli_state, save_cli_state
+from anchord.config.cli_state import (
+    CliState,
+    is_cli_state_whole,
+    load_cli_state,
+    save_cli_state,
+)
 from anchord.core.types import Root
 from anchord.errors import StoreDamagedError
 
@@ -28,7 +34,27 @@ def test_roots_and_paths_come_back_as_bytes_for_bytes(tmp_path: Path) -> None:
     again = load_cli_state(file)
     assert again.given_roots == [ROOT]
     assert again.forgotten_paths == ("/a", "/secret/\udcff")
-    assert [path.name for path in tmp_path.iterdir()] == ["asked.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["asked-copy.json", "asked.json"]
+
+
+@pytest.mark.parametrize("content", [None, "", "{no json", "[]"])
+def test_its_copy_is_read_if_it_is_lost_or_damaged(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "asked.json"
+    state = CliState().with_forgotten_path("/secret")
+    save_cli_state(file, state)
+    assert is_cli_state_whole(file)
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+    assert load_cli_state(file) == state
+    assert not is_cli_state_whole(file)
+
+
+def test_a_named_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "asked.json"
+    os.mkfifo(file)
+    with pytest.raises(StoreDamagedError, match="is not a file"):
+        load_cli_state(file)
 
 
 def test_a_root_is_kept_once_and_taken_out_by_its_name() -> None:

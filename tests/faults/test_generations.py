@@ -259,7 +259,7 @@ def test_a_rebuild_that_was_interrupted_goes_on_at_the_next_start(
     texts = service.embedded()
     steps = Stepwise(monkeypatch)
     monkeypatch.setattr("anchord.index.generation._STEP_FILES", 10)
-    service.pipeline.submit(lambda: service.pipeline.start_generation(REBUILD)).result()
+    service.pipeline.submit(lambda: service.pipeline.builds.start(REBUILD)).result()
     steps.left = 2
     until(lambda: service.embedded() == texts + 20)
     service.stop()
@@ -280,7 +280,7 @@ def test_a_root_that_is_away_is_waited_for(service: Service) -> None:
     until(lambda: service.status()["generation"]["waits_for"] == ["docs"])
     assert found(service, "words3") == {"d3.md"}
     (service.base / "away").rename(service.folder)
-    service.pipeline._builds.next_step_at = 0.0
+    service.pipeline.builds.next_step_at = 0.0
     built(service)
     assert service.is_right()
 
@@ -322,7 +322,7 @@ def test_a_half_built_index_that_is_damaged_does_not_stop_the_daemon(
     steps = Stepwise(monkeypatch)
     monkeypatch.setattr("anchord.index.generation._STEP_FILES", 10)
     if request_:
-        service.pipeline.submit(partial(service.pipeline.start_generation, request_)).result()
+        service.pipeline.submit(partial(service.pipeline.builds.start, request_)).result()
     else:
         started_with(service, SMALL)
     steps.left = 2
@@ -415,7 +415,7 @@ def test_rows_that_are_held_are_waited_for(service: Service) -> None:
     service.folder.rmdir()
     (service.base / "kept").rename(service.folder)
     service.sync()
-    service.pipeline._builds.next_step_at = 0.0
+    service.pipeline.builds.next_step_at = 0.0
     built(service)
     assert service.is_right()
 
@@ -543,7 +543,7 @@ def test_questions_never_fail_while_generations_change(service: Service, questio
     documents(service)
     service.start().sync()
     for order in (RECHUNK, REBUILD, RECHUNK):
-        service.pipeline.submit(partial(service.pipeline.start_generation, order)).result()
+        service.pipeline.submit(partial(service.pipeline.builds.start, order)).result()
         while service.pipeline.next_generation is not None:
             _ANSWERS[question](service)
         _ANSWERS[question](service)

@@ -179,7 +179,7 @@ def test_a_new_index_is_complete_when_it_takes_over(slow: Service, gate: Gate) -
 
 
 def test_a_rechunked_copy_of_an_index_without_vectors_gets_them(slow: Service, gate: Gate) -> None:
-    begun = slow.pipeline.submit(lambda: slow.pipeline.start_generation(RECHUNK))
+    begun = slow.pipeline.submit(lambda: slow.pipeline.builds.start(RECHUNK))
     gate.open(1)
     begun.result(PATIENCE_S)
     gate.open()

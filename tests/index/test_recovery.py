@@ -380,6 +380,7 @@ def test_the_list_of_added_folders_that_was_damaged_is_set_aside_and_that_is_sai
     paths: Paths,
 ) -> None:
     paths.cli_state_file.write_text("{no json")
+    paths.cli_state_file.with_name("asked-copy.json").unlink()
     repairs: list[str] = []
     assert not open_or_reset_cli_state(paths, repairs).given_roots
     copies = list(paths.damaged_folder.glob("*/asked.json"))

@@ -183,13 +183,18 @@ def ask_engine(paths: Paths, call: Call[A]) -> A:
 
 def _ask_engine_once(paths: Paths, call: Call[A]) -> A:
     from anchord.cli.output.log import configure_stderr_logging
-    from anchord.cli.output.progress import poll, wait_with_progress
+    from anchord.cli.output.progress import BackgroundCall, poll
     from anchord.daemon.engine import Engine  # Loads LanceDB.
 
     configure_stderr_logging(logging.ERROR)  # What the writer expects is in the answer.
-    with Engine(paths) as engine:
-        try:
-            return wait_with_progress(lambda: engine.ask(call), poll(lambda: engine.progress))
-        finally:  # Also if the method failed: what was repaired stays repaired.
-            for repair in engine.repairs:
-                warn(repair)
+    engine = Engine(paths)
+    background_call = BackgroundCall(lambda: engine.ask(call))
+    try:
+        with engine:
+            try:
+                return background_call.wait(poll(lambda: engine.progress))
+            finally:  # Also if the method failed: what was repaired stays repaired.
+                for repair in engine.repairs:
+                    warn(repair)
+    finally:
+        background_call.join()

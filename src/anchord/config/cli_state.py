@@ -1,7 +1,8 @@
 """What the user asked for by commands and no configuration file holds.
 
 That is the folders that were passed to a command as PATH, and the paths to forget. Nothing else can
-restore it, so it has a file of its own, which is replaced as a whole and synced to disk.
+restore it, so it has a file of its own, which is replaced as a whole and synced to disk, and a copy
+beside it: without the paths to forget, what a user deleted would be indexed again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from anchord.core.os_errors import from_os_error
+from anchord.core.regular_files import read_regular_file
 from anchord.core.types import Root
 from anchord.errors import NewerStateError, StoreDamagedError
 
@@ -104,17 +107,21 @@ class CliState(msgspec.Struct, frozen=True):
 
 
 def load_cli_state(file: Path) -> CliState:
-    """Read the state. A missing file is an empty state.
+    """Read the state, from its copy if the file is missing or damaged. Without both it is empty.
 
     Raises:
-        StoreDamagedError: The file is unreadable or not what was written.
+        StoreDamagedError: The file is unreadable or not what was written, and so is the copy.
         NewerStateError: A newer anchord wrote it.
     """
     try:
-        state = msgspec.json.decode(file.read_bytes(), type=CliState)
+        state = _decode(file)
     except FileNotFoundError:
-        return CliState()
+        return _decode_copy(file) or CliState()
     except (OSError, ValueError) as error:
+        if copy := _decode_copy(file):
+            return copy
+        if isinstance(error, OSError) and (unavailable := from_os_error(error, str(file))):
+            raise unavailable from error
         raise StoreDamagedError(
             f"{file} cannot be read: {error}",
             "delete it, then pass the folders to `anchord start` again",
@@ -124,12 +131,45 @@ def load_cli_state(file: Path) -> CliState:
     return state
 
 
+def is_cli_state_whole(file: Path) -> bool:
+    """Return whether the file and its copy hold the same."""
+    try:
+        return _decode(file) == _decode(_copy_of(file))
+    except (OSError, ValueError):
+        return not file.exists() and not _copy_of(file).exists()
+
+
+def _copy_of(file: Path) -> Path:
+    return file.with_name(f"{file.stem}-copy{file.suffix}")
+
+
+def _decode(file: Path) -> CliState:
+    content = read_regular_file(file)
+    if b'"version"' not in content:
+        raise ValueError("it is not what was written")
+    return msgspec.json.decode(content, type=CliState)
+
+
+def _decode_copy(file: Path) -> CliState | None:
+    try:
+        return _decode(_copy_of(file))
+    except (OSError, ValueError):
+        return None
+
+
 def save_cli_state(file: Path, state: CliState) -> None:
-    """Replace the file. After a crash it holds the old state or the new one, never a mixture.
+    """Replace the file, then its copy.
+
+    After a crash each holds the old state or the new one, never a mixture.
 
     Raises:
         OSError: The file cannot be written.
     """
+    for each in (file, _copy_of(file)):
+        _replace(each, state)
+
+
+def _replace(file: Path, state: CliState) -> None:
     new_file = file.with_name(file.name + ".tmp")
     with new_file.open("wb") as stream:
         stream.write(msgspec.json.encode(state))

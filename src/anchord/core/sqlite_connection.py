@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -161,6 +162,8 @@ def open_sqlite(file: Path, *, read_only: bool) -> CheckedConnection:
     if file.exists() and not (file.is_file() or file.is_dir()):
         # SQLite waits for ever in a named pipe, and reads a device. A folder it refuses itself.
         raise StoreUnavailableError(f"{file} is not a file", "put a file in its place, or move it")
+    if not read_only:
+        _make_journals_writable(file)
     with translate_sqlite_errors(file):
         connection = sqlite3.connect(
             f"file:{quote_for_uri(file)}?mode={mode}",
@@ -173,6 +176,20 @@ def open_sqlite(file: Path, *, read_only: bool) -> CheckedConnection:
     connection.file = str(file)
     connection.execute("PRAGMA foreign_keys=ON")
     return connection
+
+
+def _make_journals_writable(file: Path) -> None:
+    """Give the journals of a database its own mode again.
+
+    SQLite creates them with the mode of the database, and refuses to write while they have that of
+    a moment in which it was read-only.
+    """
+    for suffix in ("-wal", "-shm"):
+        journal = Path(f"{file}{suffix}")
+        with suppress(OSError):
+            mode = file.stat().st_mode
+            if mode & stat.S_IWUSR and not journal.stat().st_mode & stat.S_IWUSR:
+                journal.chmod(stat.S_IMODE(mode))
 
 
 @contextmanager

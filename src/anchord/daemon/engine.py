@@ -61,6 +61,8 @@ class Engine(BlockingMethods):
         self._reader_generation = 0
         self._open_files = ExitStack()
         self._service: InProcessService | None = None
+        self._is_interrupted = False
+        """Whether Ctrl-C came, perhaps while another thread opens the index."""
         if not structlog.is_configured():
             _log_warnings_to_stderr()
 
@@ -83,6 +85,7 @@ class Engine(BlockingMethods):
         self._close(is_interrupted=False)
 
     def _close(self, *, is_interrupted: bool) -> None:
+        self._is_interrupted = is_interrupted
         self._close_reader()
         service, self._service = self._service, None
         if service:
@@ -124,7 +127,11 @@ class Engine(BlockingMethods):
             self._close_reader()
             gives_roots = isinstance(call.params, IndexParams) and bool(call.params.paths)
             needs_roots = call.method.name not in _WITHOUT_INDEXING and not gives_roots
-            self._service = InProcessService(self._paths, require_roots=needs_roots)
+            service = InProcessService(self._paths, require_roots=needs_roots)
+            if self._is_interrupted:
+                service.close()
+                raise AnchordError("interrupted", "run the command again: it goes on")
+            self._service = service
         return self._service.ask(call)
 
     def _read(self, call: Call[A]) -> A:

@@ -323,7 +323,7 @@ class RpcHandlers:
         require_local_table(self._writer)
         require_indexing(self._loop)
         before = self._loop.stats.totals.copy()
-        self._loop.submit(lambda: self._loop.start_generation(build_request)).result()
+        self._loop.submit(lambda: self._loop.builds.start(build_request)).result()
         self._wait_for_generation()
         return self._summarize_since(before)
 
@@ -360,11 +360,12 @@ class RpcHandlers:
 
     def _purge(self, path: str) -> ForgetAnswer:
         """Delete a path's rows. A generation that is being built may hold some: it starts again."""
-        build_request = self._loop.abandon_generation()
-        purged = purge_path(self._writer, path)
-        self._loop.index_check.note_files()
-        if build_request:
-            self._loop.start_generation(build_request)
+        with self._loop.builds.suspended():
+            purged = purge_path(self._writer, path)
+            self._loop.index_check.note_files()
+        for name, state in self._loop.work_queue.root_watcher.states.items():
+            if state.held_deletions:  # They may have been of this path.
+                self._loop.work_queue.reconcile(name)
         self._loop.work_queue.enqueue(purged.files_to_reread)
         return forget_answer(purged)
 

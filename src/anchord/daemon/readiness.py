@@ -90,11 +90,12 @@ def finish_generation(loop: WriterLoop) -> list[str]:
         PausedError, StoreError: As `require_indexing`.
     """
     call = current_call()
-    while (building := loop.next_generation) and loop.alive and not call.is_cancelled:
+    while loop.builds.is_building and loop.alive and not call.is_cancelled:
         require_indexing(loop)
         if failed := find_lasting_failure(loop):
             raise failed.as_error("the new index cannot be finished")
-        if names := quote_names(building.unavailable_roots, if_none=""):
+        building = loop.next_generation
+        if building and (names := quote_names(building.unavailable_roots, if_none="")):
             return [f"the new index cannot be finished: not all files of {names} can be seen"]
         time.sleep(_POLL_BUILD_S)
     return []

@@ -9,6 +9,7 @@ and the transcript files that still exist are read again. An archive that cannot
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -34,6 +35,7 @@ from anchord.store.catalog.catalog import SqliteCatalog
 
 LOST_EXCHANGES_FILE = "lost-exchanges.txt"
 """In the folder of a damaged copy: one line for each exchange that could not be read."""
+_FORGOTTEN_KEY = "forgotten exchanges"
 _COPY_BYTES = 4096
 """So little is lost of a copy where the disk cannot read."""
 
@@ -66,6 +68,9 @@ def open_or_salvage_archive(
                 "the archive of conversations was missing: transcripts that still exist are read "
                 "again"
             )
+        if is_missing:
+            _restore_forgotten(reason, catalog)
+        save_forgotten(reason, catalog)
         return reason
     damaged_folder = make_damaged_folder(paths)
     try:
@@ -83,7 +88,24 @@ def open_or_salvage_archive(
     repairs.append(_describe(result, reason, damaged_folder))
     # What was saved can differ from what the index has, such as a session's title.
     _mark_for_reread(catalog, with_exchanges=True)
-    return ArchiveWriter(paths.archive_file)
+    archive = ArchiveWriter(paths.archive_file)
+    _restore_forgotten(archive, catalog)
+    return archive
+
+
+def save_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
+    """Copy to the catalog what `forget` has deleted: a damaged archive may lose it.
+
+    Without it, forgotten exchanges would return from other files that contain them.
+    """
+    forgotten = json.dumps(archive.all_forgotten())
+    if (catalog.get_meta(_FORGOTTEN_KEY) or "[]") != forgotten:
+        catalog.set_meta(_FORGOTTEN_KEY, forgotten)
+
+
+def _restore_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
+    saved = json.loads(catalog.get_meta(_FORGOTTEN_KEY) or "[]")
+    archive.restore_forgotten([(asked, path, digest) for asked, path, digest in saved])
 
 
 def record_archive_damage(paths: Paths, error: StoreDamagedError) -> bool:

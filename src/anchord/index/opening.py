@@ -18,6 +18,7 @@ from anchord.errors import UsageError
 from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_damage
 from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
+from anchord.index.integrity.purge import finish_interrupted_forget
 from anchord.index.integrity.table_repair import repair_index_table
 from anchord.index.profile import (
     IndexProfile,
@@ -177,6 +178,7 @@ def open_writer(
         )
         _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
+        finish_interrupted_forget(writer)
         undo.pop_all()
         return writer
 

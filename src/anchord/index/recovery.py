@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from anchord.config.cli_state import CliState, load_cli_state
+from anchord.config.cli_state import CliState, is_cli_state_whole, load_cli_state, save_cli_state
 from anchord.config.paths import Paths
 from anchord.core.ports import no_heartbeat
 from anchord.errors import (
@@ -37,22 +37,30 @@ SQLITE_SUFFIXES = ("", "-wal", "-shm")
 
 
 def open_or_reset_cli_state(paths: Paths, repairs: list[str]) -> CliState:
-    """Read the state that commands saved; move it aside and start empty if it is damaged.
+    """Read the state that commands saved, from its copy if it is damaged.
+
+    If both are damaged, the file is moved aside and the state is empty.
 
     Args:
         paths: The files and folders of this anchord.
         repairs: A sentence is appended if something was damaged.
     """
+    file = paths.cli_state_file
     try:
-        return load_cli_state(paths.cli_state_file)
+        state = load_cli_state(file)
     except StoreDamagedError:
         damaged_folder = make_damaged_folder(paths)
-        shutil.move(paths.cli_state_file, damaged_folder / paths.cli_state_file.name)
+        shutil.move(file, damaged_folder / file.name)
         repairs.append(
-            "the list of folders added by commands was damaged and is lost: add them again "
-            f"(the damaged file is in {damaged_folder})"
+            "the list of folders added by commands and of forgotten files was damaged and is lost: "
+            f"add and forget them again (the damaged file is in {damaged_folder})"
         )
         return CliState()
+    if not is_cli_state_whole(file):
+        # On a full disk this fails; the next start tries it again.
+        with suppress(OSError):
+            save_cli_state(file, state)
+    return state
 
 
 def open_or_reset_catalog(paths: Paths, repairs: list[str]) -> SqliteCatalog:

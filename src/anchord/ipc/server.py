@@ -287,6 +287,10 @@ async def _run_until_client_leaves(
 
     asyncio reports no hang-up after a client has ended its sending side, so the socket is polled.
     """
+    if is_hung_up(writer):
+        # It gave up while this process was stopped or busy, and was told that its call failed.
+        method.close()
+        raise ConnectionResetError
     task = asyncio.ensure_future(method)
     try:
         while not (await asyncio.wait({task}, timeout=_HANG_UP_CHECK_S))[0]:

@@ -30,7 +30,7 @@ from anchord.core.quoting import escape_text, quote_name
 from anchord.daemon import access
 from anchord.errors import AnchordError, UsageError
 from anchord.ipc import requests
-from anchord.ipc.messages.searching import MAX_QUERY_CHARS, ShowAnswer
+from anchord.ipc.messages.searching import MAX_QUERY_CHARS, SearchParams, ShowAnswer
 from anchord.ipc.requests import Call
 from anchord.mcp import answers, schema
 from anchord.mcp.render import render_answer
@@ -302,7 +302,8 @@ class _Tools:
         """Ask the daemon, or read the index when none runs; the answer then says so."""
         result = self._ask(call)
         answer = to_answer(result.value)
-        return _as_result(answer if result.is_live else _with_note(answer, _OUTDATED_NOTE))
+        is_said = result.is_live or isinstance(call.params, SearchParams)
+        return _as_result(answer if is_said else _with_note(answer, _OUTDATED_NOTE))
 
     def _resource(self, call: Call[ShowAnswer]) -> str:
         """Return a text as one field: unsafe characters are escaped, and nothing is added."""

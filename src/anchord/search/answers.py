@@ -65,6 +65,7 @@ _WHOLE_FILE = 1 << 30
 _DECISION_NAMES = {SkipFile: "skip", ReadFile: "read", RemoveFromIndex: "forget"}
 """The decisions as `explain` answers them: part of the protocol, whatever the classes are
 called."""
+_NO_WORDS = " \t\r\n\"'"
 _WORD_SEARCH_POOL = ThreadPoolExecutor(8, "words")
 """Starts its threads when they are first needed."""
 
@@ -87,12 +88,15 @@ def handle_search(
         UsageError: The mode, the root, the kind or a date is not valid.
         EmbedderError: The mode is "vector" and the model is not available.
     """
+    if not params.query.strip(_NO_WORDS):
+        raise UsageError("the query is empty", "give words to search for, or a question")
     request = make_search_request(params, reader.roots)
     backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
     results = search(request, backends, catalog, reader.reranker)
     if coverage is None:
         coverage = Coverage(
-            is_complete=catalog.get_meta("clean") == "1",
+            is_complete=False,
+            is_interrupted=catalog.get_meta("clean") != "1",
             chunks=reader.store.count_rows(),
             without_vector=reader.store.count_due(),
         )

@@ -16,7 +16,10 @@ class Coverage:
     """How much of the files an index covers."""
 
     is_complete: bool
-    """Whether everything that is known to have changed is in the index."""
+    """Whether everything that is known to have changed is in the index; False without a daemon,
+    which alone looks for changes."""
+    is_interrupted: bool = False
+    """Without a daemon: whether what last wrote the index did not end, or still runs."""
     state: str = ""
     """The daemon's state; "" without a daemon."""
     reason: str = ""
@@ -59,8 +62,10 @@ class Coverage:
             waiting = f" ({counts})" if self.waiting else ""
             paused = "indexing is paused, `anchord resume` resumes it"
             return f"{paused}: changes since then are not indexed{waiting}"
+        if self.is_interrupted:
+            return "the last `anchord index` was interrupted or still runs"
         return {
-            "": "the last `anchord index` was interrupted or still runs",
+            "": "anchord is not running: what changed since it last ran is not indexed",
             "scanning": "still looking for files",
             "checking": "the index is being checked",
         }.get(self.state, f"still indexing: {counts}")

@@ -12,6 +12,7 @@ import os
 import time
 from pathlib import Path
 
+from anchord.core.regular_files import read_regular_file
 from anchord.errors import AlreadyRunningError
 
 _RETRY_PAUSE_S = 0.001
@@ -91,7 +92,8 @@ def _lock_exclusively(folder: int) -> None:
 
 
 def _write_pid(file: Path) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    # O_NONBLOCK: opening a named pipe would wait for a reader.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(file, flags, 0o600)
     try:
         os.write(descriptor, f"{os.getpid()}\n".encode())
@@ -102,7 +104,7 @@ def _write_pid(file: Path) -> None:
 def _read_pid(file: Path) -> int:
     """Return the process id in a pid file; 0 if there is none."""
     try:
-        text = file.read_bytes()[:32].strip()
+        text = read_regular_file(file)[:32].strip()
     except OSError:
         return 0
     return int(text) if text.isdigit() else 0

@@ -1,4 +1,4 @@
-"""One generation is built at a time: it waits for roots, goes on after a restart, and leaves nothing when it is abandoned."""
+"""One generation is built at a time: it waits for roots, goes on after a restart, and leaves nothing when it is suspended."""
 
 from __future__ import annotations
 
@@ -81,22 +81,25 @@ def test_a_start_goes_on_with_what_is_required_or_was_interrupted_and_deletes_th
     assert builds.next_step_at == 0.0
 
 
-def test_an_abandoned_build_is_deleted_and_its_request_is_returned(
+def test_a_build_is_deleted_for_a_while_and_begins_anew(
     builds: GenerationBuilds, events: list[Any]
 ) -> None:
-    assert builds.abandon() is None
+    with builds.suspended():
+        assert not builds.is_building
     builds.start(REBUILD)
     builds.next_step_at = 500.0
     builds.start(RECHUNK)
     assert builds.next_step_at == 0.0
-    assert builds.abandon() is RECHUNK
-    assert builds.current is None
-    assert builds.abandon() is None
+    with builds.suspended():
+        assert builds.current is None
+        assert builds.is_building, "a call that waits for it goes on waiting"
+    assert builds.is_building
     assert events == [
         ("begun", REBUILD),
         ("deleted", REBUILD),
         ("begun", RECHUNK),
         ("deleted", RECHUNK),
+        ("begun", RECHUNK),
     ]
 
 

@@ -40,7 +40,7 @@ def test_saved_files_go_before_what_a_walk_found_and_that_before_a_check(steps: 
 def test_without_mains_only_the_backlog_and_a_build_wait(steps: Steps) -> None:
     loop = steps.loop
     steps.queued("backlog.md")
-    loop.start_generation(RECHUNK)
+    loop.builds.start(RECHUNK)
     loop.backlog_waits_for_mains = True
     loop.index_check.is_audit_due = True
     steps.work()
@@ -53,17 +53,17 @@ def test_without_mains_only_the_backlog_and_a_build_wait(steps: Steps) -> None:
     steps.work()
     assert "backlog.md" in steps.paths()
     loop.next_generation.delete()
-    loop._builds.current = None
+    loop.builds.current = None
 
 
 def test_a_build_goes_on_when_nothing_else_waits_and_its_pause_is_over(steps: Steps) -> None:
     loop = steps.loop
-    loop.start_generation(RECHUNK)
-    loop._builds.next_step_at = 1.0
+    loop.builds.start(RECHUNK)
+    loop.builds.next_step_at = 1.0
     steps.work()
     assert loop.next_generation
     assert loop.next_generation.files_done == 0
-    loop._builds.next_step_at = 0.0
+    loop.builds.next_step_at = 0.0
     for _ in range(3):
         steps.work()
     assert loop.next_generation is None
@@ -323,7 +323,7 @@ def test_a_table_on_a_bad_sector_waits_with_advice_that_helps(
     assert "`anchord rebuild` writes a new index" in loop.blocked_reason
     assert loop.index_check.is_repair_due
     assert steps.restarts == []
-    loop.start_generation(REBUILD)
+    loop.builds.start(REBUILD)
     loop.backoff.resume_at = 0.0
     for _ in range(10):
         loop._step()
@@ -404,13 +404,14 @@ def test_files_of_a_build_count_among_those_that_wait(
 ) -> None:
     loop = steps.loop
     monkeypatch.setattr("anchord.index.generation._STEP_FILES", 1)
-    loop.start_generation(RECHUNK)
+    loop.builds.start(RECHUNK)
     loop._build()
     assert loop.pending_count == 2
     loop.remove_root("docs")
     assert loop.pending_count == 0
-    assert loop.abandon_generation() is RECHUNK
-    assert (loop.next_generation, loop.abandon_generation()) == (None, None)
+    with loop.builds.suspended():
+        assert loop.next_generation is None
+    assert loop.next_generation is not None
 
 
 def test_a_build_is_promoted_as_asked_and_its_files_are_walked_again(steps: Steps) -> None:
@@ -421,7 +422,7 @@ def test_a_build_is_promoted_as_asked_and_its_files_are_walked_again(steps: Step
         promote()
 
     loop.run_promotion = run
-    loop.start_generation(RECHUNK)
+    loop.builds.start(RECHUNK)
     walks = loop.work_queue.reconcile_count
     loop.stats.last_commit_at = None
     for _ in range(3):
@@ -441,7 +442,7 @@ def test_a_build_is_told_which_roots_cannot_be_seen(
 ) -> None:
     loop = steps.loop
     told: list[list[str]] = []
-    monkeypatch.setattr(loop._builds, "index_next_files", lambda roots, _: told.append(roots))
+    monkeypatch.setattr(loop.builds, "index_next_files", lambda roots, _: told.append(roots))
     state = loop.work_queue.root_watcher.states["docs"]
     loop._build()
     state.walk_error = "gone"
@@ -559,7 +560,7 @@ def test_the_end_closes_everything_and_is_noted_only_if_it_went_well(
         "maintenance": loop.maintenance,
         "barrier": loop._barrier,
         "jobs": loop._jobs,
-        "builds": loop._builds,
+        "builds": loop.builds,
         "model": steps.writer.profile.embedder,
     }
     for name, part in parts.items():

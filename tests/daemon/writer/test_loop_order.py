@@ -315,13 +315,6 @@ def test_a_job_that_needs_all_takes_in_all_hints_walks_and_indexes(parts: Parts)
     assert parts.calls() == []
 
 
-def test_a_build_is_begun_and_given_up_as_asked(parts: Parts) -> None:
-    request: Any = object()
-    parts.loop.start_generation(request)
-    parts.all.builds.start.assert_called_once_with(request)
-    assert parts.loop.abandon_generation() is parts.all.builds.abandon.return_value
-
-
 # Steps
 
 

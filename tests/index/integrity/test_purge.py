@@ -54,6 +54,7 @@ class Index:
                 files_to_reread={OTHER_TALK: None},
                 truncate_wal=lambda: note("archive's log"),
                 unforget=self._unforget,
+                all_forgotten=list,
             ),
             catalog=SimpleNamespace(
                 list_records=self._list_records,
@@ -61,6 +62,7 @@ class Index:
                 confirm_updates=lambda updates: note(("confirmed", updates)),
                 mark_for_reread=lambda files: note(("reread", files)),
                 checkpoint_wal=lambda: note("catalog's log"),
+                get_meta=lambda _: "",
             ),
             store=SimpleNamespace(
                 ids_of_files=lambda files: {

@@ -22,6 +22,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.output.progress import ask_with_progress, progress_bar
 from anchord.config.paths import Paths
+from anchord.config.roots import absolute_path
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect
 from anchord.errors import TargetNotWritableError, UsageError
@@ -54,7 +55,7 @@ def backup(
     Works while anchord runs. A second backup into the same folder copies only what changed. Models
     are not part of it. With --check, exit code 1 means that a backup is damaged.
     """
-    folder = _absolute(target)
+    folder = absolute_path(target)
     if check:
         if keep is not None:
             raise UsageError("--check cannot be combined with --keep", "check first, then back up")
@@ -99,7 +100,7 @@ def restore(
 
     moved = dict(_parse_move(move) for move in moves or ())
     with _byte_progress("MB restored") as on_progress:
-        restored = restore_home(ensure_paths(), _absolute(source), moved, on_progress)
+        restored = restore_home(ensure_paths(), absolute_path(source), moved, on_progress)
     missing = [
         {"name": root.name, "path": escape_non_utf8(root.path)} for root in restored.missing_roots
     ]
@@ -246,13 +247,7 @@ def _parse_move(text: str) -> tuple[str, str]:
     old, separator, new = text.partition("=")
     if not separator or not old or not new:
         raise UsageError(f"cannot read --map {text} as OLD=NEW", "give two folders")
-    return _absolute(old), _absolute(new)
-
-
-def _absolute(path: str) -> str:
-    if not path:
-        raise UsageError("the path is empty", "give a folder")
-    return os.path.abspath(os.path.expanduser(path))
+    return absolute_path(old), absolute_path(new)
 
 
 def _warn_remote_table(uri: str) -> None:

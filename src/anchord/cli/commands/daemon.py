@@ -95,7 +95,7 @@ def restart() -> None:
 
 @app.command()
 def pause() -> None:
-    """Pause indexing until `resume`; searches still work, and changes are remembered."""
+    """Pause indexing until `resume`, or until the daemon ends; searches still work."""
     ask_daemon(ensure_paths(), requests.pause())
 
 

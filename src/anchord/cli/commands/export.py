@@ -12,6 +12,8 @@ import typer
 
 from anchord.cli.app import app, ensure_paths, warn
 from anchord.cli.output.console import stderr_console
+from anchord.config.roots import find_root
+from anchord.core.quoting import quote_name
 from anchord.daemon.access import open_index_reader
 from anchord.errors import UsageError
 
@@ -37,11 +39,22 @@ def export(
         shown = f"Unknown format {suffix}" if suffix else f"{file} has no file extension"
         raise UsageError(shown, f"use {' or '.join(_FORMATS)}")
     with open_index_reader(ensure_paths()) as reader:
+        _refuse_indexed_file(reader, file)
         if file == "-":
             _print_jsonl(reader, include_vectors=vectors)
             return
         _write_file(reader, file, _FORMATS[suffix], include_vectors=vectors)
     warn(f"wrote {file}")
+
+
+def _refuse_indexed_file(reader: IndexReader, file: str) -> None:
+    """Raise UsageError for a file that the index knows: it would be overwritten."""
+    absolute = os.path.realpath(file)
+    found = find_root(reader.roots, absolute)
+    if found and reader.catalog.list_records(found[0].name, found[1]):
+        raise UsageError(
+            f"{quote_name(file)} is indexed: exporting would overwrite it", "give a new file"
+        )
 
 
 def _print_jsonl(reader: IndexReader, *, include_vectors: bool) -> None:

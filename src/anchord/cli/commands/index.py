@@ -23,6 +23,7 @@ from anchord.cli.output.progress import (
     ask_with_progress,
     progress_bar,
 )
+from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_command, quote_name
@@ -79,8 +80,11 @@ def print_index_summary(result: IndexAnswer, *, as_json: bool) -> None:
 
 
 def warn_missing_folder(root_name: str) -> None:
-    """Warn that a root's folder does not exist, so its chunks stay as they are."""
-    warn(f"the folder of {quote_name(root_name)} does not exist: the index keeps what it had of it")
+    """Warn that a root's folder is not the one that was indexed, so its chunks stay as they are."""
+    warn(
+        f"the folder of {quote_name(root_name)} is missing or another one is in its place: the "
+        "index keeps what it had of it; `anchord status` says more"
+    )
 
 
 @app.command()
@@ -142,7 +146,10 @@ def verify(
         print_json(result)
     else:
         _print_verify_result(result, repair=repair)
-    raise typer.Exit(0 if result.ok else 1)
+    is_forgotten = load_cli_state(paths.cli_state_file).unfinished_forget is None
+    if not is_forgotten:
+        warn("a `forget` was interrupted: text may be on the disk; `anchord index` completes it")
+    raise typer.Exit(0 if result.ok and is_forgotten else 1)
 
 
 def _parse_vector_count(vectors: str) -> int | None:
@@ -175,7 +182,7 @@ def _print_verify_result(result: VerifyAnswer, *, repair: bool) -> None:
     if result.differences and repair:
         warn("they differ after the repair too: `anchord rebuild` makes a new index")
     elif result.differences:
-        warn("`anchord index` brings it up to date, `anchord verify --repair` repairs it")
+        warn("`anchord index` indexes what has changed; `anchord verify --repair` repairs the rest")
     elif result.without_vector:
         warn("`anchord sync` waits for the daemon to make them, `anchord index` makes them")
     elif result.held:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.commands.index import print_index_summary, warn_missing_folder
 from anchord.cli.output.progress import ask_with_progress
+from anchord.config.roots import absolute_path
 from anchord.core.quoting import quote_name, quote_names
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
@@ -106,7 +106,7 @@ def forget(
     The file itself is not touched. It stays out of the index until --undo. Conversations of
     deleted transcripts exist in the index only: they are counted before you confirm.
     """
-    absolute = os.path.abspath(os.path.expanduser(path))
+    absolute = absolute_path(path)
     paths = ensure_paths()
     if not undo and not yes:
         preview = ask_daemon_or_engine(paths, requests.forget(absolute, preview=True))

@@ -29,6 +29,7 @@ from anchord.cli.output.detached import detached_hit_lines
 from anchord.cli.output.editor import open_in_editor
 from anchord.cli.output.status_text import status_lines
 from anchord.config.paths import Paths
+from anchord.config.roots import absolute_path
 from anchord.core.quoting import escape_non_utf8, escape_path, quote_name
 from anchord.daemon.access import ask_daemon_or_index, ask_index
 from anchord.errors import AnchordError, NotRunningError, UsageError
@@ -39,7 +40,6 @@ from anchord.ipc.messages.searching import (
     MAX_HITS,
     SearchAnswer,
 )
-from anchord.ipc.requests import Call
 
 
 @app.command()
@@ -199,20 +199,13 @@ def search(  # noqa: PLR0917 - one parameter an option
         detached=detached,
     )
     # Only a daemon can bring the index up to date first.
-    results = ask_daemon(paths, call) if fresh else _search_now(paths, call)
+    results = ask_daemon(paths, call) if fresh else ask_daemon_or_index(paths, call).value
     if json:
         print_json(results)
     else:
         _print_results(results, explain=explain)
     if open_it and results.groups:
         open_in_editor(results.groups[0][0])
-
-
-def _search_now(paths: Paths, call: Call[SearchAnswer]) -> SearchAnswer:
-    answer = ask_daemon_or_index(paths, call)
-    if not answer.is_live:
-        warn("anchord is not running: results are as of the last `anchord index`")
-    return answer.value
 
 
 def _print_results(results: SearchAnswer, *, explain: bool) -> None:
@@ -265,7 +258,7 @@ def show(
 @app.command()
 def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: JsonOption = False) -> None:
     """Explain whether a file is indexed, which rule decided, and what happens to it next."""
-    absolute = os.path.abspath(os.path.expanduser(path))
+    absolute = absolute_path(path)
     paths = ensure_paths()
     call = requests.explain(absolute)
     if _is_utf8(absolute):

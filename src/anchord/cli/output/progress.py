@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from anchord.cli.output.console import stderr_console
 from anchord.config.paths import Paths
@@ -43,42 +43,52 @@ def ask_with_progress(paths: Paths, client: Client, call: Call[A]) -> A:
             return client.ask(call)
 
     with connect(paths) as progress_client:
-        return wait_with_progress(ask, progress_client.progress())
+        return BackgroundCall(ask).wait(progress_client.progress())
 
 
-def wait_with_progress(work: Callable[[], A], reports: Iterator[ProgressReport | None]) -> A:
-    """Do something in a thread, and show progress on the terminal until it is done.
+class BackgroundCall(Generic[A]):
+    """Something that is done in a thread of its own while its progress is shown."""
 
-    Args:
-        work: What to do.
-        reports: How far it is, several times a second; None while that is not known.
+    def __init__(self, work: Callable[[], A]) -> None:
+        """Begin to do it."""
+        self._result: Future[A] = Future()
+        self._work = work
+        # A daemon thread: where a call to another process is interrupted, nobody waits for it.
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
-    Returns:
-        The result of `work`.
-
-    Raises:
-        AnchordError: As `work` and `reports`.
-    """
-    result: Future[A] = Future()
-
-    def run() -> None:
+    def _run(self) -> None:
         try:
-            result.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - `result` raises it
-            result.set_exception(error)
+            self._result.set_result(self._work())
+        except BaseException as error:  # noqa: BLE001 - `wait` raises it
+            self._result.set_exception(error)
 
-    # A daemon thread: Ctrl-C does not wait for it.
-    threading.Thread(target=run, daemon=True).start()
-    with progress_bar() as bar:
-        task = bar.add_task("starting", total=None, rate="")
-        most_missing = 0
-        for report in reports:
-            if report is not None:
-                most_missing = max(most_missing, report.without_vector)
-                _show(bar, task, report, most_missing)
-            if result.done():
-                break
-    return result.result()
+    def wait(self, reports: Iterator[ProgressReport | None]) -> A:
+        """Show progress on the terminal until it is done.
+
+        Args:
+            reports: How far it is, several times a second; None while that is not known.
+
+        Returns:
+            What the function returned.
+
+        Raises:
+            AnchordError: As the function and `reports`.
+        """
+        with progress_bar() as bar:
+            task = bar.add_task("starting", total=None, rate="")
+            most_missing = 0
+            for report in reports:
+                if report is not None:
+                    most_missing = max(most_missing, report.without_vector)
+                    _show(bar, task, report, most_missing)
+                if self._result.done():
+                    break
+        return self._result.result()
+
+    def join(self) -> None:
+        """Wait for the thread: Python aborts if native code still runs in one when it ends."""
+        self._thread.join()
 
 
 def poll(read: Callable[[], ProgressReport | None]) -> Iterator[ProgressReport | None]:

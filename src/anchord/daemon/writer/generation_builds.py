@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from anchord.core.types import FileOutcome
 from anchord.index.generation import (
@@ -28,7 +29,14 @@ class GenerationBuilds:
         """The generation that is being built, None when none is."""
         self.next_step_at = 0.0
         """When the build goes on, by the monotonic clock; later than now while it waits."""
+        self.is_suspended = False
+        """Whether a build was deleted, and is about to start again."""
         self._writer = writer
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a generation is being built, or is about to begin anew. Any thread may ask."""
+        return self.current is not None or self.is_suspended
 
     @property
     def is_from_scratch(self) -> bool:
@@ -54,12 +62,25 @@ class GenerationBuilds:
 
     def start(self, build_request: BuildRequest) -> None:
         """Begin a build; one that is under way is deleted first."""
-        self.abandon()
+        self._abandon()
         self.current = GenerationBuild(self._writer, build_request)
         self.next_step_at = 0.0
 
-    def abandon(self) -> BuildRequest | None:
-        """Delete the generation that is being built; return its request, None if there was none."""
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Delete the generation that is being built; start it again at the end of the block."""
+        self.is_suspended = self.current is not None
+        try:
+            build_request = self._abandon()
+            try:
+                yield
+            finally:
+                if build_request:
+                    self.start(build_request)
+        finally:
+            self.is_suspended = False
+
+    def _abandon(self) -> BuildRequest | None:
         building, self.current = self.current, None
         if building is None:
             return None

@@ -33,7 +33,7 @@ from anchord.daemon.writer.sync_barrier import SyncBarrier
 from anchord.daemon.writer.turn_work import TurnWork
 from anchord.daemon.writer.work_queue import WorkQueue
 from anchord.errors import AnchordError, StoreError
-from anchord.index.generation import BuildRequest, GenerationBuild
+from anchord.index.generation import GenerationBuild
 from anchord.index.session import IndexWriter
 from anchord.store.table.connection import TableReadError
 
@@ -83,7 +83,8 @@ class WriterLoop:
         self._uses_events = config.watch.mode != "poll"
         self._pauses_on_battery = config.embedding.on_battery == "pause"
         self._request_restart = request_restart
-        self._builds = GenerationBuilds(writer)
+        self.builds = GenerationBuilds(writer)
+        """For the writer thread: jobs start and suspend builds."""
         self._barrier = SyncBarrier(self.index_check.has_all_files)
         self._outcomes = OutcomeHandler(self.work_queue, self._barrier, self.stats)
         self._jobs = JobQueue()
@@ -108,7 +109,7 @@ class WriterLoop:
         """
         self.work_queue.root_watcher.start(use_events=self._uses_events)
         self.index_check.start()
-        self._builds.resume_or_delete()
+        self.builds.resume_or_delete()
         self._thread.start()
 
     def stop(self) -> None:
@@ -127,7 +128,7 @@ class WriterLoop:
         self.maintenance.close()
         self._barrier.close()
         self._jobs.close()
-        self._builds.close()
+        self.builds.close()
         if not self.backoff.unexpected_errors:
             # On a full disk this fails; then the next start compares all ids, as after a crash.
             with suppress(StoreError):
@@ -167,7 +168,7 @@ class WriterLoop:
     @property
     def next_generation(self) -> GenerationBuild | None:
         """The generation that is being built, None when none is."""
-        return self._builds.current
+        return self.builds.current
 
     @property
     def blocked_reason(self) -> str:
@@ -177,7 +178,7 @@ class WriterLoop:
     @property
     def pending_count(self) -> int:
         """How many files and hints wait, those of the next generation included."""
-        return len(self.work_queue) + self._builds.files_due
+        return len(self.work_queue) + self.builds.files_due
 
     @property
     def started(self) -> bool:
@@ -219,18 +220,6 @@ class WriterLoop:
         if self.next_generation:
             self.next_generation.drop_root(name)
         return self._writer.drop_root(name)
-
-    def start_generation(self, build_request: BuildRequest) -> None:
-        """Begin to build a new generation; one that is being built is deleted first."""
-        self._builds.start(build_request)
-
-    def abandon_generation(self) -> BuildRequest | None:
-        """Delete the generation that is being built.
-
-        Returns:
-            Its request, so that the caller can start it again; None when none was being built.
-        """
-        return self._builds.abandon()
 
     def walk_and_index_all(self) -> None:
         """Walk every root and index all that waits; for jobs that need an up-to-date index.
@@ -274,10 +263,10 @@ class WriterLoop:
             return
         # Neither paused nor backing off: the index may be changed from here on.
         if self.index_check.is_repair_due:
-            if self._builds.is_from_scratch:
+            if self.builds.is_from_scratch:
                 # It replaces the table, which may be on a part of the disk that cannot be read.
                 self._build()
-                self._sleep(self._builds.next_step_at)
+                self._sleep(self.builds.next_step_at)
                 return
             self._check_index()
         self.work.find_missing_vectors()
@@ -303,7 +292,7 @@ class WriterLoop:
             self._check_index()
         elif has_model and queue.vectors.has_next(saved_only=saved_only):
             self.work.try_to_fill_vectors(self._should_end_fill, saved_only=saved_only)
-        elif has_model and self._builds.is_due(now) and not saved_only:
+        elif has_model and self.builds.is_due(now) and not saved_only:
             self.work.try_with_model(self._build)
         else:
             # Nothing to do before the next hint, walk or job.
@@ -403,7 +392,7 @@ class WriterLoop:
         """Index the next files of a new generation; promote it once it holds everything."""
         building, turn = self.next_generation, Turn([], Urgency.LATER)
         unseen = self.work_queue.root_watcher.unseen_roots
-        outcomes = self._builds.index_next_files(unseen, lambda: self._should_end_turn(turn))
+        outcomes = self.builds.index_next_files(unseen, lambda: self._should_end_turn(turn))
         if building is None or outcomes is None:
             return
         for outcome in outcomes:
@@ -411,7 +400,7 @@ class WriterLoop:
         if building.is_finished:
             self.run_promotion(building.promote)
             self.index_check.note_new_table()
-            self._builds.current = None
+            self.builds.current = None
             self.stats.last_commit_at = time.monotonic()
             # Its table may have been cloned from one with chunks that lacked their vectors.
             self.work_queue.vectors.is_known = False

@@ -11,7 +11,8 @@ from anchord.config.privacy import redacts_conversations
 from anchord.config.roots import covers, find_root
 from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.core.types import Root, RootedPath
-from anchord.errors import UsageError
+from anchord.errors import StoreError, UsageError
+from anchord.index.archive_recovery import save_forgotten
 from anchord.index.file_planner import plan_row_removal
 from anchord.index.metrics import log_outcome
 from anchord.index.session import IndexWriter
@@ -101,6 +102,7 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
         state = writer.cli_state.with_forgotten_path(found.path)
         writer.save_cli_state(state.with_unfinished_forget(found.as_unfinished()))
     erased = writer.archive.erase(found.path)
+    save_forgotten(writer.archive, writer.catalog)
     # Now: the archive's next transaction, in `_delete_rows`, begins another list.
     files_to_reread = list(writer.archive.files_to_reread)
     origins = list(dict.fromkeys((*found.files, *erased)))
@@ -123,6 +125,28 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
         damaged_folder=str(damaged_folder) if damaged_folder.exists() else "",
         files_to_reread=files_to_reread,
     )
+
+
+def finish_interrupted_forget(writer: IndexWriter) -> None:
+    """Delete the rest of what a `forget` has begun to delete; nothing if none was interrupted.
+
+    Until then its rows can be found, and its text is on the disk. Where that fails, the next start
+    tries it again.
+    """
+    begun = writer.cli_state.unfinished_forget
+    if begun is None:
+        return
+    path = os.fsdecode(begun.path)
+    shown = quote_name(path)
+    try:
+        purge_path(writer, path)
+    except UsageError:
+        # The configuration has changed: the path contains an indexed folder now, or is one.
+        writer.save_cli_state(writer.cli_state.with_unfinished_forget(None))
+    except StoreError as error:
+        writer.repairs.append(f"`forget` of {shown} was interrupted and cannot end: {error}")
+    else:
+        writer.repairs.append(f"`forget` of {shown} was interrupted, and is complete now")
 
 
 def note_rules_of_new_index(writer: IndexWriter) -> None:
@@ -287,11 +311,18 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
         )
     writer.save_cli_state(writer.cli_state.without_forgotten_path(absolute))
     writer.catalog.mark_for_reread(writer.archive.unforget(absolute))
+    save_forgotten(writer.archive, writer.catalog)
     return found[0].name
 
 
 def _resolve_parent(path: str) -> str:
-    """Return the absolute path; symbolic links of its folder are resolved, a link itself is not."""
+    """Return the absolute path; symbolic links of its folder are resolved, a link itself is not.
+
+    Raises:
+        UsageError: It is empty.
+    """
+    if not path:
+        raise UsageError("the path is empty", "name a file or a folder")
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 

@@ -186,7 +186,7 @@ class SearchAnswer(Message, frozen=True, kw_only=True):
     note: str
     """What a person must know to judge the results; "" if nothing."""
     complete: bool
-    """Whether everything that is known to have changed is in the index."""
+    """Whether everything that is known to have changed is in the index; False without a daemon."""
     coverage: CoverageAnswer
     groups: tuple[tuple[Passage, ...], ...]
     """The passages of each file or exchange, best first; no group is empty."""

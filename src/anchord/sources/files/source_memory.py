@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from anchord.core.regular_files import read_regular_file
+
 _VERSION = 1
 
 
@@ -88,7 +90,7 @@ class SourceMemory:
         state: dict[str, Any] = {}
         if self._file is not None:
             with suppress(OSError, ValueError):
-                state = json.loads(self._file.read_text("ascii"))
+                state = json.loads(read_regular_file(self._file))
         if not isinstance(state, dict) or state.get("version") != _VERSION:
             return
         with suppress(KeyError, TypeError, AttributeError):

@@ -25,6 +25,10 @@ LIMIT 1
 """
 
 
+ForgottenExchange = tuple[str, str, str]
+"""The path that was given to `forget`, and the digests of an exchange's path and of its form."""
+
+
 class Deletions:
     """Records deletions of exchanges.
 
@@ -90,6 +94,19 @@ class Deletions:
             (digest, _digest_of_path(path, name)),
         ).fetchone()
         return row is not None
+
+    def all_forgotten(self) -> list[ForgottenExchange]:
+        """Return what `forget` has deleted, in an order that does not depend on when."""
+        rows = self._db.execute("SELECT asked, path_digest, digest FROM forgotten").fetchall()
+        return sorted((os.fsdecode(asked), *digests) for asked, *digests in rows)
+
+    def restore_forgotten(self, forgotten: Sequence[ForgottenExchange]) -> None:
+        """Keep these exchanges out, too: a damaged archive has lost that `forget` deleted them."""
+        missing = set(forgotten) - set(self.all_forgotten())
+        rows = [(os.fsencode(asked), *digests) for asked, *digests in sorted(missing)]
+        self._db.executemany(
+            "INSERT INTO forgotten(asked, path_digest, digest) VALUES(?,?,?)", rows
+        )
 
     def unforget(self, asked_path: str) -> bool:
         """Let the exchanges in again that `forget` deleted; return whether there are any."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anchord.core.types import NO_FINGERPRINT, Fingerprint, RootedPath
+from anchord.sources.conversations.archive.deletions import ForgottenExchange
 from anchord.sources.conversations.archive.detached import (
     DETACHED_KEY_PREFIX,
     DetachReason,
@@ -521,6 +522,15 @@ class ArchiveWriter(Archive):
             self._detached.delete_empty_groups()
         of_roots = [file for file in files if not file.root.startswith(DETACHED_KEY_PREFIX)]
         return [*of_roots, *self._deletions.not_yet_indexed()]
+
+    def all_forgotten(self) -> list[ForgottenExchange]:
+        """Return what `erase` has deleted."""
+        return self._deletions.all_forgotten()
+
+    def restore_forgotten(self, forgotten: Sequence[ForgottenExchange]) -> None:
+        """Keep these exchanges out, too. Runs in a transaction of its own."""
+        with self.transaction():
+            self._deletions.restore_forgotten(forgotten)
 
     def unforget(self, path: str) -> list[RootedPath]:
         """Let the exchanges in again that `erase` deleted.
