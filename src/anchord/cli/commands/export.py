@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,11 +46,12 @@ def export(
 
 
 def _print_jsonl(reader: IndexReader, *, include_vectors: bool) -> None:
+    from anchord.search.answers import describe_rows
     from anchord.store.table.export import export_jsonl
 
     batches = export_jsonl(
         reader.store,
-        reader.catalog.locate_chunks,
+        partial(describe_rows, reader, reader.catalog),
         sys.stdout.buffer,
         include_vectors=include_vectors,
     )
@@ -58,6 +60,7 @@ def _print_jsonl(reader: IndexReader, *, include_vectors: bool) -> None:
 
 def _write_file(reader: IndexReader, file: str, file_format: str, *, include_vectors: bool) -> None:
     """Export with a progress bar. The file appears only when it is complete."""
+    from anchord.search.answers import describe_rows
     from anchord.store.table.export import export_jsonl, export_parquet
 
     write = export_parquet if file_format == "parquet" else export_jsonl
@@ -77,7 +80,7 @@ def _write_file(reader: IndexReader, file: str, file_format: str, *, include_vec
             with partial_file.open("wb") as output:
                 for written in write(
                     reader.store,
-                    reader.catalog.locate_chunks,
+                    partial(describe_rows, reader, reader.catalog),
                     output,
                     include_vectors=include_vectors,
                 ):

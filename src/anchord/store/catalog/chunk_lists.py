@@ -8,11 +8,12 @@ list ends.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import TypeVarTuple
 
-from anchord.core.types import ChunkRecord
+from anchord.core.types import ChunkPlace, ChunkRecord
 
 Rest = TypeVarTuple("Rest")
 
@@ -26,6 +27,17 @@ _END_MARKER = ChunkRecord(
 )
 _UNLISTED = (-1, _END_MARKER)
 """(generation, chunk) of an ordinal that the list does not have; equal to no real entry."""
+_PLACES_SQL = """
+SELECT chunk_id, ordinal, siblings, previous, following FROM (
+    SELECT chunk_id, ordinal, count(*) OVER (PARTITION BY file) AS siblings,
+        lag(chunk_id) OVER by_file AS previous, lead(chunk_id) OVER by_file AS following
+    -- Of confirmed files: they have one row for each ordinal.
+    FROM chunks WHERE file IN (
+        SELECT file FROM chunks JOIN files ON files.id=file
+        WHERE wanted=applied AND chunk_id IN (SELECT value FROM json_each(:ids)))
+    WINDOW by_file AS (PARTITION BY file ORDER BY ordinal))
+WHERE chunk_id IN (SELECT value FROM json_each(:ids))
+"""
 
 
 class ChunkLists:
@@ -81,6 +93,14 @@ class ChunkLists:
                 end_line,
             ) in truncate_at_end_marker(newest).items()
         }
+
+    def read_places(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkPlace]:
+        """Return where chunks are among the chunks of their files, in one query.
+
+        Chunks of files with an unconfirmed intent are left out, and so are unknown ones.
+        """
+        rows = self._db.execute(_PLACES_SQL, {"ids": json.dumps(chunk_ids)})
+        return {chunk_id: ChunkPlace(*place) for chunk_id, *place in rows}
 
     def write_intent(self, file_id: int, chunks: Sequence[ChunkRecord]) -> None:
         """Write the chunks that a file is about to have, replacing any earlier intent.
