@@ -21,11 +21,11 @@ _TYPICAL_MIN_TOKENS = 150
 _QUOTE_AND_LIST_MARKS = r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
 _FENCE = re.compile(_QUOTE_AND_LIST_MARKS + r"(?:`{3,}|~{3,})", re.MULTILINE)
 _TABLE_DELIMITER = re.compile(
-    r"\S[^\n]*\n(?=[^\n]*\|)[ \t>]*(?:\|[ \t]*)?:?-+:?[ \t]*"
+    r"\n(?<=[^\n]\n)(?=[^\n]*\|)[ \t>]*(?:\|[ \t]*)?:?-+:?[ \t]*"
     r"(?:\|[ \t]*:?-+:?[ \t]*)*(?:\|[ \t]*)?$",
     re.MULTILINE,
 )
-"""The line below the first row of a Markdown table, and that row."""
+"""The line below the first row of a Markdown table."""
 
 
 def split_section(section: str) -> tuple[str, ...]:

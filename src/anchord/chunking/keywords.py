@@ -62,6 +62,7 @@ def keywords_of(text: str) -> tuple[str, ...]:
 
     Of equally frequent words the one that comes first in the text is first.
     """
-    words = _WORD.findall(text.lower())
-    counts = Counter(word for word in words if word not in _STOP_WORDS)
+    counts = Counter(_WORD.findall(text.lower()))
+    for word in counts.keys() & _STOP_WORDS:
+        del counts[word]
     return tuple(word for word, _ in counts.most_common(_MAX_KEYWORDS))
