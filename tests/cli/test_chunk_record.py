@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 from cli.conftest import Shell
 from conversations.conftest import answer, claude
+from mcp.types import CallToolResult
 from pyarrow import parquet
 
 import anchord
@@ -125,8 +126,7 @@ def asked(shell: Shell) -> list[Record]:
     """Return the chunks as the socket has them, or the methods of the same name without a daemon."""
     if (shell.home / "run" / "anchord.sock").exists():
         with Client(shell.home / "run" / "anchord.sock") as client:
-            rows: list[Record] = client.call("dump")
-            return rows
+            return cast("list[Record]", client.call("dump"))
     with anchord.open(shell.home) as index:
         return [chunk.as_json() for chunk in index.dump()]
 
@@ -205,7 +205,7 @@ def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: st
 
 async def _call(home: Path, tool: str, arguments: Record) -> Record:
     server = make_server(find_paths({"ANCHORD_HOME": str(home)}))
-    result = await server.call_tool(tool, arguments)
+    result = cast("CallToolResult", await server.call_tool(tool, arguments))
     structured: Record = result.structured_content
     return structured
 

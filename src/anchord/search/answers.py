@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TypeVar
 
 from anchord.config.roots import find_root
@@ -154,9 +154,15 @@ def _describer(
     reader: IndexReader, catalog: SqliteCatalog, locations: Mapping[str, ChunkLocation]
 ) -> ChunkDescriber:
     plans = reader.profile.recipe.plans
+
+    def strategy_of(root: str, kind: str) -> str | None:
+        with suppress(KeyError):  # A damaged row can be of any kind.
+            return plans.plan_for(root, kind).strategy
+        return None
+
     return ChunkDescriber(
         root_path_by_name={root.name: root.path for root in reader.roots},
-        strategy_of=lambda root, kind: plans.plan_for(root, kind).strategy,
+        strategy_of=strategy_of,
         locations=locations,
         places=catalog.chunk_places(list(locations)),
         exchange_places=_exchange_places(reader, locations),

@@ -41,14 +41,14 @@ class ChunkDescriber:
 
     Attributes:
         root_path_by_name: Root name -> absolute path.
-        strategy_of: Root name and kind -> the strategy that is configured.
+        strategy_of: Root name and kind -> the strategy that is configured; None for no known kind.
         locations: Chunk id -> where it is; without an entry its place and lines are null.
         places: Chunk id -> where it is among its siblings, likewise.
         exchange_places: Exchange -> where it is.
     """
 
     root_path_by_name: Mapping[str, str]
-    strategy_of: Callable[[str, str], str]
+    strategy_of: Callable[[str, str], str | None]
     locations: Mapping[str, ChunkLocation]
     places: Mapping[str, ChunkPlace]
     exchange_places: Mapping[RootedPath, ExchangePlace]
