@@ -325,8 +325,8 @@ def _entry_tokens(entry: Answer) -> int:
 def _place(chunk: Mapping[str, Any]) -> Answer:
     """Return where a chunk is: its file and lines, or the program and time of a conversation."""
     if chunk["session"]:
-        source = cut_field(chunk["source"], _MAX_FIELD_TOKENS)
-        return {"source": source, **({"at": chunk["at"]} if chunk["at"] else {})}
+        filled = [name for name in ("source", "at") if chunk[name]]
+        return {name: cut_field(chunk[name], _MAX_FIELD_TOKENS) for name in filled}
     names = ("file",) if chunk["file"] else ("root", "path")
     lines = {name: chunk[name] for name in ("start_line", "end_line")}
     return {name: cut_field(chunk[name], _MAX_PATH_TOKENS) for name in names} | lines

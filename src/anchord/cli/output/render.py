@@ -173,7 +173,7 @@ def _place(hit: Passage, base_folder: str) -> str:
     return f"{escape_path(file)}:{line}"
 
 
-def _source_and_time(exchange: Passage | ChunkAnswer) -> str:
+def _source_and_time(exchange: ChunkAnswer) -> str:
     """Return where an exchange is from, and its time in the local time zone."""
     source = exchange.source or ""
     timestamp = exchange.at
@@ -194,7 +194,7 @@ def _file_link(place: str, hit: Passage) -> str:
     return f"[link=file://{quoted_path}#{line}]{escaped_place}[/link]"
 
 
-def _section(hit: Passage | ChunkAnswer) -> str:
+def _section(hit: ChunkAnswer) -> str:
     section = escape_gaps(hit.section)
     return escape_markup(_truncate(section))
 
