@@ -28,7 +28,7 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"(:?)')
 
 def passage(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
     return {
-        "id": f"{number:032}", "score": 0.5, "root": "r", "path": "a.md", "file": "/home/me/a.md", "header_path": "A > B",
+        "id": f"{number:032}", "score": 0.5, "root": "r", "path": "a.md", "file": "/home/me/a.md", "section": "A > B",
         "start_line": 1, "end_line": 9, "text": text, **more,
     }  # fmt: skip
 
@@ -61,7 +61,7 @@ ROOT: dict[str, Any] = {"name": "r", "path": "/r", "kind": "project", "files": 1
 def answers_quoting(text: str) -> dict[str, Answer]:
     """Return an answer of every tool in which each string from a file is a text, and of an error; none is cut short."""
     said = {"session": text, "source": text, "at": "2026-01-31T12:00:09+00:00"}
-    odd = passage(text, 1, file=text, path=text, root=text, header_path=text)
+    odd = passage(text, 1, file=text, path=text, root=text, section=text)
     without_file = odd | {"id": "2" * 32, "file": None}
     exchange = odd | said | {"id": "3" * 32}
     chunks = [

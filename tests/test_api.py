@@ -19,13 +19,16 @@ from anchord.embedding.model_files import find_model
 from anchord.errors import ConfigError, UsageError
 
 FIELDS: dict[str, type] = {
-    "chunk_id": str, "content": str, "embed_text": str, "header_path": list, "start_line": int, "end_line": int,
-    "anchor_line": int, "content_hash": str, "token_count": int, "kind": str, "strategy": str, "parent_id": str,
-    "parent_title": str, "parent_section": str, "locator": str, "chunk_index": int, "sibling_count": int,
-    "chunk_position_ratio": float, "prev_chunk_id": type(None), "next_chunk_id": str, "chunk_type": str, "level": int,
-    "depth_level": int, "start_char": int, "end_char": int, "contains_code": bool, "contains_table": bool,
-    "language": type(None), "exceeds_limit": bool, "granularity_level": str, "below_typical_size": bool,
-    "is_contextually_enriched": bool,
+    "id": str, "text": str, "root": str, "path": str, "kind": str, "header_path": list, "section": str,
+    "content_hash": str, "vector_key": type(None), "embed_text": str, "start_line": int, "end_line": int,
+    "anchor_line": int, "start_char": int, "end_char": int, "file": type(None), "locator": str, "chunk_type": str,
+    "language": type(None), "level": int, "token_count": int, "depth": int, "char_count": int, "granularity": str,
+    "below_typical_size": bool, "contains_code": bool, "contains_table": bool, "keywords": list, "exceeds_limit": bool,
+    "is_contextually_enriched": bool, "strategy": str, "parent_id": str, "parent_title": str, "parent_section": str,
+    "chunk_index": int, "sibling_count": int, "position": float, "prev_id": type(None), "next_id": str,
+    "room": type(None), "source": type(None), "session": type(None), "exchange_id": type(None), "turn": type(None),
+    "part_index": type(None), "total_parts": type(None), "at": type(None), "until": type(None), "project": type(None),
+    "model": type(None), "branch": type(None), "tools": list, "files": list,
 }  # fmt: skip
 TEXT = (
     "# Title\n\nSome words.\n\n## Part\n\n"
@@ -133,9 +136,9 @@ def test_the_headings_path_is_as_deep_as_asked() -> None:
 
 
 def test_ids_differ_and_stay_the_same() -> None:
-    ids = [chunk["chunk_id"] for chunk in chunk_text(TEXT)]
+    ids = [chunk["id"] for chunk in chunk_text(TEXT)]
     assert len(set(ids)) == len(ids)
-    assert ids == [chunk["chunk_id"] for chunk in chunk_text(TEXT)]
+    assert ids == [chunk["id"] for chunk in chunk_text(TEXT)]
 
 
 def test_an_empty_text_has_no_chunks() -> None:
@@ -166,9 +169,7 @@ def test_without_a_telling_path_a_text_is_markdown(path: str | None) -> None:
 
 
 def test_the_path_is_part_of_the_ids() -> None:
-    assert (
-        chunk_text(TEXT, path="a.md")[0]["chunk_id"] != chunk_text(TEXT, path="b.md")[0]["chunk_id"]
-    )
+    assert chunk_text(TEXT, path="a.md")[0]["id"] != chunk_text(TEXT, path="b.md")[0]["id"]
 
 
 def test_a_path_that_is_no_utf_8_names_a_file_as_well() -> None:
@@ -238,7 +239,7 @@ def test_a_byte_order_mark_changes_nothing() -> None:
 @pytest.mark.parametrize("odd", [chr(0xD800), chr(0xDFFF), "\0"], ids=ascii)
 def test_h3_a_lone_surrogate_or_nul_is_read_as_the_replacement_character(odd: str) -> None:
     (chunk,) = chunk_text(f"# A{odd}\n\nb{odd}c\n")
-    assert chunk["content"] == "# A\ufffd\n\nb\ufffdc"
+    assert chunk["text"] == "# A\ufffd\n\nb\ufffdc"
     assert chunk["header_path"] == ["A\ufffd"]
 
 
@@ -249,7 +250,7 @@ def test_chunks_of_any_text_can_be_written_and_stand_in_order(text: str) -> None
     starts = [chunk["start_line"] for chunk in chunks]
     assert starts == sorted(starts)
     for chunk in chunks:
-        assert chunk["content"].encode()
+        assert chunk["text"].encode()
         assert chunk["embed_text"].encode()
         assert 1 <= chunk["start_line"] <= chunk["end_line"]
 
@@ -259,6 +260,6 @@ def test_the_bytes_of_a_file_give_the_chunks_of_its_text() -> None:
     origin = RootedPath("", "a.md")
     document = read_document(TEXT.encode("utf-16"), origin, "a.md")
     ids = [piece.chunk_id for piece in chunk_document(document, origin, Plan(), model.tokenizer)]
-    assert ids == [chunk["chunk_id"] for chunk in chunk_text(TEXT, path="a.md")]
+    assert ids == [chunk["id"] for chunk in chunk_text(TEXT, path="a.md")]
     with pytest.raises(UsageError, match=r"a\.md: binary content"):
         read_document(bytes(range(256)) * 8, origin, "a.md")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from anchord.chunking.chunk_metadata import chunks_to_dicts
+from anchord.chunking.chunk_metadata import describe_chunks
 from anchord.chunking.chunker import split_into_chunks
 from anchord.chunking.plan import Plan, build_plan
 from anchord.chunking.validate import ChunkingReport, check_chunks_of_documents
@@ -27,7 +27,7 @@ from anchord.sources.documents.parse import document_from_text, parse_document
 _DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 ChunkDict = dict[str, Any]
-"""A chunk as `chunking.chunk_metadata.chunks_to_dicts` returns it."""
+"""A `ChunkAnswer` as JSON values."""
 
 
 def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - any JSON value
@@ -47,7 +47,7 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
               those that each strategy uses, with their defaults; it ignores the rest.
 
     Returns:
-        One dictionary per chunk, in order. `anchord.chunking.chunk_metadata` describes its keys.
+        One dictionary per chunk, in order. `anchord.ipc.messages.chunks` describes its keys.
 
     Raises:
         UsageError: An option is unknown, of the wrong type, or out of range; or the text is not a
@@ -68,7 +68,8 @@ def chunk_text(md_text: str, **options: Any) -> list[dict[str, Any]]:  # noqa: A
     document = document_from_text(text, path)
     origin = RootedPath("", path)
     chunks = chunk_document(document, origin, plan, model.tokenizer)
-    return chunks_to_dicts(chunks, document, origin, plan.strategy)
+    described = describe_chunks(chunks, document, origin, plan.strategy)
+    return [chunk.as_json() for chunk in described]
 
 
 def read_document(data: bytes, origin: RootedPath, display_name: str) -> Document:
@@ -168,11 +169,11 @@ def _align_by_id(
 
     A vanished chunk comes before the first kept chunk that followed it in the old version.
     """
-    old_by_id = {chunk["chunk_id"]: chunk for chunk in before}
-    new_ids = {chunk["chunk_id"] for chunk in after}
-    vanished = [chunk for chunk in before if chunk["chunk_id"] not in new_ids]
+    old_by_id = {chunk["id"]: chunk for chunk in before}
+    new_ids = {chunk["id"] for chunk in after}
+    vanished = [chunk for chunk in before if chunk["id"] not in new_ids]
     for new in after:
-        old = old_by_id.get(new["chunk_id"])
+        old = old_by_id.get(new["id"])
         while vanished and old and vanished[0]["start_char"] < old["start_char"]:
             yield vanished.pop(0), None
         yield old, new

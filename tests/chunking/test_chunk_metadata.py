@@ -6,8 +6,10 @@ from typing import Any
 
 from anchord import chunk_text
 from anchord.api import compare_chunks
-from anchord.chunking.chunk_metadata import chunks_to_dicts
-from anchord.core.types import Chunk, Document, RootedPath
+from anchord.chunking.chunk_metadata import describe_chunks
+from anchord.core.ids import make_doc_id
+from anchord.core.types import Chunk, Document, ExchangeMetadata, RootedPath
+from anchord.ipc.messages.chunks import ChunkAnswer
 
 ORIGIN = RootedPath("notes", "docs/a.md")
 
@@ -20,68 +22,44 @@ def piece(number: int, content: str = "words", path: tuple[str, ...] = (), **cha
     return Chunk(**(fields | changes))
 
 
-def chunk_dicts(
-    *pieces: Chunk, document: Document | None = None, keywords: bool = False
-) -> list[dict[str, Any]]:
-    return chunks_to_dicts(
-        pieces,
-        document or Document(text="", kind="markdown"),
-        ORIGIN,
-        "anchored",
-        include_keywords=keywords,
+def described(*pieces: Chunk, document: Document | None = None) -> list[ChunkAnswer]:
+    return describe_chunks(
+        pieces, document or Document(text="", kind="markdown"), ORIGIN, "anchored"
     )
 
 
 def test_neighbours_index_and_position() -> None:
-    first, second = chunk_dicts(piece(1), piece(2))
-    assert (first["prev_chunk_id"], first["next_chunk_id"], first["chunk_index"], first["chunk_position_ratio"]) == (
+    first, second = described(piece(1), piece(2))
+    assert (first.prev_id, first.next_id, first.chunk_index, first.position) == (
         None, "id2", 0, 0.5,
     )  # fmt: skip
-    assert (second["prev_chunk_id"], second["next_chunk_id"], second["sibling_count"]) == (
-        "id1",
-        None,
-        2,
-    )
+    assert (second.prev_id, second.next_id, second.sibling_count) == ("id1", None, 2)
 
 
 def test_the_title_is_the_first_heading_or_else_the_name_of_the_file() -> None:
-    assert {
-        chunk["parent_title"] for chunk in chunk_dicts(piece(1), piece(2, path=("Guide", "Use")))
-    } == {"Guide"}
-    assert chunk_dicts(piece(1))[0]["parent_title"] == "a.md"
+    above, below = described(piece(1), piece(2, path=("Guide", "Use")))
+    assert (above.parent_title, below.parent_title) == ("a.md", "Guide")
 
 
 def test_the_parent_is_the_document_of_the_rows() -> None:
-    from anchord.core.ids import make_doc_id  # noqa: PLC0415 - beside its only use
-
-    assert chunk_dicts(piece(1))[0]["parent_id"] == make_doc_id(ORIGIN)
+    assert described(piece(1))[0].parent_id == make_doc_id(ORIGIN)
     assert make_doc_id(ORIGIN) != make_doc_id(RootedPath("other", ORIGIN.path))
 
 
-def test_granularity_changes_at_400_and_1200_tokens_and_small_is_under_150() -> None:
-    sizes = {n: chunk_dicts(piece(1, token_count=n))[0] for n in (149, 150, 399, 400, 1200, 1201)}
-    assert [sizes[n]["granularity_level"] for n in (399, 400, 1200, 1201)] == [
-        "fine",
-        "medium",
-        "medium",
-        "coarse",
-    ]
-    assert [sizes[n]["below_typical_size"] for n in (149, 150)] == [True, False]
-
-
-def test_keywords_separate_a_chunk_from_its_siblings_without_a_stop_word_list() -> None:
-    chunks = chunk_dicts(
-        piece(1, "the cat and the cat sleep"), piece(2, "the dog and the dog bark"), keywords=True
-    )
-    assert [chunk["keywords"][0] for chunk in chunks] == ["cat", "dog"]
-    assert "the" not in chunks[0]["keywords"][:2]
+def test_an_exchange_has_its_metadata_its_parts_and_its_turn() -> None:
+    metadata = ExchangeMetadata(source="codex", session="s", exchange_id="e", tools="ls\nrg")
+    document = Document(text="", kind="exchange", exchange_metadata=metadata)
+    first, second = describe_chunks([piece(1), piece(2)], document, ORIGIN, "anchored", 7)
+    assert (first.source, first.session, first.exchange_id, first.turn) == ("codex", "s", "e", 7)
+    assert (first.tools, first.files, first.model, first.at) == (("ls", "rg"), (), None, None)
+    assert (first.part_index, second.part_index, second.total_parts) == (0, 1, 2)
 
 
 def test_a_name_that_is_no_utf_8_can_be_printed() -> None:
-    (chunk,) = chunks_to_dicts(
+    (chunk,) = describe_chunks(
         [piece(1)], Document(text="", kind="text"), RootedPath("", "b\udcff.md"), "anchored"
     )
-    assert chunk["locator"].encode() == b"b\\xff.md#0"
+    assert chunk.locator == "b\\xff.md#0"
 
 
 # Two versions

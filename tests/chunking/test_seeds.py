@@ -92,11 +92,11 @@ def test_000_04_windows_overlap_by_100_characters() -> None:
 def test_000_05_a_window_is_cut_at_a_blank_line_before_a_newline() -> None:
     text = "a" * 300 + "\n\n" + "b" * 200 + "\n" + "c" * 600
     assert (
-        chunk_text(text, strategy="window", path="a.txt")[0]["content"]
+        chunk_text(text, strategy="window", path="a.txt")[0]["text"]
         == "a" * 300 + "\n\n" + "b" * 200
     )
     text = "a" * 500 + "\n\n" + "b" * 200 + "\n" + "c" * 600
-    assert chunk_text(text, strategy="window", path="a.txt")[0]["content"] == "a" * 500
+    assert chunk_text(text, strategy="window", path="a.txt")[0]["text"] == "a" * 500
 
 
 def test_000_06_a_blank_line_in_the_first_half_of_a_window_does_not_cut_it() -> None:
@@ -107,14 +107,14 @@ def test_000_06_a_blank_line_in_the_first_half_of_a_window_does_not_cut_it() -> 
 def test_000_07_what_is_under_50_characters_stays_with_what_is_before_it_instead_of_being_dropped() -> (
     None
 ):
-    assert [chunk["content"] for chunk in chunk_text("A few words.", strategy="window")] == [
+    assert [chunk["text"] for chunk in chunk_text("A few words.", strategy="window")] == [
         "A few words."
     ]
     chunks = chunk_text(
         "x" * 790 + "\n\n" + "tail", strategy="window", path="a.txt", overlap_chars=0
     )
-    assert chunks[-1]["content"].endswith("tail")
-    assert all(len(chunk["content"]) >= 50 for chunk in chunks)
+    assert chunks[-1]["text"].endswith("tail")
+    assert all(len(chunk["text"]) >= 50 for chunk in chunks)
 
 
 @pytest.mark.parametrize("names", [("max_chars", "overlap_chars"), ("chunk_size", "chunk_overlap")])
@@ -149,7 +149,7 @@ Python.
 
 
 def test_000_08_an_exchange_is_a_question_with_its_whole_answer() -> None:
-    chunks = [chunk["content"] for chunk in chunk_text(TALK, strategy="exchange", path="talk.txt")]
+    chunks = [chunk["text"] for chunk in chunk_text(TALK, strategy="exchange", path="talk.txt")]
     assert chunks[0] == "Notes before."
     assert (
         chunks[1]
@@ -160,7 +160,7 @@ def test_000_08_an_exchange_is_a_question_with_its_whole_answer() -> None:
 def test_000_09_lines_that_begin_with_the_sign_open_one_turn() -> None:
     chunks = chunk_text(TALK, strategy="exchange", path="talk.txt")
     assert (
-        chunks[2]["content"]
+        chunks[2]["text"]
         == "> How do the two compare?\n> And which is older?\nOne is stronger in JSON."
     )
     assert chunks[2]["header_path"] == ["How do the two compare? And which is older?"]
@@ -173,7 +173,7 @@ def test_000_09_a_quoted_line_in_a_fence_opens_no_turn() -> None:
 
 def test_000_10_exchanges_never_share_a_chunk_however_short_they_are() -> None:
     questions = [
-        chunk["content"].count(">")
+        chunk["text"].count(">")
         for chunk in chunk_text("> a\nb\n> c\nd\n> e\nf\n", strategy="exchange")
     ]
     assert questions == [1, 1, 1]
@@ -181,22 +181,22 @@ def test_000_10_exchanges_never_share_a_chunk_however_short_they_are() -> None:
 
 def test_000_11_a_rule_ends_an_exchange_and_the_text_after_it_is_kept() -> None:
     chunks = chunk_text(TALK, strategy="exchange", path="talk.txt")
-    (after,) = [chunk for chunk in chunks if "afterthought" in chunk["content"]]
-    assert after["content"] == "---\nAn afterthought of somebody."
+    (after,) = [chunk for chunk in chunks if "afterthought" in chunk["text"]]
+    assert after["text"] == "---\nAn afterthought of somebody."
     assert after["header_path"] == []
 
 
 def test_000_11_the_rule_is_an_option() -> None:
     chunks = chunk_text(TALK, strategy="exchange", path="talk.txt", rule_ends_exchange=False)
-    (whole,) = [chunk for chunk in chunks if "afterthought" in chunk["content"]]
-    assert whole["content"].startswith("> How do the two compare?")
+    (whole,) = [chunk for chunk in chunks if "afterthought" in chunk["text"]]
+    assert whole["text"].startswith("> How do the two compare?")
 
 
 def test_000_12_an_answer_of_more_than_eight_lines_is_whole_and_as_it_was_written() -> None:
     answer = "\n".join(f"{n}. line of the answer\n" for n in range(20))
     text = f"> one\n{answer}> two\nb\n> three\nc\n"
     chunks = chunk_text(text, strategy="exchange", path="talk.txt")
-    assert chunks[0]["content"] == f"> one\n{answer}".rstrip()
+    assert chunks[0]["text"] == f"> one\n{answer}".rstrip()
 
 
 def test_000_13_004_07_a_long_answer_is_split_and_every_part_is_embedded_with_its_question() -> (
@@ -210,7 +210,7 @@ def test_000_13_004_07_a_long_answer_is_split_and_every_part_is_embedded_with_it
     ]
     assert len(parts) > 3
     assert all("Why is the sky blue" in part["embed_text"] for part in parts)
-    assert without_blanks("".join(part["content"] for part in parts)) == without_blanks(
+    assert without_blanks("".join(part["text"] for part in parts)) == without_blanks(
         "> Why is the sky blue\n" + prose(300)
     )
 
@@ -221,9 +221,7 @@ def test_000_14_exchanges_do_not_overlap() -> None:
 
 
 def test_000_15_an_exchange_has_no_least_size() -> None:
-    contents = [
-        chunk["content"] for chunk in chunk_text(TALK, strategy="exchange", path="talk.txt")
-    ]
+    contents = [chunk["text"] for chunk in chunk_text(TALK, strategy="exchange", path="talk.txt")]
     assert contents[-1] == "> What language?\nPython."
 
 
@@ -234,7 +232,7 @@ def test_000_16_chunks_are_numbered_from_nought(strategy: str) -> None:
 
 
 def test_000_17_fewer_than_three_questions_are_no_transcript_but_paragraphs() -> None:
-    assert [c["content"] for c in chunk_text("> one\na\n\n> two\nb\n", strategy="exchange")] == [
+    assert [c["text"] for c in chunk_text("> one\na\n\n> two\nb\n", strategy="exchange")] == [
         "> one\na",
         "> two\nb",
     ]
@@ -269,26 +267,24 @@ def test_001_01_the_same_document_gives_the_same_chunks(strategy: str) -> None:
 
 
 def test_001_02_a_small_edit_leaves_the_ids_of_the_rest_alone() -> None:
-    before = {chunk["chunk_id"] for chunk in chunk_text(DOCUMENT)}
-    after = {chunk["chunk_id"] for chunk in chunk_text(DOCUMENT.replace("lake7 ", "sea7 "))}
+    before = {chunk["id"] for chunk in chunk_text(DOCUMENT)}
+    after = {chunk["id"] for chunk in chunk_text(DOCUMENT.replace("lake7 ", "sea7 "))}
     assert len(after - before) == 1
 
 
 def test_001_03_an_inserted_line_does_not_change_the_ids_below_it() -> None:
     before = chunk_text(DOCUMENT)
     after = chunk_text(DOCUMENT.replace("# Guide\n", "# Guide\n\nOne more line.\n"))
-    assert (
-        len({chunk["chunk_id"] for chunk in after} - {chunk["chunk_id"] for chunk in before}) == 1
-    )
+    assert len({chunk["id"] for chunk in after} - {chunk["id"] for chunk in before}) == 1
     assert after[-1]["start_line"] == before[-1]["start_line"] + 2
 
 
 @pytest.mark.parametrize("path", ["a.md", "b.md"])
 def test_001_03_the_id_is_of_file_header_path_lines_and_content(path: str) -> None:
     section = "\n\n".join(["## S\n\n" + prose(50), "## T\n\n" + prose(50)])
-    ids = {chunk["chunk_id"] for chunk in chunk_text(f"# A\n\n{section}", path=path)}
-    assert not ids & {chunk["chunk_id"] for chunk in chunk_text(f"# B\n\n{section}", path=path)}
-    assert not ids & {chunk["chunk_id"] for chunk in chunk_text(f"# A\n\n{section}", path="c.md")}
+    ids = {chunk["id"] for chunk in chunk_text(f"# A\n\n{section}", path=path)}
+    assert not ids & {chunk["id"] for chunk in chunk_text(f"# B\n\n{section}", path=path)}
+    assert not ids & {chunk["id"] for chunk in chunk_text(f"# A\n\n{section}", path="c.md")}
 
 
 @pytest.mark.parametrize(("depth", "path"), [(None, "ABCD"), (3, "ABC"), (1, "A")])
@@ -303,8 +299,8 @@ def test_001_05_17_lines_count_from_one_and_map_back_to_the_source(strategy: str
     lines = DOCUMENT.split("\n")
     for chunk in chunk_text(DOCUMENT, strategy=strategy):
         source = "\n".join(lines[chunk["start_line"] - 1 : chunk["end_line"]])
-        assert chunk["content"] in source
-        assert DOCUMENT[chunk["start_char"] : chunk["end_char"]] == chunk["content"]
+        assert chunk["text"] in source
+        assert DOCUMENT[chunk["start_char"] : chunk["end_char"]] == chunk["text"]
 
 
 @pytest.mark.parametrize(
@@ -319,33 +315,31 @@ def test_001_06_07_headings_make_sections_but_not_in_fences(strategy: str) -> No
 def test_001_08_09_10_units_are_merged_up_to_the_most_characters() -> None:
     for most in (300, 800, 1_700):
         chunks = chunk_text("\n\n".join(prose(4, f"w{n}x") for n in range(30)), max_chars=most)
-        assert max(len(chunk["content"]) for chunk in chunks) <= most
-    assert max(len(chunk["content"]) for chunk in chunk_text(DOCUMENT)) <= 1_800
+        assert max(len(chunk["text"]) for chunk in chunks) <= most
+    assert max(len(chunk["text"]) for chunk in chunk_text(DOCUMENT)) <= 1_800
 
 
 def test_001_11_small_sections_stay_with_a_neighbour_and_min_chars_says_what_is_small() -> None:
     text = "\n\n".join(f"## Section {n}\n\n{'stones and rivers and lakes ' * 5}" for n in range(12))
     sizes = {
-        least: [len(chunk["content"]) for chunk in chunk_text(text, min_chars=least)]
+        least: [len(chunk["text"]) for chunk in chunk_text(text, min_chars=least)]
         for least in (100, 250, 600)
     }
     assert all(min(found) >= least for least, found in sizes.items())
     assert len(sizes[100]) == 12 > len(sizes[250]) > len(sizes[600])
-    assert min(len(chunk["content"]) for chunk in chunk_text(text)) >= 250
+    assert min(len(chunk["text"]) for chunk in chunk_text(text)) >= 250
 
 
 def test_001_13_a_fence_that_fits_is_whole_unless_asked_otherwise() -> None:
     fence = "```py\n" + "\n\n".join(f"value_{n} = {n}" for n in range(40)) + "\n```"
     texts = ["word " * n + "\n\n" + fence for n in range(20, 40, 4)]
-    assert all(any(fence in chunk["content"] for chunk in chunk_text(text)) for text in texts)
+    assert all(any(fence in chunk["text"] for chunk in chunk_text(text)) for text in texts)
     cut = [chunk_text(text, keep_code_blocks_intact=False) for text in texts]
-    assert not any(fence in chunk["content"] for chunks in cut for chunk in chunks)
+    assert not any(fence in chunk["text"] for chunks in cut for chunk in chunks)
 
 
 def test_001_15_the_function_gives_dictionaries_with_the_five_fields() -> None:
-    assert {"chunk_id", "content", "header_path", "start_line", "end_line"} <= set(
-        chunk_text(DOCUMENT)[0]
-    )
+    assert {"id", "text", "header_path", "start_line", "end_line"} <= set(chunk_text(DOCUMENT)[0])
 
 
 def test_001_16_equal_content_in_an_equal_place_has_an_equal_id_whatever_else_the_document_holds() -> (
@@ -354,9 +348,7 @@ def test_001_16_equal_content_in_an_equal_place_has_an_equal_id_whatever_else_th
     section = "## Use\n\n" + prose(60)
     one = chunk_text("# Guide\n\n## Install\n\n" + prose(60, "sea") + "\n\n" + section)
     other = chunk_text("# Guide\n\n## Another\n\n" + prose(99, "lake") + "\n\n" + section)
-    same = [
-        [c["chunk_id"] for c in chunks if c["parent_section"] == "Use"] for chunks in (one, other)
-    ]
+    same = [[c["id"] for c in chunks if c["parent_section"] == "Use"] for chunks in (one, other)]
     assert same[0]
     assert same[0] == same[1]
 
@@ -371,21 +363,21 @@ def test_001_21_the_plain_splitter_knows_no_structure() -> None:
 
 def test_002_02_headers_gives_a_section_a_chunk() -> None:
     text = "# A\n\n## B\n\none\n\n## C\n\ntwo\n\n### D\n\nthree\n"
-    assert [chunk["content"] for chunk in chunk_text(text, strategy="headers")] == [
+    assert [chunk["text"] for chunk in chunk_text(text, strategy="headers")] == [
         "# A\n\n## B\n\none", "## C\n\ntwo", "### D\n\nthree",
     ]  # fmt: skip
 
 
 def test_002_09_paragraph_cuts_at_blank_lines_and_keeps_fences() -> None:
     text = "First.\n\nSecond\nof two lines.\n\n```py\na = 1\n\nb = 2\n```\n\nThird."
-    assert [chunk["content"] for chunk in chunk_text(text, strategy="paragraph")] == [
+    assert [chunk["text"] for chunk in chunk_text(text, strategy="paragraph")] == [
         "First.", "Second\nof two lines.", "```py\na = 1\n\nb = 2\n```", "Third.",
     ]  # fmt: skip
 
 
 def test_002_09_a_heading_stays_with_its_first_paragraph() -> None:
     chunks = chunk_text("# A\n\n## B\n\none\n\ntwo", strategy="paragraph")
-    assert [chunk["content"] for chunk in chunks] == ["# A\n\n## B\n\none", "two"]
+    assert [chunk["text"] for chunk in chunks] == ["# A\n\n## B\n\none", "two"]
     assert chunks[1]["embed_text"] == "B\ntwo"
 
 
@@ -404,7 +396,7 @@ def test_002_10_semantic_fills_chunks_with_sentences_up_to_the_limit() -> None:
     chunks = chunk_text(prose(200), strategy="semantic", max_chunk_tokens=128)
     assert len(chunks) > 5
     assert all(40 <= chunk["token_count"] <= 126 for chunk in chunks[:-1])
-    assert all(chunk["content"].endswith(".") for chunk in chunks)
+    assert all(chunk["text"].endswith(".") for chunk in chunks)
 
 
 def test_002_07_semantic_repeats_the_end_of_the_chunk_before() -> None:
@@ -426,7 +418,7 @@ def test_002_08_semantic_leaves_no_tiny_chunk_where_it_fits_elsewhere() -> None:
         strategy="semantic",
     )
     assert min(chunk["token_count"] for chunk in chunks) >= 20
-    assert sum("Tiny." in chunk["content"] for chunk in chunks) == 1
+    assert sum("Tiny." in chunk["text"] for chunk in chunks) == 1
 
 
 def test_002_11_sentences_gives_one_a_chunk() -> None:
@@ -437,12 +429,12 @@ def test_002_11_sentences_gives_one_a_chunk() -> None:
         "It was.",
     ]
     assert [
-        chunk["content"] for chunk in chunk_text(" ".join(sentences), strategy="sentences")
+        chunk["text"] for chunk in chunk_text(" ".join(sentences), strategy="sentences")
     ] == sentences
     assert [
-        chunk["content"] for chunk in chunk_text("\n".join(sentences), strategy="sentences")
+        chunk["text"] for chunk in chunk_text("\n".join(sentences), strategy="sentences")
     ] == sentences
-    assert [chunk["content"] for chunk in chunk_text("他来了。她走了。", strategy="sentences")] == [
+    assert [chunk["text"] for chunk in chunk_text("他来了。她走了。", strategy="sentences")] == [
         "他来了。",
         "她走了。",
     ]
@@ -460,9 +452,9 @@ def test_002_13_code_is_no_sentence_and_a_very_long_one_is_cut(strategy: str) ->
     fence = "```py\nprint('one. two. three.')\n\nx = 1. + 2.\n```"
     text = f"Before. It is.\n\n{fence}\n\n" + "word " * 1_000 + "end."
     chunks = chunk_text(text, strategy=strategy)
-    assert sum(fence in chunk["content"] for chunk in chunks) == 1
+    assert sum(fence in chunk["text"] for chunk in chunks) == 1
     assert max(chunk["token_count"] for chunk in chunks) <= WINDOW
-    assert chunks[-1]["content"].endswith("end.")
+    assert chunks[-1]["text"].endswith("end.")
 
 
 def test_002_14_the_locator_names_path_section_and_index() -> None:
@@ -482,7 +474,7 @@ def test_002_15_a_chunk_says_its_strategy_section_and_offsets(strategy: str) -> 
 
 def test_003_01_sections_come_first_and_keep_their_headings() -> None:
     chunks = chunk_text("# A\n\none\n\n## B\n\ntwo\n\n###### C\n\nthree", strategy="two_stage")
-    assert [chunk["content"] for chunk in chunks] == [
+    assert [chunk["text"] for chunk in chunks] == [
         "# A\n\none",
         "## B\n\ntwo",
         "###### C\n\nthree",
@@ -496,7 +488,7 @@ def test_003_03_fences_and_their_indentation_are_never_broken(strategy: str) -> 
         chunks = chunk_text(
             f"# A\n\n{'word ' * words}\n\n{fence}\n\n{'word ' * 200}", strategy=strategy
         )
-        assert sum(fence in chunk["content"] for chunk in chunks) == 1
+        assert sum(fence in chunk["text"] for chunk in chunks) == 1
 
 
 def test_003_04_the_target_is_450_tokens_or_what_the_model_takes() -> None:
@@ -524,18 +516,18 @@ def test_003_06_separators_go_from_fence_to_blank_line_to_newline_to_sentence_to
     fence = "```sh\nls\n```"
     text = f"{prose(12)}\n\n{fence}\n\n{prose(12, 'lake')}"
     chunks = chunk_text(text, strategy="two_stage", chunk_size=130, overlap_tokens=0)
-    assert sum(fence in chunk["content"] for chunk in chunks) == 1
+    assert sum(fence in chunk["text"] for chunk in chunks) == 1
     lines = "\n".join(f"line {n} of a paragraph without an end" for n in range(60))
     assert all(
-        c["content"].startswith("line")
+        c["text"].startswith("line")
         for c in chunk_text(lines, strategy="two_stage", overlap_tokens=0)
     )
     assert all(
-        c["content"].endswith(".")
+        c["text"].endswith(".")
         for c in chunk_text(prose(200), strategy="two_stage", overlap_tokens=0)
     )
     assert all(
-        c["content"].rstrip().endswith("word")
+        c["text"].rstrip().endswith("word")
         for c in chunk_text("word " * 900, strategy="two_stage", overlap_tokens=0)
     )
 
@@ -546,10 +538,10 @@ def test_003_07_004_01_a_fence_over_the_limit_is_flagged_balanced_and_all_of_it_
 ) -> None:
     rows = [f"value_{n} = compute({n}, {n + 1})" for n in range(120)]
     text = "# Code\n\nWords.\n\n```python\n" + "\n".join(rows) + "\n```\n\nMore words."
-    parts = [chunk for chunk in chunk_text(text, strategy=strategy) if "value_" in chunk["content"]]
+    parts = [chunk for chunk in chunk_text(text, strategy=strategy) if "value_" in chunk["text"]]
     assert len(parts) > 1
     assert all(part["exceeds_limit"] and part["token_count"] <= WINDOW for part in parts)
-    assert all(part["content"].count("```") % 2 == 0 for part in parts)
+    assert all(part["text"].count("```") % 2 == 0 for part in parts)
     embedded = "\n".join(part["embed_text"] for part in parts)
     assert all(row in embedded for row in rows)
 
@@ -589,12 +581,12 @@ def test_003_14_a_chunk_has_a_type(text: str, kind: str) -> None:
 
 def test_003_13_16_a_chunk_knows_its_document_and_its_neighbours() -> None:
     chunks = chunk_text(DOCUMENT, path="docs/a.md")
-    assert [chunk["prev_chunk_id"] for chunk in chunks] == [
+    assert [chunk["prev_id"] for chunk in chunks] == [
         None,
-        *(chunk["chunk_id"] for chunk in chunks[:-1]),
+        *(chunk["id"] for chunk in chunks[:-1]),
     ]
-    assert [chunk["next_chunk_id"] for chunk in chunks] == [
-        *(chunk["chunk_id"] for chunk in chunks[1:]),
+    assert [chunk["next_id"] for chunk in chunks] == [
+        *(chunk["id"] for chunk in chunks[1:]),
         None,
     ]
     assert {(chunk["parent_id"], chunk["parent_title"]) for chunk in chunks} == {
@@ -604,9 +596,9 @@ def test_003_13_16_a_chunk_knows_its_document_and_its_neighbours() -> None:
 
 def test_003_15_level_is_that_of_the_heading_and_depth_counts_those_above() -> None:
     deep = chunk_text("# A\n\n### C\n\n" + prose(120))[-1]
-    assert (deep["header_path"], deep["level"], deep["depth_level"]) == (["A", "C"], 3, 1)
+    assert (deep["header_path"], deep["level"], deep["depth"]) == (["A", "C"], 3, 1)
     flat = chunk_text("words")[0]
-    assert (flat["level"], flat["depth_level"]) == (0, 0)
+    assert (flat["level"], flat["depth"]) == (0, 0)
 
 
 def test_003_17_19_the_heading_goes_before_what_is_embedded_and_the_content_stays_as_it_is() -> (
@@ -619,7 +611,7 @@ def test_003_17_19_the_heading_goes_before_what_is_embedded_and_the_content_stay
     ]
     assert chunks
     for chunk in chunks:
-        assert chunk["embed_text"] == f"{chunk['header_path'][-1]}\n{chunk['content']}"
+        assert chunk["embed_text"] == f"{chunk['header_path'][-1]}\n{chunk['text']}"
 
 
 @pytest.mark.parametrize("strategy", ALL)
@@ -638,11 +630,11 @@ def test_003_20_25_granularity_and_small_size_go_by_tokens(
     words: int, level: str, *, small: bool
 ) -> None:
     chunk = chunk_text("word " * words)[0]
-    assert (chunk["granularity_level"], chunk["below_typical_size"]) == (level, small)
+    assert (chunk["granularity"], chunk["below_typical_size"]) == (level, small)
 
 
 def test_003_21_a_chunk_knows_its_position() -> None:
-    ratios = [chunk["chunk_position_ratio"] for chunk in chunk_text(DOCUMENT)]
+    ratios = [chunk["position"] for chunk in chunk_text(DOCUMENT)]
     assert ratios == sorted(ratios)
     assert ratios[-1] == 1.0
 
@@ -695,7 +687,7 @@ def test_seed_003_32_limits_count_tokens_so_dense_text_has_shorter_chunks() -> N
         f"| {n} | {n * 7} | x{n} |" for n in range(300)
     )
     lengths = {
-        name: max(len(chunk["content"]) for chunk in chunk_text(text))
+        name: max(len(chunk["text"]) for chunk in chunk_text(text))
         for name, text in (("prose", prose(300)), ("table", table))
     }
     assert lengths["table"] < lengths["prose"]
@@ -706,11 +698,11 @@ def test_003_32_tables_and_lists_are_cut_between_rows_and_items() -> None:
         f"| row {n} | {prose(2)} |" for n in range(60)
     )
     assert all(
-        re.search(r"\|$", chunk["content"]) and chunk["content"].startswith("| name")
+        re.search(r"\|$", chunk["text"]) and chunk["text"].startswith("| name")
         for chunk in chunk_text(table)
     )
     items = "\n".join(f"- item {n}: {prose(2)}" for n in range(60))
-    assert all(chunk["content"].startswith("- item") for chunk in chunk_text(items))
+    assert all(chunk["text"].startswith("- item") for chunk in chunk_text(items))
 
 
 def test_000_02_the_kind_of_a_file_decides_how_it_is_cut() -> None:
@@ -736,7 +728,7 @@ def test_001_14_the_core_of_ids_and_cuts_needs_no_package_but_the_hash() -> None
 def test_001_18_the_header_path_goes_with_every_chunk_of_its_section() -> None:
     chunks = chunk_text(DOCUMENT)
     assert all(
-        chunk["header_path"] == ["Guide", "Use"] for chunk in chunks if "lake" in chunk["content"]
+        chunk["header_path"] == ["Guide", "Use"] for chunk in chunks if "lake" in chunk["text"]
     )
 
 
@@ -752,7 +744,7 @@ def test_002_03_08_the_defaults_are_those_of_the_seed() -> None:
 
 def test_003_02_headings_of_all_levels_stay_in_the_text() -> None:
     text = "\n\n".join(f"{'#' * n} H{n}\n\nwords {n}" for n in range(1, 7))
-    found = "\n".join(chunk["content"] for chunk in chunk_text(text, strategy="two_stage"))
+    found = "\n".join(chunk["text"] for chunk in chunk_text(text, strategy="two_stage"))
     assert all(f"{'#' * n} H{n}" in found for n in range(1, 7))
 
 
@@ -765,7 +757,7 @@ def test_003_10_the_overlap_is_counted_in_tokens_of_the_model() -> None:
 def test_003_22_a_chunk_knows_how_many_siblings_it_has_and_how_deep_it_stands() -> None:
     chunks = chunk_text(DOCUMENT)
     assert {chunk["sibling_count"] for chunk in chunks} == {len(chunks)}
-    assert max(chunk["depth_level"] for chunk in chunks) == 2
+    assert max(chunk["depth"] for chunk in chunks) == 2
 
 
 # 004, as far as it is about cutting
@@ -777,7 +769,7 @@ def test_004_02_04_05_20_recursive_joins_to_the_text_and_overlaps_by_up_to_280_c
     overlaps = [a["end_char"] - b["start_char"] for a, b in pairwise(chunks)]
     assert all(0 < overlap <= 280 for overlap in overlaps)
     assert without_blanks(joined(text, chunks)) == without_blanks(text)
-    assert all(len(chunk["content"]) <= 1_400 + 280 for chunk in chunks)
+    assert all(len(chunk["text"]) <= 1_400 + 280 for chunk in chunks)
 
 
 @pytest.mark.parametrize(

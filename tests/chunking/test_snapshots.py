@@ -35,9 +35,9 @@ def page(chunks: list[dict[str, Any]]) -> str:
         place = f"{chunk['start_line']}-{chunk['end_line']} from {chunk['anchor_line']}"
         path = " > ".join(chunk["header_path"])
         lines.append(
-            f"=== {place} | {path} | {chunk['token_count']} tokens | {', '.join(flags)} | {chunk['chunk_id'][:8]}"
+            f"=== {place} | {path} | {chunk['token_count']} tokens | {', '.join(flags)} | {chunk['id'][:8]}"
         )
-        lines += chunk["content"].split("\n")
+        lines += chunk["text"].split("\n")
     return "\n".join([*lines, ""])
 
 

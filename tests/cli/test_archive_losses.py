@@ -156,7 +156,7 @@ def test_verify_finds_a_path_that_the_index_of_the_archive_contradicts(talks: Sh
 
 def text_of(shell: Shell, question: str) -> list[str]:
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
-    return [row["text"] for row in rows if row["header_path"].endswith(question)]
+    return [row["text"] for row in rows if row["section"].endswith(question)]
 
 
 def test_an_older_archive_in_its_place_loses_nothing_that_was_said_since(talks: Shell) -> None:

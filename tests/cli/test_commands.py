@@ -15,15 +15,11 @@ from cli.conftest import CATS, Printed, Shell
 from pyarrow import parquet
 
 from anchord.cli.completion import _TAKE_THE_NAME
+from anchord.ipc.messages.chunks import ChunkAnswer
 
-_ROW = [
-    "id", "root", "path", "kind", "header_path", "start_line", "end_line", "content_hash", "vector_key", "text",
-    "chunk_type", "language", "level", "token_count", "file", "source", "session", "exchange_id", "at", "until", "project",
-    "model", "tools", "files", "turn", "part_index", "total_parts",
-]  # fmt: skip
+_ROW = list(ChunkAnswer.__struct_fields__)
 _HIT = {
-    *_ROW, "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "room", "ids", "chunk_index",
-    "locator", "strategy",
+    *_ROW, "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "ids",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",
@@ -172,9 +168,7 @@ def test_code_is_found_by_any_name_of_its_language_in_files_and_in_code_blocks(
 
 
 def test_each_hit_says_what_its_chunk_is(shell: Shell) -> None:
-    described = {
-        chunk["chunk_id"]: chunk for chunk in shell("chunk", "notes/cats.md", "--json").json
-    }
+    described = {chunk["id"]: chunk for chunk in shell("chunk", "notes/cats.md", "--json").json}
     hits = _hits(shell("search", "kitten", "--path", "cats.md", "--show-chunks", "--json"))
     assert hits
     for hit in hits:

@@ -221,7 +221,7 @@ def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
     checked = talking("chunk", str(talking.notes / "s1.jsonl"), "--check", "--json").json
     assert (checked["ok"], checked["lines_not_covered"]) == (True, 0)
     chunks = talking("chunk", str(talking.notes / "s1.jsonl"), "--json").json
-    assert {chunk["chunk_id"] for chunk in chunks} == {
+    assert {chunk["id"] for chunk in chunks} == {
         hit["id"]
         for group in talking("search", "s", "--session", "s1", "-k", "50", "--json").json["groups"]
         for hit in group

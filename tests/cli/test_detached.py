@@ -27,7 +27,7 @@ def archived(shell: Shell) -> set[str]:
 def found(shell: Shell) -> set[str]:
     """Return the questions of all indexed exchanges."""
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
-    return {row["header_path"].rpartition(" > ")[2] for row in rows if row.get("source")}
+    return {row["parent_section"] for row in rows if row.get("source")}
 
 
 def embedded(shell: Shell) -> int:
@@ -368,7 +368,7 @@ def test_two_roots_that_swap_their_names_keep_their_own_conversations(shell: She
 
     def in_root(name: str) -> set[str]:
         rows = [json.loads(line) for line in shell("dump").out.splitlines()]
-        return {row["header_path"].rpartition(" > ")[2] for row in rows if row["root"] == name}
+        return {row["parent_section"] for row in rows if row["root"] == name}
 
     name_them("one", "two")
     gone.unlink()

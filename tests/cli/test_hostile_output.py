@@ -35,12 +35,12 @@ from anchord.cli.output.render import (
 from anchord.cli.output.status_text import status_lines
 from anchord.core.quoting import escape_line, escape_non_utf8, quote_name, sanitize_line
 from anchord.daemon.service.sd_notify import notify_status
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
     DetachedHit,
     ExplainAnswer,
     Passage,
-    StoredChunk,
 )
 from anchord.ipc.messages.status import StatusAnswer
 
@@ -57,17 +57,17 @@ def hit(name: str, **more: Any) -> Passage:  # noqa: ANN401 - any field
     fields = {
         "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
         "exact": False, "named": False, "matched": ["words"], "root": name, "path": name, "file": f"/{escape_non_utf8(name)}",
-        "header_path": name, "start_line": 3, "end_line": 9, "text": "the words", **more,
+        "section": name, "start_line": 3, "end_line": 9, "text": "the words", **more,
     }  # fmt: skip
     return message(Passage, fields)
 
 
-def chunk(name: str, **more: Any) -> StoredChunk:  # noqa: ANN401 - any field
+def chunk(name: str, **more: Any) -> ChunkAnswer:  # noqa: ANN401 - any field
     fields = {
-        "id": "0123456789abcdef", "root": name, "path": name, "header_path": name, "start_line": 3, "end_line": 9,
+        "id": "0123456789abcdef", "root": name, "path": name, "section": name, "start_line": 3, "end_line": 9,
         "text": "the words", **more,
     }  # fmt: skip
-    return message(StoredChunk, fields)
+    return message(ChunkAnswer, fields)
 
 
 def lines_quoting(text: str) -> dict[str, list[str]]:
@@ -164,8 +164,8 @@ def test_no_line_of_a_text_looks_like_the_head_of_a_chunk(
     "name", ["a.md:1  Admin  0.99 deadbeef.md", "a\u2003\u2003b", "x \u3000 y"]
 )
 def test_a_name_cannot_forge_another_field_of_its_line(name: str) -> None:
-    (head, *_) = search_lines([[hit(name, header_path="")]], "/home")
-    (shown, *_) = chunk_lines(chunk(name, header_path=""))
+    (head, *_) = search_lines([[hit(name, section="")]], "/home")
+    (shown, *_) = chunk_lines(chunk(name, section=""))
     for line in (head, shown):
         fields = re.split(r"\s{2,}", _MARKUP.sub("", line))
         assert len(fields) == 2
@@ -176,7 +176,7 @@ def test_no_line_of_an_excerpt_is_wider_than_a_terminal() -> None:
     wide = "\N{CJK UNIFIED IDEOGRAPH-4E2D}"
     for count in range(30, 80):
         text = f"{wide * count}b.md:1  Admin  0.99 deadbeef"
-        _, *excerpt = search_lines([[hit("x", header_path="", text=text)]], "/home")
+        _, *excerpt = search_lines([[hit("x", section="", text=text)]], "/home")
         assert all(cell_len(line) <= 78 for line in excerpt)
 
 

@@ -25,15 +25,9 @@ from hypothesis import strategies as st
 from anchord import api, chunk_text
 from anchord.cli.commands.chunk import _reason_of_git
 from anchord.core.types import Chunk
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.store.writer_lock import WriterLock
 
-_CHUNK = {
-    "chunk_id", "content", "embed_text", "header_path", "start_line", "end_line", "anchor_line", "content_hash", "token_count",
-    "kind", "strategy", "parent_id", "parent_title", "parent_section", "locator", "chunk_index", "sibling_count",
-    "chunk_position_ratio", "prev_chunk_id", "next_chunk_id", "chunk_type", "level", "depth_level", "start_char", "end_char",
-    "contains_code", "contains_table", "language", "exceeds_limit", "granularity_level", "below_typical_size",
-    "is_contextually_enriched",
-}  # fmt: skip
 _DOGS = "# Dogs\n\nA dog barks at the postman.\n"
 
 
@@ -486,9 +480,8 @@ def test_config_path_and_check_say_where_it_is_and_that_it_is_right(shell: Shell
 
 def test_chunk_gives_what_the_python_function_gives(bare: Shell) -> None:
     result = bare("chunk", "-", "--json", stdin=CATS.encode()).json
-    assert all(piece.pop("keywords") for piece in result)
     assert result == chunk_text(CATS)
-    assert set(result[0]) == _CHUNK
+    assert set(result[0]) == set(ChunkAnswer.__struct_fields__)
     code = bare("chunk", "-", "--path", "a.py", "--json", stdin=b"def f():\n    return 1\n").json
     assert [piece["kind"] for piece in code] == ["code"]
 
@@ -496,11 +489,10 @@ def test_chunk_gives_what_the_python_function_gives(bare: Shell) -> None:
 def test_chunk_has_the_ids_of_the_index(indexed: Shell) -> None:
     rows = [json.loads(line)["id"] for line in indexed("dump").out.splitlines()]
     result = [
-        indexed("chunk", f"notes/{name}.md", "--json").json[0]["chunk_id"]
-        for name in ("cats", "dogs")
+        indexed("chunk", f"notes/{name}.md", "--json").json[0]["id"] for name in ("cats", "dogs")
     ]
     assert result == rows
-    assert indexed("chunk", "dogs.md", "--json", cwd=indexed.notes).json[0]["chunk_id"] == rows[1]
+    assert indexed("chunk", "dogs.md", "--json", cwd=indexed.notes).json[0]["id"] == rows[1]
 
 
 def test_chunk_for_people_gives_lines_section_and_text(bare: Shell) -> None:
@@ -615,10 +607,8 @@ def test_diff_counts_what_an_edit_costs_as_the_index_then_finds_it(repository: S
     indexed = repository("index", "--json").json
     assert result["embedded"] == indexed["embedded"]
     after = {json.loads(line)["id"] for line in repository("dump").out.splitlines()}
-    assert {row["chunk_id"] for row in result["chunks"] if row["change"] == "new"} == after - before
-    assert {
-        row["chunk_id"] for row in result["chunks"] if row["change"] == "vanished"
-    } == before - after
+    assert {row["id"] for row in result["chunks"] if row["change"] == "new"} == after - before
+    assert {row["id"] for row in result["chunks"] if row["change"] == "vanished"} == before - after
     printed = repository("diff", "cats.md", cwd=repository.notes)
     assert printed.out.endswith(
         f"{result['embedded']} text{'s' * (result['embedded'] != 1)} would be embedded ({result['tokens']} tokens)\n"
@@ -725,9 +715,9 @@ def test_a_root_has_its_own_strategy_in_the_index_and_in_chunk(shell: Shell) -> 
     shell.configure("[[root]]", f'path = "{shell.notes}"', 'strategy = "exchange"')
     assert shell("index").code == 0
     rows = [json.loads(line) for line in shell("dump").out.splitlines()]
-    assert [row["header_path"] for row in rows] == ["one", "two", "three"]
+    assert [row["header_path"] for row in rows] == [["one"], ["two"], ["three"]]
     result = shell("chunk", "notes/talk.md", "--json").json
-    assert [piece["chunk_id"] for piece in result] == [row["id"] for row in rows]
+    assert [piece["id"] for piece in result] == [row["id"] for row in rows]
     assert shell("explain", "notes/talk.md", "--json").json["strategy"] == "exchange"
     assert shell("verify").code == 0
 
@@ -763,8 +753,8 @@ def test_seed_002_04_sizes_of_a_root_chunk_its_files_again_and_no_others(shell: 
     for name, max_chars in (("a.md", 300), ("a.txt", 100)):
         ids = [row["id"] for row in rows if (row["root"], row["path"]) == ("notes", name)]
         listed = shell("chunk", f"notes/{name}", "--json").json
-        assert [chunk["chunk_id"] for chunk in listed] == ids
-        assert max(len(chunk["content"]) for chunk in listed) <= max_chars
+        assert [chunk["id"] for chunk in listed] == ids
+        assert max(len(chunk["text"]) for chunk in listed) <= max_chars
     assert shell("verify").code == 0
     shell.configure(*roots)
     assert shell("index", "--json").json["embedded"] == 0  # The vectors of before were kept.
@@ -776,7 +766,7 @@ def test_seed_003_32_sizes_depend_on_the_type_of_the_content(shell: Shell) -> No
     shell.write("a.md", code)
     shell.configure("kind.code.max_chars = 200")
     longest = {
-        name: max(len(chunk["content"]) for chunk in shell("chunk", f"notes/{name}", "--json").json)
+        name: max(len(chunk["text"]) for chunk in shell("chunk", f"notes/{name}", "--json").json)
         for name in ("a.py", "a.md")
     }
     assert longest["a.py"] <= 200 < longest["a.md"]
@@ -847,7 +837,7 @@ def test_a_terminal_that_is_not_utf_8_shows_what_it_can_and_json_stays_utf_8(bar
     assert (printed.code, printed.err) == (0, "")
     assert "1f600" in printed.out
     assert (
-        bare.process("chunk", "notes/u.md", "--json", PYTHONIOENCODING="ascii").json[0]["content"]
+        bare.process("chunk", "notes/u.md", "--json", PYTHONIOENCODING="ascii").json[0]["text"]
         == "# \N{GRINNING FACE}"
     )
 

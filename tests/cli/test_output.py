@@ -27,7 +27,7 @@ def hit(text: str = "the text", **more: Any) -> Passage:  # noqa: ANN401 - any f
     fields = {
         "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
         "exact": False, "named": False,
-        "matched": [], "root": "r", "path": "a.md", "file": "/home/me/notes/a.md", "header_path": "A > B", "start_line": 3,
+        "matched": [], "root": "r", "path": "a.md", "file": "/home/me/notes/a.md", "section": "A > B", "start_line": 3,
         "end_line": 9, "text": text, **more,
     }  # fmt: skip
     return message(Passage, fields)
@@ -53,7 +53,7 @@ def test_results_fit_80_columns_whatever_is_in_them(
     matched: list[str],
     explain: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    one = hit(text.replace("\r", ""), header_path=" ".join(section.split()), matched=matched)
+    one = hit(text.replace("\r", ""), section=" ".join(section.split()), matched=matched)
     lines = shown([one, hit(start_line=20, end_line=30)], explain=explain)
     assert all(len(line) <= 80 for line in lines if "matched:" not in line)
 
@@ -63,7 +63,7 @@ def test_a_result_has_its_place_its_section_and_the_beginning_of_its_id() -> Non
 
 
 def test_a_long_section_stands_below() -> None:
-    first, second, *_ = shown([hit(header_path="A very long heading of a section " * 3)])
+    first, second, *_ = shown([hit(section="A very long heading of a section " * 3)])
     assert first == "notes/a.md:3  0.50 01234567"
     assert second.startswith("    A very long heading")
 

@@ -122,7 +122,7 @@ def test_check_names_the_line_and_not_the_secret_where_no_terminal_is(planted: S
 def test_chunk_gives_the_ids_of_the_index(planted: Shell) -> None:
     chunked = planted("chunk", str(planted.notes / "guide.md"), "--json").json
     rows = [json.loads(row) for row in planted("dump").out.splitlines()]
-    assert {each["chunk_id"] for each in chunked} == {
+    assert {each["id"] for each in chunked} == {
         row["id"] for row in rows if row["path"] == "guide.md"
     }
 

@@ -88,7 +88,7 @@ def test_002_17_18_hits_come_by_file_the_best_first_and_none_is_dropped(kitchen:
     found = groups(kitchen("search", "onions", "--mode", "text", "--json"))
     assert sorted(group[0]["path"] for group in found) == ["deep/bread.md", "soup.md"]
     (soup,) = [group for group in found if group[0]["path"] == "soup.md"]
-    assert {hit["header_path"] for hit in soup} == {"Soup > Onions", "Soup > Salt at last"}
+    assert {hit["section"] for hit in soup} == {"Soup > Onions", "Soup > Salt at last"}
     assert [hit["score"] for hit in soup] == sorted((hit["score"] for hit in soup), reverse=True)
     flat = groups(kitchen("search", "onions", "--mode", "text", "--show-chunks", "--json"))
     assert all(len(group) == 1 for group in flat)
@@ -125,7 +125,7 @@ def test_002_20_21_22_a_mismatch_of_the_strategy_is_shown_and_reindex_chunks_aga
     before = rows(kitchen)
     kitchen.configure("[[root]]", f'path = "{kitchen.notes}"', 'strategy = "sentences"')
     assert kitchen("explain", "notes/soup.md", "--json").json["reason"] == "the recipe changed"
-    assert rows(kitchen) == before
+    assert rows(kitchen) == [row | {"strategy": "sentences"} for row in before]
     assert groups(kitchen("search", "onions", "--mode", "text", "--json"))
     assert kitchen("reindex", "--force-rechunk").code == 0
     assert len(rows(kitchen)) > len(before)
@@ -168,7 +168,7 @@ def test_002_24_strategies_are_judged_by_how_well_sections_are_found(kitchen: Sh
 
 def test_003_33_a_search_is_kept_below_headings(kitchen: Shell) -> None:
     found = groups(kitchen("search", "onions", "--section", "soup > onions", "--json"))
-    assert [hit["header_path"] for group in found for hit in group] == ["Soup > Onions"]
+    assert [hit["section"] for group in found for hit in group] == ["Soup > Onions"]
     assert {
         hit["path"]
         for group in groups(kitchen("search", "onions", "--section", "Onions", "--json"))
@@ -234,7 +234,7 @@ def test_002_05_06_sizes_of_sentences_in_tokens_are_those_of_the_configuration(
     chunks = shell("chunk", file, "--json").json
     # Some of a chunk's tokens are kept free for its headings.
     assert most // 4 < max(chunk["token_count"] for chunk in chunks) <= most
-    repeated = sum(len(chunk["content"]) for chunk in chunks) - len(text)
+    repeated = sum(len(chunk["text"]) for chunk in chunks) - len(text)
     assert (repeated > 0) is (overlap > 0)
 
 

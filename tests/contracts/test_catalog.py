@@ -19,6 +19,7 @@ from anchord.core.types import (
     NO_FINGERPRINT,
     ChunkDiff,
     ChunkLocation,
+    ChunkPlace,
     ChunkRecord,
     FileFailure,
     FileRecord,
@@ -665,6 +666,31 @@ def test_neighbours_are_the_chunks_before_and_after(sqlite: SqliteCatalog) -> No
     assert sqlite.neighbor_chunk_ids("a", 2) == ["a", "b", "c"]
     assert sqlite.neighbor_chunk_ids("z", 9) == ["z"]
     assert sqlite.neighbor_chunk_ids("unknown", 1) == []
+
+
+def test_the_place_of_a_chunk_is_its_number_its_siblings_and_its_neighbours(
+    sqlite: SqliteCatalog,
+) -> None:
+    keep(sqlite, A, known(*map(chunk, "abc")))
+    keep(sqlite, B, known(chunk("z")))
+    assert sqlite.chunk_places(["b", "c", "z", "unknown"]) == {
+        "b": ChunkPlace(1, 3, "a", "c"),
+        "c": ChunkPlace(2, 3, "b"),
+        "z": ChunkPlace(0, 1),
+    }
+    assert sqlite.chunk_places([]) == {}
+    # An unchanged chunk keeps the generation of its row.
+    keep(sqlite, A, known(*map(chunk, "axc")))
+    assert sqlite.chunk_places(["a", "c"]) == {
+        "a": ChunkPlace(0, 3, None, "x"),
+        "c": ChunkPlace(2, 3, "x"),
+    }
+
+
+def test_while_a_file_is_being_changed_its_chunks_have_no_place(sqlite: SqliteCatalog) -> None:
+    keep(sqlite, A, known(*map(chunk, "ab")))
+    sqlite.save_intents([update(A, known(*map(chunk, "b")))])
+    assert sqlite.chunk_places(["a", "b"]) == {}
 
 
 def test_an_id_can_be_given_by_its_first_digits(sqlite: SqliteCatalog) -> None:

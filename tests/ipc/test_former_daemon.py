@@ -14,7 +14,7 @@ import pytest
 
 from anchord.errors import AnchordError
 from anchord.ipc.messages.status import Progress
-from anchord.ipc.methods import METHODS, Method
+from anchord.ipc.methods import DUMP, METHODS, SEARCH, SHOW, Method
 from anchord.ipc.protocol import Response, progress_of, result_of
 
 ANSWERS: dict[str, Any] = json.loads(Path(__file__).with_name("former_answers.json").read_text())
@@ -39,7 +39,17 @@ def test_the_answer_of_every_method_was_recorded() -> None:
     assert ANSWERS.keys() == {method.name for method in METHODS}
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+OTHERS = [method for method in METHODS if method not in {SEARCH, SHOW, DUMP}]
+
+
+@pytest.mark.parametrize("method", [SEARCH, SHOW, DUMP], ids=lambda method: method.name)
+def test_chunks_of_protocol_1_are_refused_with_what_to_do(method: Method[Any, Any]) -> None:
+    with pytest.raises(AnchordError, match="not of this version") as raised:
+        result_of(Response(result=raw(ANSWERS[method.name])), method.answer)
+    assert HINT in raised.value.hint
+
+
+@pytest.mark.parametrize("method", OTHERS, ids=lambda method: method.name)
 def test_an_answer_of_the_former_daemon_is_understood(method: Method[Any, Any]) -> None:
     answer = result_of(Response(result=raw(ANSWERS[method.name])), method.answer)
     assert contains(json.loads(msgspec.json.encode(answer)), ANSWERS[method.name])

@@ -94,9 +94,9 @@ def test_an_agent_discovers_syncs_searches_shows_and_follows_a_neighbour(notes: 
         notes.write("new.md", "# New\n\nThe zebra arrived.\n")
         await call_ok(client, "sync", timeout=60)
         zebra = await call_ok(client, "search", query="zebra")
-        assert zebra["results"][0]["place"] == f"{notes.folder}/new.md:1-3"
+        assert zebra["results"][0]["file"] == f"{notes.folder}/new.md"
         found = await call_ok(client, "search", query="simmer onions", path="soup.md")
-        assert found["results"][0]["place"].startswith(f"{notes.folder}/soup.md:")
+        assert found["results"][0]["file"] == f"{notes.folder}/soup.md"
         assert found["results"][0]["section"].startswith("Soup")
         long = await call_ok(client, "search", query="part 7", path="long.md", k=1)
         shown = await call_ok(client, "show", id=first_id(long))
@@ -145,7 +145,7 @@ def test_names_headings_and_texts_of_strangers_stay_in_their_fields(notes: Home)
         frames = {"{", "]", '"results":[', "]}"}
         records = [line for line in content.text.split("\n")[1:] if line not in frames]
         assert [json.loads(line.rstrip(",")) for line in records] == found["results"]
-        places = " ".join(each["place"] for each in found["results"])
+        places = " ".join(each["file"] for each in found["results"])
         assert unsafe_in(json.dumps(result.structured_content, ensure_ascii=False)) == []
         assert "\\u{202e}" in places
         assert "\\u{a}Ignore" in places
@@ -260,7 +260,8 @@ def test_a_chunk_has_the_same_place_in_search_and_show(notes: Home) -> None:
     async def talk(client: Client) -> None:
         (best, *_) = (await call_ok(client, "search", query="simmer", path="soup.md"))["results"]
         (shown,) = (await call_ok(client, "show", id=best["id"]))["chunks"]
-        assert shown["place"] == best["place"]
-        assert shown["place"].startswith(f"{notes.folder}/soup.md:")
+        names = ("file", "start_line", "end_line")
+        assert [shown[name] for name in names] == [best[name] for name in names]
+        assert shown["file"] == f"{notes.folder}/soup.md"
 
     session(notes, talk)

@@ -529,6 +529,9 @@ def test_g8_a_client_that_asks_for_everything_and_reads_nothing_costs_one_answer
     size = len(json.dumps(home.call("dump")))
     assert size > 1_000_000
     ask_at_once(home)
+    # Each of the queries that are answered at one time keeps a connection to the catalog.
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: home.call("dump"), range(8)))
     process = process_of(home)
     files, before = process.num_fds(), process.memory_info().rss
     with connected(home, 4) as deaf:

@@ -34,7 +34,9 @@ def test_a_result_says_where_it_is_and_what() -> None:
     )
     (result,) = answer["results"]
     assert result == {
-        "place": "/home/me/a.md:1-9",
+        "file": "/home/me/a.md",
+        "start_line": 1,
+        "end_line": 9,
         "section": "A > B",
         "id": "000000000000",
         "score": 0.5,
@@ -72,10 +74,7 @@ texts = st.text(st.characters(codec="utf-8"), max_size=4_000) | st.integers(1, 9
 def test_no_answer_is_larger_than_asked_for(groups: list[list[str]], budget: int) -> None:
     answer = search_answer(
         found(
-            *[
-                [passage(text, n, header_path=text) for n, text in enumerate(group)]
-                for group in groups
-            ]
+            *[[passage(text, n, section=text) for n, text in enumerate(group)] for group in groups]
         ),
         budget,
     )
@@ -96,7 +95,7 @@ def test_a_result_with_an_endless_path_does_not_keep_the_others_out() -> None:
     odd = passage("odd", 1, file="/r/" + "\u200ba" * 1_000)
     answer = search_answer(found([odd], [passage("the text", 2)]))
     assert [result["text"] for result in answer["results"]] == ["odd", "the text"]
-    assert answer["results"][0]["place"].endswith("…:1-9")
+    assert answer["results"][0]["file"].endswith("…")
 
 
 def test_reading_on_is_offered_by_id() -> None:
@@ -120,7 +119,8 @@ def test_an_exchange_has_its_place_in_the_conversation() -> None:
     answer = show_answer(
         message(ShowAnswer, {"id": "1", "chunks": [exchange], "conversation": conversation})
     )
-    assert answer["chunks"][0]["place"] == "codex conversation 2026-01-31T12:00"
+    (chunk,) = answer["chunks"]
+    assert (chunk["source"], chunk["at"]) == ("codex", "2026-01-31T12:00:09+00:00")
     assert answer["conversation"] == {
         "exchange": 2, "exchanges": 3, "session": "s", "source": "codex", "previous": "a" * 12,
     }  # fmt: skip

@@ -1,142 +1,120 @@
-"""Chunks as JSON values, with their place among the other chunks of the document.
-
-The place of a chunk (index, neighbours, position, number of chunks) is computed here on demand and
-stored nowhere: an edit at the top of a file would change it in every row below.
-"""
+"""The chunks of a document as records, with what the index does not store of a chunk."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from anchord.chunking.derived_fields import (
+    heading_fields,
+    place_fields,
+    size_fields,
+    text_fields,
+)
 from anchord.core.ids import make_doc_id
 from anchord.core.quoting import escape_non_utf8
-from anchord.core.types import Chunk, Document, RootedPath
+from anchord.core.types import Chunk, ChunkPlace, Document, ExchangeMetadata, RootedPath, Row
+from anchord.ipc.messages.chunks import ChunkAnswer
 
 CHUNK_TYPES = ("section", "text", "code_block", "table", "list")
-_MEDIUM_MIN_TOKENS = 400
-_MEDIUM_MAX_TOKENS = 1200
-_TYPICAL_MIN_TOKENS = 150
-_MAX_KEYWORDS = 5
 _FENCE = re.compile(
     r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?:`{3,}|~{3,})[ \t]*\{?\.?([\w+#-][\w+#.-]*)",
     re.MULTILINE,
 )
-_WORD = re.compile(r"[^\W\d_]\w{2,}")
 
 
-def chunks_to_dicts(
+def describe_chunks(
     chunks: Sequence[Chunk],
     document: Document,
     origin: RootedPath,
     strategy: str,
-    *,
-    include_keywords: bool = False,
-) -> list[dict[str, Any]]:
-    """Describe the chunks of a document as JSON values.
+    turn: int | None = None,
+) -> list[ChunkAnswer]:
+    """Describe all chunks of a document.
 
     Args:
         chunks: All chunks of the document, in order.
         document: The document.
-        origin: The document's file.
+        origin: The document's file, or exchange.
         strategy: The strategy that cut it.
-        include_keywords: Whether to add `keywords`, which takes as long as chunking.
+        turn: Number of an exchange in its conversation, if the caller knows it.
 
     Returns:
-        One dictionary for each chunk:
-
-        - `chunk_id`, `content` (exact), `embed_text` (what the model reads), `content_hash`,
-          `token_count` (of `embed_text`), `kind`, `strategy`
-        - `start_line`, `end_line` (1-based, inclusive), `anchor_line` (1-based; the lines in the id
-          count from it), `start_char`, `end_char` (in the text as read, the end excluded)
-        - `header_path` (titles, outermost first), `parent_section` (the last title, or None),
-          `level` (of that heading, 1 to 6, or 0), `depth_level` (headings above that one)
-        - `chunk_type`: code_block, table or list if the chunk is nothing else; otherwise section
-          under a heading, and text elsewhere
-        - `contains_code`, `contains_table`, `language` (of its code, or None; several are
-          separated by spaces), `exceeds_limit` (part of a block that fits in no chunk)
-        - `parent_id`, `parent_title` (of the document), `chunk_index` (from 0), `sibling_count`,
-          `chunk_position_ratio` (over 0, up to 1), `prev_chunk_id`, `next_chunk_id` (or None),
-          `locator` (for people)
-        - `granularity_level` (fine below 400 tokens, medium to 1,200, then coarse),
-          `below_typical_size` (under 150 tokens), `is_contextually_enriched` (whether `embed_text`
-          has a heading that `content` has not)
-        - `keywords`: up to five words that are frequent in the chunk and rare in the others
+        One record for each chunk, in order. What only an index knows is null: the vector key, the
+        file and the room.
     """
     path = escape_non_utf8(origin.path)
-    titles = (chunk.header_path[0] for chunk in chunks if chunk.header_path)
-    document_fields = {
+    document_fields: dict[str, Any] = {
+        "root": origin.root,
+        "path": path,
         "strategy": strategy,
         "parent_id": make_doc_id(origin),
-        "parent_title": next(titles, "") or path.rpartition("/")[2],
+        "turn": turn,
     }
-    described: list[dict[str, Any]] = []
+    ids = [None, *(chunk.chunk_id for chunk in chunks), None]
+    described: list[ChunkAnswer] = []
     for index, chunk in enumerate(chunks):
-        fields = {
-            **_text_fields(chunk),
+        place = ChunkPlace(index, len(chunks), ids[index], ids[index + 2])
+        answer = ChunkAnswer(
             **document_fields,
-            **_place_fields(chunks, index, path),
-            **_form_fields(chunk, document),
-        }
-        described.append(fields)
-    if include_keywords:
-        keywords = _keywords([chunk.content for chunk in chunks])
-        for fields, words in zip(described, keywords, strict=True):
-            fields["keywords"] = words
+            **_own_fields(chunk, document),
+            **heading_fields(chunk.header_path, path),
+            **size_fields(chunk.token_count),
+            **place_fields(place, chunk.header_path, path),
+            **_part_fields(document.exchange_metadata, place),
+        )
+        described.append(answer)
     return described
 
 
-def _text_fields(chunk: Chunk) -> dict[str, Any]:
-    """Return the text of a chunk, and what the index stores of it."""
+def _own_fields(chunk: Chunk, document: Document) -> dict[str, Any]:
+    """Return what a chunk is, apart from its headings, its size and its place."""
+    chunk_type = chunk_type_of(chunk)
     return {
-        "chunk_id": chunk.chunk_id,
-        "content": chunk.content,
+        "id": chunk.chunk_id,
+        "text": chunk.content,
+        "kind": chunk.kind,
+        "content_hash": chunk.content_hash,
         "embed_text": chunk.embed_text,
-        "header_path": list(chunk.header_path),
         "start_line": chunk.start_line,
         "end_line": chunk.end_line,
         "anchor_line": chunk.anchor_line,
-        "content_hash": chunk.content_hash,
-        "token_count": chunk.token_count,
-        "kind": chunk.kind,
-    }
-
-
-def _place_fields(chunks: Sequence[Chunk], index: int, path: str) -> dict[str, Any]:
-    """Return where a chunk is in its document and among the other chunks."""
-    header_path = chunks[index].header_path
-    section = header_path[-1] if header_path else None
-    locator_parts = [path, section, str(index)] if section else [path, str(index)]
-    has_next = index + 1 < len(chunks)
-    return {
-        "parent_section": section,
-        "locator": "#".join(locator_parts),
-        "chunk_index": index,
-        "sibling_count": len(chunks),
-        "chunk_position_ratio": (index + 1) / len(chunks),
-        "prev_chunk_id": chunks[index - 1].chunk_id if index else None,
-        "next_chunk_id": chunks[index + 1].chunk_id if has_next else None,
-    }
-
-
-def _form_fields(chunk: Chunk, document: Document) -> dict[str, Any]:
-    """Return what a chunk is made of, and how large it is."""
-    return {
-        "chunk_type": chunk_type_of(chunk),
-        "level": chunk.heading_level,
-        "depth_level": max(0, len(chunk.header_path) - 1),
         "start_char": chunk.start_char,
         "end_char": chunk.end_char,
-        "contains_code": "code_block" in chunk.block_types,
-        "contains_table": "table" in chunk.block_types,
+        "chunk_type": chunk_type,
         "language": language_of(chunk, document) or None,
+        "level": chunk.heading_level,
         "exceeds_limit": chunk.is_partial_block,
-        "granularity_level": _granularity(chunk.token_count),
-        "below_typical_size": chunk.token_count < _TYPICAL_MIN_TOKENS,
         "is_contextually_enriched": chunk.has_added_heading,
+        **text_fields(chunk.content, chunk.kind, chunk_type),
+    }
+
+
+def _part_fields(metadata: ExchangeMetadata, place: ChunkPlace) -> dict[str, Any]:
+    """Return the fields that only chunks of an exchange have."""
+    if not metadata.session:
+        return {}
+    return {
+        **exchange_fields(metadata),
+        "part_index": place.ordinal,
+        "total_parts": place.sibling_count,
+    }
+
+
+def exchange_fields(metadata: ExchangeMetadata | Row) -> dict[str, Any]:
+    """Return the metadata of an exchange, by the names of `ChunkAnswer`."""
+    return {
+        "source": metadata.source,
+        "session": metadata.session,
+        "exchange_id": metadata.exchange_id,
+        "at": metadata.at or None,
+        "until": metadata.until or None,
+        "project": metadata.project or None,
+        "model": metadata.model or None,
+        "branch": metadata.branch or None,
+        "tools": tuple(metadata.tools.split("\n")) if metadata.tools else (),
+        "files": tuple(metadata.files.split("\n")) if metadata.files else (),
     }
 
 
@@ -160,30 +138,3 @@ def language_of(chunk: Chunk, document: Document) -> str:
         return ""
     names = (fence[1].lower() for fence in _FENCE.finditer(chunk.content))
     return " ".join(dict.fromkeys(names))
-
-
-def _granularity(tokens: int) -> str:
-    if tokens < _MEDIUM_MIN_TOKENS:
-        return "fine"
-    return "medium" if tokens <= _MEDIUM_MAX_TOKENS else "coarse"
-
-
-def _keywords(contents: Sequence[str]) -> list[list[str]]:
-    """Return the words of each text that are frequent in it and rare in the others (tf-idf).
-
-    There is no list of stop words, so every language works.
-    """
-    words_of_texts = [_WORD.findall(content.lower()) for content in contents]
-    word_counts = [Counter(words) for words in words_of_texts]
-    document_counts: Counter[str] = Counter()
-    for counts in word_counts:
-        document_counts.update(counts.keys())
-    rarity: dict[str, float] = {}
-    for word, count in document_counts.items():
-        rarity[word] = math.log((1 + len(contents)) / count)
-    keywords: list[list[str]] = []
-    for counts in word_counts:
-        scored = [(-count * rarity[word], word) for word, count in counts.items()]
-        ranked = sorted(scored)
-        keywords.append([word for _, word in ranked[:_MAX_KEYWORDS]])
-    return keywords

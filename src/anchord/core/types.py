@@ -552,6 +552,22 @@ class ChunkLocation(NamedTuple):
     ordinal: int = 0
 
 
+class ChunkPlace(NamedTuple):
+    """Where a chunk is among the chunks of its file.
+
+    Attributes:
+        ordinal: Its number in the file, from 0.
+        sibling_count: Chunks of the file; None when that and the neighbours are unknown.
+        prev_id: Id of the chunk before it; None for the first.
+        next_id: Id of the chunk after it; None for the last.
+    """
+
+    ordinal: int
+    sibling_count: int | None = None
+    prev_id: str | None = None
+    next_id: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class StoreStats:
     """Size of the table.

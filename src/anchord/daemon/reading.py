@@ -9,8 +9,9 @@ from anchord.daemon.answers import failures_of, root_answers
 from anchord.index.session import IndexReader
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.roots import RootAnswer
-from anchord.ipc.messages.searching import ExplainAnswer, ExplainParams, StoredChunk
+from anchord.ipc.messages.searching import ExplainAnswer, ExplainParams
 from anchord.ipc.messages.status import Failure
 from anchord.ipc.requests import Call
 from anchord.search.answers import handle_dump, handle_explain, handle_search, handle_show
@@ -43,7 +44,7 @@ def explain(reader: IndexReader, catalog: SqliteCatalog, params: ExplainParams) 
     return handle_explain(reader, catalog, params.path)
 
 
-def dump(reader: IndexReader, catalog: SqliteCatalog, _params: Params) -> tuple[StoredChunk, ...]:
+def dump(reader: IndexReader, catalog: SqliteCatalog, _params: Params) -> tuple[ChunkAnswer, ...]:
     """Answer "dump"."""
     return tuple(handle_dump(reader, catalog))
 

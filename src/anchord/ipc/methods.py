@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
 from anchord.ipc.messages.roots import (
     AddedRoot,
@@ -27,7 +28,6 @@ from anchord.ipc.messages.searching import (
     SearchParams,
     ShowAnswer,
     ShowParams,
-    StoredChunk,
 )
 from anchord.ipc.messages.status import Failure, StatusAnswer
 from anchord.ipc.messages.upkeep import (
@@ -75,7 +75,7 @@ ERRORS = Method("errors", Params, tuple[Failure, ...])
 SEARCH = Method("search", SearchParams, SearchAnswer)
 SHOW = Method("show", ShowParams, ShowAnswer)
 EXPLAIN = Method("explain", ExplainParams, ExplainAnswer)
-DUMP = Method("dump", Params, tuple[StoredChunk, ...])
+DUMP = Method("dump", Params, tuple[ChunkAnswer, ...])
 ROOTS = Method("roots", Params, tuple[RootAnswer, ...])
 ROOTS_LIST = Method("roots.list", Params, tuple[RootAnswer, ...])
 ROOTS_ADD = Method("roots.add", AddRootParams, AddedRoot)

@@ -19,7 +19,7 @@ from anchord.errors import AnchordError, UsageError
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.status import Progress
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MAX_REQUEST_BYTES = 1 << 20
 """Maximum length of a request line. Answers may be longer."""
 

@@ -16,6 +16,7 @@ from anchord.core.dates import parse_time_span
 from anchord.core.quoting import escape_non_utf8
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
 from anchord.ipc.messages.roots import (
     AddedRoot,
@@ -32,7 +33,6 @@ from anchord.ipc.messages.searching import (
     SearchParams,
     ShowAnswer,
     ShowParams,
-    StoredChunk,
 )
 from anchord.ipc.messages.status import Failure, StatusAnswer
 from anchord.ipc.messages.upkeep import (
@@ -187,7 +187,7 @@ def explain(path: str) -> Call[ExplainAnswer]:
     return Call(methods.EXPLAIN, ExplainParams(path=path))
 
 
-def dump() -> Call[tuple[StoredChunk, ...]]:
+def dump() -> Call[tuple[ChunkAnswer, ...]]:
     """Ask for every row, sorted, without vectors."""
     return Call(methods.DUMP, Params())
 

@@ -48,8 +48,6 @@ _NAMES_SHARE = 4
 _MAX_REASONS = 6
 _ID_CHARS = 12
 """Characters of an id that an agent sees; `show` accepts the beginning of an id."""
-_MINUTE_CHARS = len("2026-01-31T12:00")
-"""Characters of a timestamp up to its minute."""
 
 
 def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
@@ -101,7 +99,7 @@ def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer |
     """
     best, *others = group
     entry: Answer = {
-        "place": _place(best),
+        **_place(best),
         "section": _section(best),
         "id": _short_id(best["id"]),
         "score": round(best["score"], 2),
@@ -118,8 +116,8 @@ def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer |
 
 def _other_passage(passage: Mapping[str, Any]) -> str:
     """Return lines, id and section of a passage; the section is last, so it can end nothing."""
-    short_id = _short_id(passage["id"])
-    return f"{_lines(passage)} {short_id} {_section(passage)}".rstrip()
+    lines = f"{passage['start_line']}-{passage['end_line']}"
+    return f"{lines} {_short_id(passage['id'])} {_section(passage)}".rstrip()
 
 
 def show_answer(found: ShowAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
@@ -161,7 +159,7 @@ def show_answer(found: ShowAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> 
 
 def _chunk_entry(chunk: Mapping[str, Any]) -> Answer:
     return {
-        "place": _place(chunk),
+        **_place(chunk),
         "section": _section(chunk),
         "id": _short_id(chunk["id"]),
         "text": chunk["text"],
@@ -324,27 +322,18 @@ def _entry_tokens(entry: Answer) -> int:
     return token_upper_bound(encode(entry)) + _SEPARATOR_TOKENS
 
 
-def _place(chunk: Mapping[str, Any]) -> str:
-    return _source_and_time(chunk) if chunk["session"] else _file_and_lines(chunk)
-
-
-def _source_and_time(exchange: Mapping[str, Any]) -> str:
-    source = cut_field(exchange["source"], _MAX_FIELD_TOKENS)
-    minute = (exchange["at"] or "")[:_MINUTE_CHARS]
-    return f"{source} conversation {minute}".rstrip()
-
-
-def _file_and_lines(chunk: Mapping[str, Any]) -> str:
-    path = chunk.get("file") or f"{chunk['root']}:{chunk['path']}"
-    return f"{cut_field(path, _MAX_PATH_TOKENS)}:{_lines(chunk)}"
-
-
-def _lines(chunk: Mapping[str, Any]) -> str:
-    return f"{chunk['start_line']}-{chunk['end_line']}"
+def _place(chunk: Mapping[str, Any]) -> Answer:
+    """Return where a chunk is: its file and lines, or the program and time of a conversation."""
+    if chunk["session"]:
+        filled = [name for name in ("source", "at") if chunk[name]]
+        return {name: cut_field(chunk[name], _MAX_FIELD_TOKENS) for name in filled}
+    names = ("file",) if chunk["file"] else ("root", "path")
+    lines = {name: chunk[name] for name in ("start_line", "end_line")}
+    return {name: cut_field(chunk[name], _MAX_PATH_TOKENS) for name in names} | lines
 
 
 def _section(chunk: Mapping[str, Any]) -> str:
-    return cut_field(chunk["header_path"] or "", _MAX_SECTION_TOKENS)
+    return cut_field(chunk["section"], _MAX_SECTION_TOKENS)
 
 
 def _short_id(chunk_id: str) -> str:

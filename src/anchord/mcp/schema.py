@@ -4,9 +4,8 @@
 file or a folder it has `[1]`, and `names` has the name. All other strings can be quoted.
 
 Every string is one field: it is escaped by `core.quoting`, and JSON escapes its quotes and line
-ends. A `text` may have line ends and tabs; every other string is one line. `place` is a path with
-line numbers, or the assistant and time of a conversation; `section` the headings above a text.
-Fields with a default are left out of an answer where they have nothing to say.
+ends. A `text` may have line ends and tabs; every other string is one line. Fields with a default
+are left out of an answer where they have nothing to say.
 """
 
 from __future__ import annotations
@@ -14,14 +13,29 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 
-class Result(BaseModel):
-    """The best passage of a file; `also` has lines, id and section of others in it."""
+class Chunk(BaseModel):
+    """A chunk: fields of `ipc.messages.chunks.ChunkAnswer`, by their names there.
 
-    place: str
+    A file has `file`, or `root` and `path` if its folder is unknown, and lines; a conversation has
+    `source` and `at`. `id` is the beginning of the id, and `text` is cut where it does not fit.
+    """
+
+    file: str = ""
+    root: str = ""
+    path: str = ""
+    start_line: int | None = None
+    end_line: int | None = None
+    source: str = ""
+    at: str = ""
     section: str
     id: str
-    score: float
     text: str
+
+
+class Result(Chunk):
+    """The best passage of a file; `also` has lines, id and section of others in it."""
+
+    score: float
     also: list[str] = []
 
 
@@ -33,15 +47,6 @@ class SearchAnswer(BaseModel):
     names: list[str] = []
     results: list[Result]
     omitted: int = 0
-
-
-class Chunk(BaseModel):
-    """A chunk in full; its text is cut where it does not fit."""
-
-    place: str
-    section: str
-    id: str
-    text: str
 
 
 class Conversation(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TypeVar
 
 from anchord.config.roots import find_root
@@ -13,6 +13,7 @@ from anchord.core.change_detection import decide_for_file
 from anchord.core.quoting import escape_non_utf8, quote_name, unescape_line
 from anchord.core.types import (
     Absent,
+    ChunkLocation,
     FileRecord,
     Fingerprint,
     Problem,
@@ -26,6 +27,7 @@ from anchord.core.types import (
 from anchord.errors import UsageError
 from anchord.index.reconcile import NO_SIZE_LIMIT
 from anchord.index.session import IndexReader
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
     DetachedHit,
@@ -34,22 +36,15 @@ from anchord.ipc.messages.searching import (
     SearchParams,
     ShowAnswer,
     ShowParams,
-    StoredChunk,
 )
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
-from anchord.search.passages import Passage
 from anchord.search.ranking import Backends, SearchResults, search
 from anchord.search.request import make_search_request
-from anchord.search.result_messages import (
-    absolute_file,
-    conversation_message,
-    passage_message,
-    row_message,
-)
+from anchord.search.result_messages import ChunkDescriber, conversation_message
 from anchord.sources.conversations.archive.reader import Archive, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
@@ -108,7 +103,7 @@ def handle_search(
         note="; ".join(filter(None, [results.note, *coverage.sentences(), not_searched])),
         complete=coverage.is_complete,
         coverage=coverage.as_message(),
-        groups=_group_messages(reader, results),
+        groups=_group_messages(reader, catalog, results),
         detached=_search_detached(reader, params) if params.detached else (),
     )
 
@@ -134,29 +129,55 @@ def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[Detache
 
 
 def _group_messages(
-    reader: IndexReader, results: SearchResults
+    reader: IndexReader, catalog: SqliteCatalog, results: SearchResults
 ) -> tuple[tuple[PassageMessage, ...], ...]:
-    root_path_by_name = {root.name: root.path for root in reader.roots}
-    places = _exchange_places(reader, results)
+    passages = [passage for group in results.groups for passage in group]
+    locations = {passage.hit.id: passage.hit.location for passage in passages}
+    describer = _describer(reader, catalog, locations)
+    return tuple(
+        tuple(describer.describe_passage(passage, results.parsed_query) for passage in group)
+        for group in results.groups
+    )
+
+
+def describe_rows(
+    reader: IndexReader, catalog: SqliteCatalog, rows: Sequence[Row]
+) -> list[ChunkAnswer]:
+    """Return the records of rows, in their order.
+
+    Args:
+        reader: The index.
+        catalog: The index's catalog, on the caller's connection.
+        rows: Rows with all columns but the vector.
+    """
+    describer = _describer(reader, catalog, catalog.locate_chunks([row.id for row in rows]))
+    return list(map(describer.describe, rows))
+
+
+def _describer(
+    reader: IndexReader, catalog: SqliteCatalog, locations: Mapping[str, ChunkLocation]
+) -> ChunkDescriber:
     plans = reader.profile.recipe.plans
 
-    def message(passage: Passage) -> PassageMessage:
-        row = passage.row
-        strategy = plans.plan_for(row.root, row.kind).strategy
-        origin = passage.hit.location.origin
-        place = places.get(origin)
-        file = absolute_file(origin, root_path_by_name, place)
-        turn = place.turn if place else None
-        return passage_message(passage, results.parsed_query, strategy, file, turn)
+    def strategy_of(root: str, kind: str) -> str | None:
+        with suppress(KeyError):  # A damaged row can be of any kind.
+            return plans.plan_for(root, kind).strategy
+        return None
 
-    return tuple(tuple(map(message, group)) for group in results.groups)
+    return ChunkDescriber(
+        root_path_by_name={root.name: root.path for root in reader.roots},
+        strategy_of=strategy_of,
+        locations=locations,
+        places=catalog.chunk_places(list(locations)),
+        exchange_places=_exchange_places(reader, locations),
+    )
 
 
 def _exchange_places(
-    reader: IndexReader, results: SearchResults
+    reader: IndexReader, locations: Mapping[str, ChunkLocation]
 ) -> Mapping[RootedPath, ExchangePlace]:
-    """Return where each exchange among the results is, by the exchange."""
-    origins = [passage.hit.location.origin for group in results.groups for passage in group]
+    """Return where each exchange among some chunks is, by the exchange."""
+    origins = dict.fromkeys(location.origin for location in locations.values())
     exchanges = [origin for origin in origins if is_exchange_path(origin.path)]
     if not exchanges:
         return {}
@@ -202,48 +223,29 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
     index = around.index(chunk_id)
     start, end = max(0, index - distance), index + distance + 1
     shown_ids = around[start:end]
-    rows = {row.id: row for row in reader.store.get_rows(shown_ids)}
-    locations = catalog.locate_chunks(shown_ids)
-    conversation, turn = _conversation_of(reader, catalog, rows.get(chunk_id))
-    chunks: list[StoredChunk] = []
-    for shown_id in shown_ids:
-        row = rows.get(shown_id)
-        location = locations.get(shown_id)
-        if row is not None and location is not None:
-            file = _file_of(row, reader.roots)
-            chunks.append(row_message(row, location, file, turn))
+    row_by_id = {row.id: row for row in reader.store.get_rows(shown_ids)}
+    rows = [row_by_id[shown_id] for shown_id in shown_ids if shown_id in row_by_id]
     previous_id = around[start - 1] if start > 0 else None
     next_id = around[end] if end < len(around) else None
     return ShowAnswer(
         id=chunk_id,
-        chunks=tuple(chunks),
+        chunks=tuple(describe_rows(reader, catalog, rows)),
         previous=previous_id,
         next=next_id,
-        conversation=conversation,
+        conversation=_conversation_of(reader, catalog, row_by_id.get(chunk_id)),
     )
-
-
-def _file_of(row: Row, roots: Sequence[Root]) -> str | None:
-    """Return the absolute path of a row's file; None for an exchange."""
-    root_path = next((root.path for root in roots if root.name == row.root), None)
-    if root_path is None or row.session:
-        return None
-    return escape_non_utf8(os.path.join(root_path, row.path))
 
 
 def _conversation_of(
     reader: IndexReader, catalog: SqliteCatalog, row: Row | None
-) -> tuple[ConversationAnswer | None, int | None]:
-    """Return the conversation of an exchange's row and the exchange's turn; None for other rows."""
+) -> ConversationAnswer | None:
+    """Return the conversation of an exchange's row; None for other rows."""
     if row is None or not row.session:
-        return None, None
-    origin = RootedPath(row.root, row.path)
+        return None
     with open_archive_of(reader) as archive:
+        origin = RootedPath(row.root, row.path)
         context = archive.conversation_context(origin) if archive else None
-        if archive is None or context is None:
-            return None, None
-        turn = archive.exchange_places([origin])[origin].turn
-    return conversation_message(context, row.root, catalog), turn
+    return conversation_message(context, row.root, catalog) if context else None
 
 
 def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:
@@ -271,16 +273,10 @@ def _first_chunk_of(catalog: SqliteCatalog, origin: RootedPath) -> str:
     return record.chunks[0].chunk_id
 
 
-def handle_dump(reader: IndexReader, catalog: SqliteCatalog) -> Iterator[StoredChunk]:
-    """Yield every row with its lines, sorted by root, path, lines and id; holds all rows in memory.
-
-    Lines are None while a file's update is being committed.
-    """
-    rows = list(reader.store.all_rows())
-    locations = catalog.locate_chunks([row.id for row in rows])
-    chunks = [row_message(row, locations.get(row.id)) for row in rows]
-    yield from sorted(
-        chunks,
+def handle_dump(reader: IndexReader, catalog: SqliteCatalog) -> list[ChunkAnswer]:
+    """Return every row, sorted by root, path, lines and id; holds all rows in memory."""
+    return sorted(
+        describe_rows(reader, catalog, list(reader.store.all_rows())),
         key=lambda chunk: (
             chunk.root,
             chunk.path,

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from anchord.chunking.chunk_metadata import exchange_fields
+from anchord.chunking.derived_fields import (
+    heading_fields,
+    place_fields,
+    size_fields,
+    split_section,
+    text_fields,
+)
+from anchord.core.ids import make_doc_id
 from anchord.core.query_syntax import ParsedQuery, matched_words
 from anchord.core.quoting import escape_non_utf8
-from anchord.core.types import ChunkLocation, RootedPath, Row
+from anchord.core.types import ChunkLocation, ChunkPlace, RootedPath, Row
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
     NeighborExchange,
-    StoredChunk,
 )
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
@@ -25,84 +35,91 @@ from anchord.store.catalog.catalog import SqliteCatalog
 _SCORE_DIGITS = 4
 
 
-def passage_message(
-    passage: Passage,
-    parsed_query: ParsedQuery,
-    strategy: str,
-    file: str | None,
-    turn: int | None,
-) -> PassageMessage:
-    """Return a passage as a message.
+@dataclass(frozen=True, slots=True)
+class ChunkDescriber:
+    """Turns rows of an index into records. For one answer: it holds what was looked up for it.
 
-    Args:
-        passage: The passage.
-        parsed_query: The query, for `matched`.
-        strategy: The chunking strategy of its file.
-        file: Absolute path of the file that holds its text, as `absolute_file` returns it.
-        turn: The number of its exchange in the conversation.
+    Attributes:
+        root_path_by_name: Root name -> absolute path.
+        strategy_of: Root name and kind -> the strategy that is configured; None for no known kind.
+        locations: Chunk id -> where it is; without an entry its place and lines are null.
+        places: Chunk id -> where it is among its siblings, likewise.
+        exchange_places: Exchange -> where it is.
     """
-    row, hit = passage.row, passage.hit
-    return PassageMessage(
-        id=row.id,
-        score=round(hit.score, _SCORE_DIGITS),
-        cosine=_rounded(hit.cosine),
-        cosine_rank=hit.cosine_rank,
-        bm25=_rounded(hit.bm25),
-        bm25_rank=hit.bm25_rank,
-        exact=hit.contains_identifier,
-        named=hit.matches_heading,
-        matched=tuple(matched_words(parsed_query, f"{row.header_path}\n{passage.text}")),
-        root=row.root,
-        path=row.path,
-        file=file,
-        kind=row.kind,
-        room=row.room or None,
-        header_path=row.header_path,
-        start_line=passage.start_line,
-        end_line=passage.end_line,
-        ids=tuple(passage.chunk_ids),
-        chunk_index=hit.location.ordinal,
-        locator=_locator(row, hit.location),
-        content_hash=row.content_hash,
-        vector_key=None,
-        text=passage.text,
-        turn=turn,
-        **_form_fields(row),
-        strategy=strategy,
-        **_exchange_fields(row),
-    )
 
+    root_path_by_name: Mapping[str, str]
+    strategy_of: Callable[[str, str], str | None]
+    locations: Mapping[str, ChunkLocation]
+    places: Mapping[str, ChunkPlace]
+    exchange_places: Mapping[RootedPath, ExchangePlace]
 
-def row_message(
-    row: Row,
-    location: ChunkLocation | None,
-    file: str | None = None,
-    turn: int | None = None,
-) -> StoredChunk:
-    """Return a row as a message; its lines are None without a location.
+    def describe(self, row: Row) -> ChunkAnswer:
+        """Return the record of a row."""
+        return ChunkAnswer(**self._fields(row))
 
-    Args:
-        row: The row.
-        location: Where its text is in its file.
-        file: Absolute path of its file, where the answer has it.
-        turn: The number of its exchange in the conversation, where the answer has it.
-    """
-    return StoredChunk(
-        id=row.id,
-        root=row.root,
-        path=row.path,
-        kind=row.kind,
-        header_path=row.header_path,
-        start_line=location.start_line if location else None,
-        end_line=location.end_line if location else None,
-        content_hash=row.content_hash,
-        vector_key=row.vector_key,
-        text=row.text,
-        turn=turn,
-        **_form_fields(row),
-        file=file,
-        **_exchange_fields(row),
-    )
+    def describe_passage(self, passage: Passage, parsed_query: ParsedQuery) -> PassageMessage:
+        """Return a passage: the record of its best chunk, with the text and lines of all.
+
+        Args:
+            passage: The passage; the locations have its best chunk.
+            parsed_query: The query, for `matched`.
+        """
+        row, hit = passage.row, passage.hit
+        fields = self._fields(replace(row, text=passage.text)) | {
+            "start_line": passage.start_line,
+            "end_line": passage.end_line,
+            "vector_key": None,
+        }
+        return PassageMessage(
+            score=round(hit.score, _SCORE_DIGITS),
+            cosine=_rounded(hit.cosine),
+            cosine_rank=hit.cosine_rank,
+            bm25=_rounded(hit.bm25),
+            bm25_rank=hit.bm25_rank,
+            exact=hit.contains_identifier,
+            named=hit.matches_heading,
+            matched=tuple(matched_words(parsed_query, f"{row.header_path}\n{passage.text}")),
+            ids=tuple(passage.chunk_ids),
+            **fields,
+        )
+
+    def _fields(self, row: Row) -> dict[str, Any]:
+        """Return the fields of `ChunkAnswer`."""
+        location = self.locations.get(row.id)
+        origin = location.origin if location else RootedPath(row.root, row.path)
+        exchange_place = self.exchange_places.get(origin)
+        header_path = split_section(row.header_path)
+        return {
+            "id": row.id,
+            "text": row.text,
+            "root": row.root,
+            "path": row.path,
+            "kind": row.kind,
+            "content_hash": row.content_hash,
+            "vector_key": row.vector_key,
+            "room": row.room or None,
+            "file": absolute_file(origin, self.root_path_by_name, exchange_place),
+            "strategy": self.strategy_of(row.root, row.kind),
+            "parent_id": make_doc_id(origin),
+            "turn": exchange_place.turn if exchange_place else None,
+            **self._place_fields(row, location, header_path),
+            **heading_fields(header_path, row.path),
+            **text_fields(row.text, row.kind, row.chunk_type),
+            **_form_fields(row),
+            **_exchange_fields(row),
+        }
+
+    def _place_fields(
+        self, row: Row, location: ChunkLocation | None, header_path: Sequence[str]
+    ) -> dict[str, Any]:
+        if location is None:
+            return {}
+        place = self.places.get(row.id, ChunkPlace(location.ordinal))
+        return {
+            "start_line": location.start_line,
+            "end_line": location.end_line,
+            **place_fields(place, header_path, row.path),
+        }
 
 
 def conversation_message(
@@ -137,13 +154,6 @@ def _rounded(score: float | None) -> float | None:
     return None if score is None else round(score, _SCORE_DIGITS)
 
 
-def _locator(row: Row, location: ChunkLocation) -> str:
-    """Return a short name of a chunk for people: path#heading#number."""
-    last_heading = row.header_path.rpartition(" > ")[2]
-    parts = [row.path, last_heading, str(location.ordinal)]
-    return "#".join(part for part in parts if part)
-
-
 def absolute_file(
     origin: RootedPath,
     root_path_by_name: Mapping[str, str],
@@ -165,31 +175,23 @@ def absolute_file(
 
 
 def _form_fields(row: Row) -> dict[str, Any]:
-    """Return what a chunk is made of, by the names of `StoredChunk`."""
-    if not row.chunk_type:  # The table is of a version that did not know.
+    """Return what a chunk is made of and its size; nothing if the table is of a former version."""
+    if not row.chunk_type:
         return {}
     return {
         "chunk_type": row.chunk_type,
         "language": row.language or None,
         "level": row.level,
-        "token_count": row.token_count,
+        **size_fields(row.token_count),
     }
 
 
 def _exchange_fields(row: Row) -> dict[str, Any]:
-    """Return the fields that only exchanges have, by the names of `StoredChunk`."""
+    """Return the fields that only exchanges have."""
     if not row.session:
         return {}
     return {
-        "source": row.source,
-        "session": row.session,
-        "exchange_id": row.exchange_id,
-        "at": row.at or None,
-        "until": row.until or None,
-        "project": row.project or None,
-        "model": row.model or None,
-        "tools": tuple(row.tools.split("\n")) if row.tools else (),
-        "files": tuple(row.files.split("\n")) if row.files else (),
+        **exchange_fields(row),
         "part_index": row.part_index,
         "total_parts": row.total_parts,
     }

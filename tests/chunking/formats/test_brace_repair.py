@@ -43,9 +43,9 @@ def test_a_closing_brace_that_is_missing_embeds_five_texts_at_most(name: str) ->
 @pytest.mark.parametrize("name", FUNCTION)
 def test_a_block_that_is_opened_and_not_yet_closed_changes_five_ids_at_most(name: str) -> None:
     lines = program(name)
-    before = {chunk["chunk_id"] for chunk in chunk_text("\n".join(lines), path=name)}
+    before = {chunk["id"] for chunk in chunk_text("\n".join(lines), path=name)}
     half = chunk_text("\n".join([*lines[:-30], "  if (x) {", *lines[-30:]]), path=name)
-    assert len({chunk["chunk_id"] for chunk in half} - before) <= 5
+    assert len({chunk["id"] for chunk in half} - before) <= 5
 
 
 BALANCED = {

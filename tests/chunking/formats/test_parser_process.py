@@ -246,5 +246,5 @@ def test_h4_a_file_that_ends_its_parser_is_cut_without_its_definitions_and_named
     rows = [json.loads(line) for line in run("dump").out.splitlines()]
     assert {row["path"] for row in rows} == {"a.cs", "bad.cs", "z.md"}
     assert any("a comment on terns" in row["text"] for row in rows)
-    assert [row["header_path"] for row in rows if row["path"] == "a.cs"] == ["Gull"]
+    assert [row["header_path"] for row in rows if row["path"] == "a.cs"] == [["Gull"]]
     assert run("verify").code == 0, "the judge cuts it in the same way"

@@ -165,8 +165,7 @@ def test_the_chunks_of_a_notebook_have_the_lines_of_its_file_and_its_cells_apart
     for chunk in chunks:
         here = "\n".join(rows[chunk["start_line"] - 1 : chunk["end_line"]])
         assert (
-            next(line for line in chunk["content"].split("\n") if not line.startswith("```"))
-            in here
+            next(line for line in chunk["text"].split("\n") if not line.startswith("```")) in here
         )
 
 
@@ -177,7 +176,7 @@ def test_a_run_of_a_notebook_changes_no_chunk() -> None:
         cell("code", CODE, execution_count=3, outputs=[{"text": ["3.14\n"] * 40}]),
     ]
     before, after = (chunk_text(book(*some), path="a.ipynb") for some in (cells, ran))
-    assert [chunk["chunk_id"] for chunk in before] == [chunk["chunk_id"] for chunk in after]
+    assert [chunk["id"] for chunk in before] == [chunk["id"] for chunk in after]
 
 
 def test_h3_what_a_tokenizer_cannot_take_is_replaced_in_cells_too() -> None:
@@ -227,7 +226,7 @@ def test_a_fence_that_a_cell_leaves_open_ends_with_the_cell() -> None:
         book(cell("markdown", "```py\nx"), cell("markdown", "# H\n\nafter"), cell("code", "1")),
         path="a.ipynb",
     )
-    assert "H" in chunks[-1]["header_path"] or "# H" in chunks[-1]["content"]
+    assert "H" in chunks[-1]["header_path"] or "# H" in chunks[-1]["text"]
     assert read(book(cell("markdown", "~~~\nx"), cell("raw", "y"))).markdown == "~~~\nx\n~~~\n\ny"
 
 

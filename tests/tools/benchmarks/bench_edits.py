@@ -133,7 +133,7 @@ def anchord(text: str, path: str) -> Sequence[Piece]:
 def by_strategy(strategy: str) -> Chunker:
     """This chunker with a strategy."""
     return lambda text, path: [
-        (p["embed_text"], p["chunk_id"]) for p in chunk_text(text, path=path, strategy=strategy)
+        (p["embed_text"], p["id"]) for p in chunk_text(text, path=path, strategy=strategy)
     ]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -24,6 +25,7 @@ from anchord.errors import UsageError
 
 if TYPE_CHECKING:
     from anchord.chunking.plan import Plan
+    from anchord.ipc.messages.chunks import ChunkAnswer
 
 _AGAINST_HINT = "give --against FILE2 or a git revision"
 _GIT_TIMEOUT_S = 20.0
@@ -75,7 +77,7 @@ def chunk(
         is_valid = _print_check(chunked, plan, tokenizer, as_json=json)
         raise typer.Exit(0 if is_valid else 1)
     if json:
-        print_json(_as_dicts(chunked, plan))
+        print_json(_describe(chunked, plan))
     else:
         _print_chunks(chunk for each in chunked for chunk in each.chunks)
 
@@ -98,13 +100,26 @@ def _print_check(
     return is_valid
 
 
-def _as_dicts(chunked: Sequence[_ChunkedDocument], plan: Plan) -> list[dict[str, Any]]:
-    from anchord.chunking.chunk_metadata import chunks_to_dicts
+def _describe(chunked: Sequence[_ChunkedDocument], plan: Plan) -> list[ChunkAnswer]:
+    """Return the records of all chunks; those of exchanges with their turns."""
+    from anchord.chunking.chunk_metadata import describe_chunks
 
-    found: list[dict[str, Any]] = []
-    for origin, document, chunks in chunked:
-        found += chunks_to_dicts(chunks, document, origin, plan.strategy, include_keywords=True)
-    return found
+    described: list[ChunkAnswer] = []
+    for (origin, document, chunks), turn in zip(chunked, _turns(chunked), strict=True):
+        described += describe_chunks(chunks, document, origin, plan.strategy, turn)
+    return described
+
+
+def _turns(chunked: Sequence[_ChunkedDocument]) -> Iterator[int | None]:
+    """Yield the number of each exchange in its conversation; None for any other document."""
+    counts: Counter[str] = Counter()
+    for _, document, _ in chunked:
+        session = document.exchange_metadata.session
+        if not session or document.exchange_metadata.branch:
+            yield None
+            continue
+        counts[session] += 1
+        yield counts[session]
 
 
 def _print_chunks(chunks: Iterable[Chunk]) -> None:
@@ -166,7 +181,7 @@ def diff(
 ) -> None:
     """Compare two versions of a file by their chunks, and show what embedding would cost."""
     from anchord.api import chunk_document, compare_chunks, read_document
-    from anchord.chunking.chunk_metadata import chunks_to_dicts
+    from anchord.chunking.chunk_metadata import describe_chunks
 
     paths = ensure_paths()
     config = load_user_config(paths)
@@ -180,7 +195,8 @@ def diff(
         document = _without_secrets(config, document, name)
         plan, tokenizer = _build_plan(config, document, root_chunking)
         chunks = chunk_document(document, origin, plan, tokenizer)
-        return chunks_to_dicts(chunks, document, origin, plan.strategy)
+        described = describe_chunks(chunks, document, origin, plan.strategy)
+        return [chunk.as_json() for chunk in described]
 
     comparison = compare_chunks(chunks_of(data_before, against), chunks_of(data_now, file))
     if json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,11 +59,12 @@ def _refuse_indexed_file(reader: IndexReader, file: str) -> None:
 
 
 def _print_jsonl(reader: IndexReader, *, include_vectors: bool) -> None:
+    from anchord.search.answers import describe_rows
     from anchord.store.table.export import export_jsonl
 
     batches = export_jsonl(
         reader.store,
-        reader.catalog.locate_chunks,
+        partial(describe_rows, reader, reader.catalog),
         sys.stdout.buffer,
         include_vectors=include_vectors,
     )
@@ -71,6 +73,7 @@ def _print_jsonl(reader: IndexReader, *, include_vectors: bool) -> None:
 
 def _write_file(reader: IndexReader, file: str, file_format: str, *, include_vectors: bool) -> None:
     """Export with a progress bar. The file appears only when it is complete."""
+    from anchord.search.answers import describe_rows
     from anchord.store.table.export import export_jsonl, export_parquet
 
     write = export_parquet if file_format == "parquet" else export_jsonl
@@ -90,7 +93,7 @@ def _write_file(reader: IndexReader, file: str, file_format: str, *, include_vec
             with partial_file.open("wb") as output:
                 for written in write(
                     reader.store,
-                    reader.catalog.locate_chunks,
+                    partial(describe_rows, reader, reader.catalog),
                     output,
                     include_vectors=include_vectors,
                 ):

@@ -123,7 +123,7 @@ def _all_lines(chunks: Sequence[DiffChunk]) -> set[str]:
 
 
 def _lines(chunk: DiffChunk) -> list[str]:
-    content = str(chunk["content"])
+    content = str(chunk["text"])
     return content.split("\n")
 
 
@@ -132,7 +132,7 @@ def _lines_now(chunk: DiffChunk) -> list[int]:
 
 
 def _title(chunk: DiffChunk, lines: Sequence[int]) -> Text:
-    section = " > ".join(chunk["header_path"])
+    section = chunk["section"]
     if not section:
         section = _lines(chunk)[0]
     change = chunk["change"]

@@ -15,12 +15,12 @@ from urllib.parse import quote
 
 from anchord.cli.output.console import escape_markup
 from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
+from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
     ExplainAnswer,
     NeighborExchange,
     Passage,
-    StoredChunk,
 )
 
 _WIDTH = 78
@@ -93,7 +93,7 @@ def _best_hit(hit: Passage, base_folder: str) -> Iterator[str]:
     """Yield a hit's place, section and score, and an excerpt. A long section gets its own line."""
     place = _place(hit, base_folder)
     score_and_id = _score_and_id(hit)
-    section = escape_gaps(str(hit.header_path))
+    section = escape_gaps(hit.section)
     used_width = len(place) + len(score_and_id) + _GAPS_WIDTH
     fits = used_width + len(section) <= _WIDTH
     link = _file_link(place, hit)
@@ -173,7 +173,7 @@ def _place(hit: Passage, base_folder: str) -> str:
     return f"{escape_path(file)}:{line}"
 
 
-def _source_and_time(exchange: Passage | StoredChunk) -> str:
+def _source_and_time(exchange: ChunkAnswer) -> str:
     """Return where an exchange is from, and its time in the local time zone."""
     source = exchange.source or ""
     timestamp = exchange.at
@@ -194,8 +194,8 @@ def _file_link(place: str, hit: Passage) -> str:
     return f"[link=file://{quoted_path}#{line}]{escaped_place}[/link]"
 
 
-def _section(hit: Passage | StoredChunk) -> str:
-    section = escape_gaps(str(hit.header_path))
+def _section(hit: ChunkAnswer) -> str:
+    section = escape_gaps(hit.section)
     return escape_markup(_truncate(section))
 
 
@@ -304,7 +304,7 @@ def _wrap(line: str) -> list[str]:
 # Chunks and conversations
 
 
-def chunk_lines(chunk: StoredChunk, width: int | None = None) -> Iterator[str]:
+def chunk_lines(chunk: ChunkAnswer, width: int | None = None) -> Iterator[str]:
     """Yield a chunk's place, section and id, then its text.
 
     The lines of the text are indented, so that none of them can pass for the head of a chunk.
@@ -332,7 +332,7 @@ def _chop(line: str, width: int) -> list[str]:
     return chop_cells(printable, max(width, 1)) or [""]
 
 
-def _chunk_place(chunk: StoredChunk) -> str:
+def _chunk_place(chunk: ChunkAnswer) -> str:
     if chunk.session:
         return _source_and_time(chunk)
     root = chunk.root

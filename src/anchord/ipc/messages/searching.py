@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from anchord.ipc.messages.base import Message, Params
+from anchord.ipc.messages.chunks import ChunkAnswer
 
 MAX_HITS = 1_000
 MAX_CONTEXT_CHUNKS = 10_000
@@ -68,60 +69,11 @@ class ExplainParams(Params, frozen=True, kw_only=True):
     """Absolute path."""
 
 
-class StoredChunk(Message, frozen=True, kw_only=True):
-    """A row of the table, with its lines. Only exchanges have the fields from `source` on."""
-
-    id: str
-    root: str
-    path: str
-    """Relative to the root; `/source/session/exchange` for an exchange."""
-    kind: str
-    header_path: str
-    """Headings joined with " > "."""
-    start_line: int | None
-    """First line, from 1; None while an update of its file is being committed."""
-    end_line: int | None
-    content_hash: str
-    vector_key: str | None = None
-    """Hash of the model and of the embedded text; None in `search`, which does not read it."""
-    text: str
-    chunk_type: str | None = None
-    """"code_block", "table" or "list" where the chunk is nothing else; otherwise "section" under a
-    heading, and "text" elsewhere. This and the next three are None while the table is of an older
-    version."""
-    language: str | None = None
-    """Language of its code, or several separated by spaces; None if nothing names it."""
-    level: int | None = None
-    """Level of its last heading, 1 to 6; 0 without one."""
-    token_count: int | None = None
-    """Tokens of the embedded text."""
-    file: str | None = None
-    """Absolute path of the file that holds the text, in `search` and `show`; None where all such
-    files are deleted."""
-    source: str | None = None
-    """The program that wrote the transcript, such as "claude-code"."""
-    session: str | None = None
-    exchange_id: str | None = None
-    at: str | None = None
-    """When the question was asked, ISO 8601 in UTC."""
-    until: str | None = None
-    """When the answer ended, likewise."""
-    project: str | None = None
-    """The folder in which the conversation was held."""
-    model: str | None = None
-    tools: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
-    turn: int | None = None
-    """Number of the exchange in its conversation, from 1; None if the user abandoned it, and in
-    `dump`."""
-    part_index: int | None = None
-    total_parts: int | None = None
-
-
-class Passage(StoredChunk, frozen=True, kw_only=True):
+class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """A passage that a search found: neighbouring chunks, or one.
 
-    Text, lines and `ids` are those of the whole passage; all else is of its best chunk.
+    Text, lines and `ids`, and what is derived from the text, are those of the whole passage; all
+    else is of its best chunk.
     """
 
     score: float
@@ -137,12 +89,8 @@ class Passage(StoredChunk, frozen=True, kw_only=True):
     """Whether the query contains its heading."""
     matched: tuple[str, ...]
     """Words of the query that it contains."""
-    room: str | None
     ids: tuple[str, ...]
-    chunk_index: int
-    locator: str
-    """A short name for people: path#heading#number."""
-    strategy: str
+    """All its chunks, in the order of the file."""
 
 
 class DetachedHit(Message, frozen=True, kw_only=True):
@@ -220,7 +168,7 @@ class ShowAnswer(Message, frozen=True, kw_only=True):
     """Answer of "show"."""
 
     id: str
-    chunks: tuple[StoredChunk, ...]
+    chunks: tuple[ChunkAnswer, ...]
     previous: str | None
     """Id of the chunk before those shown; None at the beginning of the file."""
     next: str | None

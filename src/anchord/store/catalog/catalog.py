@@ -22,6 +22,7 @@ from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import (
     NO_FINGERPRINT,
     ChunkLocation,
+    ChunkPlace,
     FileFailure,
     FileRecord,
     FileUpdate,
@@ -266,6 +267,10 @@ class SqliteCatalog:
                 for chunk_id, root, path, *position in rows:
                     locations[chunk_id] = ChunkLocation(rooted_path(root, path), *position)
         return locations
+
+    def chunk_places(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkPlace]:
+        """Return number, neighbours and siblings of each chunk of a confirmed file; no others."""
+        return self._lists.read_places(chunk_ids)
 
     def iter_change_times(self) -> Iterator[tuple[RootedPath, int]]:
         """Yield each file, no exchange, and when it changed before it was last read, in ns."""

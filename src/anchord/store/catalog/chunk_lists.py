@@ -8,11 +8,14 @@ list ends.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeVarTuple
 
-from anchord.core.types import ChunkRecord
+from anchord.core.types import ChunkPlace, ChunkRecord
 
 Rest = TypeVarTuple("Rest")
 
@@ -26,6 +29,10 @@ _END_MARKER = ChunkRecord(
 )
 _UNLISTED = (-1, _END_MARKER)
 """(generation, chunk) of an ordinal that the list does not have; equal to no real entry."""
+_CONFIRMED_SQL = """
+SELECT file, ordinal, chunk_id FROM chunks JOIN files ON files.id=file
+WHERE chunk_id IN (SELECT value FROM json_each(?)) AND wanted=applied ORDER BY file, ordinal
+"""
 
 
 class ChunkLists:
@@ -81,6 +88,28 @@ class ChunkLists:
                 end_line,
             ) in truncate_at_end_marker(newest).items()
         }
+
+    def read_places(self, chunk_ids: Sequence[str]) -> Mapping[str, ChunkPlace]:
+        """Return where chunks are among the chunks of their files, with two queries a file.
+
+        Chunks of files with an unconfirmed intent are left out, and so are unknown ones.
+        """
+        rows = self._db.execute(_CONFIRMED_SQL, (json.dumps(chunk_ids),)).fetchall()
+        places: dict[str, ChunkPlace] = {}
+        for file_id, rows_of_file in groupby(rows, itemgetter(0)):
+            wanted = [(ordinal, chunk_id) for _, ordinal, chunk_id in rows_of_file]
+            # A confirmed file has one row for each ordinal.
+            around = self._db.execute(
+                "SELECT ordinal, chunk_id FROM chunks WHERE file=? AND ordinal BETWEEN ? AND ?",
+                (file_id, wanted[0][0] - 1, wanted[-1][0] + 1),
+            )
+            ids = dict(around)
+            counted = self._db.execute("SELECT count(*) FROM chunks WHERE file=?", (file_id,))
+            (count,) = counted.fetchone()
+            for ordinal, chunk_id in wanted:
+                before, after = ids.get(ordinal - 1), ids.get(ordinal + 1)
+                places[chunk_id] = ChunkPlace(ordinal, count, before, after)
+        return places
 
     def write_intent(self, file_id: int, chunks: Sequence[ChunkRecord]) -> None:
         """Write the chunks that a file is about to have, replacing any earlier intent.

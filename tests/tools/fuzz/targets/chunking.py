@@ -13,7 +13,7 @@ from tools.fuzz.inputs import headed, number, pick, word
 from tools.fuzz.laws import hold
 from tools.fuzz.targets.counting import count
 
-from anchord.chunking.chunk_metadata import chunks_to_dicts
+from anchord.chunking.chunk_metadata import describe_chunks
 from anchord.chunking.chunker import CONVERSATION_KINDS, split_into_chunks
 from anchord.chunking.plan import Plan, build_plan
 from anchord.chunking.validate import check_chunks
@@ -149,9 +149,7 @@ def _is_counted(plan: Plan, chunks: list[Chunk], where: str) -> None:
 
 def _is_told(document: Document, plan: Plan, chunks: list[Chunk]) -> None:
     """What is said of chunks can be said of these."""
-    reported = chunks_to_dicts(
-        chunks, document, RootedPath("root", "file.md"), plan.strategy, include_keywords=True
-    )
+    reported = describe_chunks(chunks, document, RootedPath("root", "file.md"), plan.strategy)
     hold(len(reported) == len(chunks), "each chunk is described")
     topic_of(document.text)
     for piece in chunks:
