@@ -177,6 +177,9 @@ def test_a_file_that_goes_loses_nothing(found: list[File], data: st.DataObject) 
     assert before
     assert archive.known
     assert archive.known.until == before.until
+    left = [file for file in found if file is not gone]
+    if left and (fresh := after(left).known) and fresh.until == before.until:
+        assert archive.known.digest == fresh.digest
     assert (archive.known.file_id is None) is not any(
         file.told().digest == archive.known.digest for file in archive.files.values()
     )

@@ -132,10 +132,10 @@ def merge(known: KnownExchange, told: Told) -> Changes:
     moves = told.has_unique_ids and told.exchange.session < known.session
     is_winner = winner is None or winner.file_id == told.file_id
     is_needed = winner is not None and known.digest != winner.digest
-    # Where another file wins, its form may be stored already, or it must be read again. Until then
-    # this file's form stands in, if the stored one is no file's any more or loses as well.
-    is_better = is_winner or (is_needed and known.digest != told.digest)
     keeps = _has_lost_its_end(known, told)
+    # Where another file wins, its form may be stored already, or it must be read again. Until then
+    # this file's form stands in: the stored one is no file's any more, or loses as well.
+    is_better = is_winner or is_needed
     stores = is_better and not keeps and not _is_later_orphan(known, told)
     return Changes(
         file_id=told.file_id if stores else _file_with(known.digest, known.tellings),
