@@ -84,7 +84,7 @@ PURE = tuple(
     """
     errors core config.effective config.key_errors config.schema config.strategies config.toml_positions chunking
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
-    sources.secrets sources.conversations.archive.form_choice sources.files.ignore_rules
+    sources.secrets sources.conversations.archive.merge sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
     index.row_id_lookahead

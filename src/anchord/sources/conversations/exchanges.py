@@ -227,7 +227,7 @@ def _main_exchange(session: str, done: _OpenExchange) -> Exchange:
         question=_text_of(done.question) if done.question else "",
         answer="\n\n".join(_text_of(turn) for turn in answers),
         at=times[0] if times else "",
-        until=times[-1] if times else "",
+        until=max(times, default=""),
         model=normalize_text(models[-1]) if models else "",
         tools=_unique(turn.tools for turn in turns),
         files=_unique(turn.files for turn in turns),

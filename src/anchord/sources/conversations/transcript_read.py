@@ -133,7 +133,7 @@ class TranscriptRead:
         # resume point.
         known = self._archive.get_session_info(self._file_id, session_id)
         self._info = known
-        before = self._ids_after(session_id, point)
+        before = self._archive.exchange_ids_at(self._origin.root, self._file_id, point.paths)
         session = ""
         for read_item in items:
             if isinstance(read_item, NeedsFullRead | TranscriptFormat):
@@ -170,8 +170,9 @@ class TranscriptRead:
                 self._session_id = self._save_info(self._info)
             self._write(replace(item, session=self._info.session))
         elif isinstance(item, SupersededQuestions):
-            if self._session_id:
-                self._archive.mark_superseded(self._session_id, item.ids)
+            for name in item.ids:
+                source = self._source_of(name)
+                self._archive.mark_superseded(source, self._info.session, name)
         elif isinstance(item, UnknownRecord):
             self.unknown_counts[item.kind] += item.count
 
@@ -199,14 +200,7 @@ class TranscriptRead:
         if prepared is None:
             return
         stored_exchange, redactions = prepared
-        has_own_id = not exchange.id.startswith(POSITIONAL_IDS)
-        format_has_unique_ids = self._format is not None and self._format.has_unique_ids
-        source = ExchangeSource(
-            root=self._origin.root,
-            source=self._source,
-            file_id=self._file_id,
-            has_unique_ids=format_has_unique_ids and has_own_id,
-        )
+        source = self._source_of(exchange.id)
         redaction_counts = json.dumps(dict(redactions)) if redactions else ""
         exchange_id = self._archive.upsert_exchange(
             source,
@@ -218,7 +212,17 @@ class TranscriptRead:
         if exchange_id is not None:
             self._exchange_ids.add(exchange_id)
         if self._format and self._format.can_resume:
-            self._note_last(exchange, path_of(source, exchange))
+            self._note_last(exchange, path_of(source, exchange.session, exchange.id))
+
+    def _source_of(self, exchange_id: str) -> ExchangeSource:
+        has_own_id = not exchange_id.startswith(POSITIONAL_IDS)
+        format_has_unique_ids = self._format is not None and self._format.has_unique_ids
+        return ExchangeSource(
+            root=self._origin.root,
+            source=self._source,
+            file_id=self._file_id,
+            has_unique_ids=format_has_unique_ids and has_own_id,
+        )
 
     def _note_last(self, exchange: Exchange, path: str) -> None:
         self.last_exchange = exchange
@@ -230,13 +234,6 @@ class TranscriptRead:
     def last_paths(self) -> tuple[str, ...]:
         """Paths of the exchanges from the place on at which the last one begins."""
         return tuple(path for _, path in self._last)
-
-    def _ids_after(self, session_id: int, point: ResumePoint) -> set[int]:
-        """Return which exchanges the file contained from a resume point on."""
-        if point.paths:
-            return self._archive.exchange_ids_at(self._origin.root, self._file_id, point.paths)
-        # Invariant: an earlier version of anchord recorded the point.
-        return self._archive.exchange_ids_of(self._file_id, session_id, point.number)
 
     def remove_missing_exchanges(self) -> None:
         """Record which exchanges the file no longer contains, after a full read.

@@ -216,12 +216,12 @@ def transcript_of(talks: Talks, path: str) -> str | None:
 def test_an_excluded_file_takes_along_what_no_other_file_contains(talks: Talks) -> None:
     talks.told("b.jsonl", "2", title="Title of b", until="2")
     talks.told("b.jsonl", "3", title="Title of b", until="1")
-    talks.told("a.jsonl", "1", title="Title of a", until="2")
-    shared = talks.told("a.jsonl", "2", title="Title of a", until="2")
-    assert transcript_of(talks, "/codex/s/2") == "a.jsonl"
+    talks.told("c.jsonl", "1", title="Title of c", until="2")
+    shared = talks.told("c.jsonl", "2", title="Title of c", until="2")
+    assert transcript_of(talks, "/codex/s/2") == "c.jsonl"
     talks.archive.mark_indexed([at(path) for path in talks.paths()])
     with talks.archive.transaction():
-        talks.archive.exclude_transcript_file(at("a.jsonl"), 7)
+        talks.archive.exclude_transcript_file(at("c.jsonl"), 7)
     assert list(talks.archive.removed_exchanges) == [at("/codex/s/1")]
     assert talks.groups() == [("excluded", 1)]
     assert talks.paths() == ["/codex/s/2", "/codex/s/3"]

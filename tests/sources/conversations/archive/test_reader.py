@@ -42,7 +42,9 @@ class Talks:
             self.session = self.archive.get_or_create_session(
                 "talks", "codex", SessionInfo(session="s")
             )
-            self.archive.mark_superseded(self.session, frozenset({"3", "unknown"}))
+            source = ExchangeSource("talks", "codex", self.file_id)
+            for name in ("3", "unknown"):
+                self.archive.mark_superseded(source, "s", name)
 
     def put(self, session: str, *names: str, file: RootedPath = FILE, redacted: str = "") -> int:
         """Store exchanges of a session in a file; return the file's id."""
@@ -342,20 +344,13 @@ def test_exchanges_that_no_file_contains_are_told_by_their_last_file(talks: Talk
     assert talks.archive.orphans_by_last_file("nowhere") == {}
 
 
-def test_the_exchanges_of_a_file_can_be_limited_to_a_session_and_to_its_end(talks: Talks) -> None:
+def test_the_exchanges_of_a_file_are_those_of_all_its_sessions(talks: Talks) -> None:
     archive = talks.archive
     with archive.transaction():
         talks.put("t", *"012")
-    (session,) = archive._db.execute("SELECT id FROM sessions WHERE name='t'").fetchone()
-
-    def paths(*arguments: int) -> set[str]:
-        found = archive.exchange_ids_of(talks.file_id, *arguments)
-        return {archive.origin_of(each).path.removeprefix("/codex/") for each in found}
-
-    assert paths() == {"s/1", "s/2", "s/3", "s/4", "t/0", "t/1", "t/2"}
-    assert paths(session) == {"t/0", "t/1", "t/2"}
-    assert paths(session, 1) == {"t/1", "t/2"}
-    assert paths(session, 3) == set()
+    found = map(archive.origin_of, archive.exchange_ids_of(talks.file_id))
+    paths = {each.path.removeprefix("/codex/") for each in found}
+    assert paths == {"s/1", "s/2", "s/3", "s/4", "t/0", "t/1", "t/2"}
     assert archive.exchange_ids_of(talks.file_id + 1) == set()
 
 

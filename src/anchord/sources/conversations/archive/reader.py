@@ -418,24 +418,11 @@ class Archive:
                 total[kind] = total.get(kind, 0) + count
         return counts
 
-    def exchange_ids_of(
-        self, file_id: int, session_id: int | None = None, first_number: int = 0
-    ) -> set[int]:
-        """Return the ids of the exchanges that a file contains.
-
-        Args:
-            file_id: The file's id in the archive.
-            session_id: Only exchanges of this session; None for all.
-            first_number: With `session_id`: only exchanges whose number in the session is at least
-                this.
-        """
+    def exchange_ids_of(self, file_id: int) -> set[int]:
+        """Return the ids of the exchanges that a file contains."""
         # Another program, or a damaged page, can have deleted exchanges without their tellings.
-        exchanges, values = "SELECT id FROM exchanges", [file_id]
-        if session_id is not None:
-            exchanges += " WHERE session=? AND number>=?"
-            values += [session_id, first_number]
-        where = f"carrier=? AND exchange IN ({exchanges})"
-        rows = self._db.execute(f"SELECT exchange FROM tellings WHERE {where}", values)
+        where = "carrier=? AND exchange IN (SELECT id FROM exchanges)"
+        rows = self._db.execute(f"SELECT exchange FROM tellings WHERE {where}", (file_id,))
         return {exchange_id for (exchange_id,) in rows}
 
     def origin_of(self, exchange_id: int) -> RootedPath:

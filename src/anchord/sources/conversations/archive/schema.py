@@ -12,7 +12,7 @@
 
 A session can be in several files, such as this month's export and last month's. Of different
 forms of one exchange the form whose last message is the latest wins, in whichever order the files
-are read (`form_choice`).
+are read (`merge`).
 
 An exchange belongs to its session, not to a file. It stays the same when its file is renamed,
 compressed or exported again. When the last file that contains it is gone, the exchange stays here

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,15 +14,22 @@ from anchord.sources.conversations.archive.detached import (
     DETACHED_KEY_PREFIX,
     DetachReason,
 )
-from anchord.sources.conversations.archive.exchange_forms import ExchangeForms, ExchangeSource
+from anchord.sources.conversations.archive.exchange_forms import ExchangeForms, ExchangeSource, tell
 from anchord.sources.conversations.archive.excluded_files import ExcludedFiles
+from anchord.sources.conversations.archive.merge import (
+    Abandoned,
+    Changes,
+    Gone,
+    KnownExchange,
+    Told,
+    is_repeated,
+    merge,
+)
 from anchord.sources.conversations.archive.path_lookup import find_from
 from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
 from anchord.sources.conversations.archive.session_titles import SessionTitles
 from anchord.sources.conversations.archive.stored_redaction import StoredRedaction
 from anchord.sources.conversations.events import Exchange, SessionInfo
-from anchord.sources.conversations.exchange_document import ExchangeTexts, decode_texts
-from anchord.sources.conversations.exchanges import POSITIONAL_IDS
 
 _UPSERT_FILE_SQL = """
 INSERT INTO carriers(
@@ -63,13 +69,7 @@ class ArchiveWriter(Archive):
         super().__init__(file)
         self._detached.restore_lost_groups()
         self._titles = SessionTitles(self._db, self._next_version)
-        self._forms = ExchangeForms(
-            self._db,
-            self._next_version,
-            self._schedule_full_read,
-            self._detached.delete_copies,
-            self._copy_aside,
-        )
+        self._forms = ExchangeForms(self._db, self._next_version)
         self.excluded_files = ExcludedFiles(self._db, self._detached, self._next_version)
         """The files that `exclude_transcript_file` detached."""
         # Dictionaries are used as sets that keep their order.
@@ -270,7 +270,7 @@ class ArchiveWriter(Archive):
     ) -> int | None:
         """Record that a file contains an exchange; store its text if this form wins.
 
-        What is stored does not depend on the order in which files are read (see `form_choice`). If
+        What is stored does not depend on the order in which files are read (see `merge`). If
         another file's form wins and is not stored, that file is scheduled for a full read and added
         to `files_to_reread`.
 
@@ -285,7 +285,27 @@ class ArchiveWriter(Archive):
         Returns:
             The exchange's id in the archive; None for one that was forgotten, which is not stored.
         """
-        return self._forms.upsert(source, session_id, exchange, redaction_counts, preserve=preserve)
+        told = tell(source, session_id, exchange, redaction_counts, preserve=preserve)
+        known = self._forms.find_told(source.root, told)
+        if known is not None:
+            self._merge(known, told)
+            return known.id
+        if self._deletions.is_forgotten(told.path, exchange.id, told.digest):
+            return None
+        # No other form exists, so this one is stored.
+        exchange_id = self._forms.insert(source.root, told)
+        self._detached.delete_copies(source.root, told.path, told.digest)
+        return exchange_id
+
+    def _merge(self, known: KnownExchange, told: Told) -> Changes:
+        changes = merge(known, told)
+        if changes.copies_aside:
+            copy_id = self._detached.copy_aside(known.id, DetachReason.READER)
+            self.replaced_copies.append(copy_id)
+        self._forms.apply(known, changes)
+        if changes.reread_file_id is not None:
+            self._schedule_full_read(changes.reread_file_id)
+        return changes
 
     def restore_exchange(
         self, origin: RootedPath, source: str, session_info: SessionInfo, exchange: Exchange
@@ -307,19 +327,17 @@ class ArchiveWriter(Archive):
             session_id = self.get_or_create_session(origin.root, source, session_info)
             self._forms.insert_orphan(origin, session_id, exchange)
 
-    def mark_superseded(self, session_id: int, exchange_names: frozenset[str]) -> None:
-        """Mark exchanges of a session as being on an abandoned branch: they leave the index.
+    def mark_superseded(self, source: ExchangeSource, session: str, exchange_name: str) -> None:
+        """Record that a file has an exchange on a branch that was left: it may leave the index.
 
         Args:
-            session_id: The session's id in the archive.
-            exchange_names: Exchange ids as the source names them. Unknown ones are ignored.
+            source: The file.
+            session: The session's id as the source names it.
+            exchange_name: The exchange's id as the source names it. Unknown ones are ignored.
         """
-        for name in exchange_names:
-            self._db.execute(
-                "UPDATE exchanges SET superseded=1, version=?, due=1 "
-                "WHERE session=? AND name=? AND NOT superseded",
-                (self._next_version(), session_id, name),
-            )
+        known = self._forms.find(source, session, exchange_name)
+        if known is not None:
+            self._merge(known, Abandoned(source.file_id))
 
     def remove_source(
         self,
@@ -341,8 +359,9 @@ class ArchiveWriter(Archive):
                 in the root, without a file.
         """
         for exchange_id in exchange_ids:
-            is_orphan = self._forms.remove_source(file_id, exchange_id)
-            if is_orphan and orphans_go_to is not None:
+            known = self._forms.find_gone(file_id, exchange_id)
+            is_left = known is not None and self._merge(known, Gone(file_id)).is_left
+            if is_left and orphans_go_to is not None:
                 self.removed_exchanges[self.origin_of(exchange_id)] = None
                 self._detached.set_aside(exchange_id, orphans_go_to, now_ns)
 
@@ -360,12 +379,12 @@ class ArchiveWriter(Archive):
             Those of `missing_ids` that were not deleted.
         """
         contained = self.exchange_ids_of(file_id)
-        present = list(map(self._texts_of, contained - set(missing_ids)))
-        named_by_place = [each for each in missing_ids if self._is_named_by_place(each)]
+        present = list(map(self._forms.texts_of, contained - set(missing_ids)))
+        named_by_place = [each for each in missing_ids if self._forms.is_named_by_place(each)]
         repeated = [
             each
             for each in (*named_by_place, *self.replaced_copies)
-            if _is_in(self._texts_of(each), present)
+            if is_repeated(self._forms.texts_of(each), present)
         ]
         for exchange_id in repeated:
             origin = self.origin_of(exchange_id)
@@ -374,19 +393,6 @@ class ArchiveWriter(Archive):
             self._deletions.delete(exchange_id, origin)
         self._detached.delete_empty_groups()
         return set(missing_ids) - set(repeated)
-
-    def _copy_aside(self, exchange_id: int) -> None:
-        self.replaced_copies.append(self._detached.copy_aside(exchange_id, DetachReason.READER))
-
-    def _texts_of(self, exchange_id: int) -> ExchangeTexts:
-        row = self._db.execute(
-            "SELECT content FROM exchanges WHERE id=?", (exchange_id,)
-        ).fetchone()
-        return decode_texts(zlib.decompress(row[0]))
-
-    def _is_named_by_place(self, exchange_id: int) -> bool:
-        row = self._db.execute("SELECT name FROM exchanges WHERE id=?", (exchange_id,)).fetchone()
-        return str(row[0]).startswith(POSITIONAL_IDS)
 
     # What the index has not taken over yet
 
@@ -572,9 +578,3 @@ class ArchiveWriter(Archive):
         version = int(self.get_meta("version") or 0) + 1
         self._db.execute("INSERT OR REPLACE INTO meta VALUES('version',?)", (str(version),))
         return version
-
-
-def _is_in(texts: tuple[str, str], present: Sequence[tuple[str, str]]) -> bool:
-    """Return whether a question is present with the same answer, or with more of it."""
-    question, answer = texts
-    return any(question == other and text.startswith(answer) for other, text in present)
