@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 from conversations.conftest import Talks, claude
@@ -246,6 +247,14 @@ def test_of_files_that_are_whole_the_same_copy_is_named_in_any_order(tmp_path: P
     assert len(found) == 1
 
 
+class NoPlans:
+    """Chunking plans that know no kind of document."""
+
+    def plan_for(self, root: str, kind: str) -> NoReturn:
+        """Raise as for a damaged row."""
+        raise KeyError(root, kind)
+
+
 @needs_samples
 def test_the_index_of_any_order_is_the_same_byte_for_byte(tmp_path: Path) -> None:
     sequences = [*([export] for export in exports()), *sessions()]
@@ -257,7 +266,12 @@ def test_the_index_of_any_order_is_the_same_byte_for_byte(tmp_path: Path) -> Non
         for state in mixed(seeded(seed), sequences):
             os.utime(talks.write(state.path, state.data), (state.mtime, state.mtime))
             talks.sync()
-        reader = SimpleNamespace(store=talks.store)
+        reader = SimpleNamespace(
+            store=talks.store,
+            roots=(),
+            files=SimpleNamespace(archive=talks.archive),
+            profile=SimpleNamespace(recipe=SimpleNamespace(plans=NoPlans())),
+        )
         found.add("\n".join(map(repr, handle_dump(reader, talks.catalogue))))  # type: ignore[arg-type]
         talks.close()
     assert len(found) == 1

@@ -66,6 +66,10 @@ class Running:
         await server.close()
         await turns(20)  # Let the loop process the clients that have just disconnected.
 
+    def run_in_loop(self, function: Callable[[], object]) -> None:
+        """Have the server's loop call a function; it serves nobody meanwhile."""
+        self._loop.call_soon_threadsafe(function)
+
     def release(self) -> None:
         """Let every `hold` return."""
         self._loop.call_soon_threadsafe(self._gate.set)

@@ -385,6 +385,17 @@ def test_a_client_that_leaves_before_its_answer_disturbs_nobody(server: Running)
     assert server.unhandled == []
 
 
+def test_a_call_whose_client_has_given_up_is_not_begun(server: Running) -> None:
+    """As after SIGSTOP: the client was told that the daemon does not answer."""
+    is_given_up = threading.Event()
+    server.run_in_loop(is_given_up.wait)
+    with server.talk() as talk:
+        talk.request("echo", id=1, params={"forget": "all"})
+    is_given_up.set()
+    assert serves(server)
+    assert server.seen == []
+
+
 def test_many_clients_at_once_get_each_their_own_answers(server: Running) -> None:
     def one(number: int) -> bool:
         with server.talk() as talk:

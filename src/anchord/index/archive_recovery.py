@@ -98,7 +98,7 @@ def save_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
 
     Without it, forgotten exchanges would return from other files that contain them.
     """
-    forgotten = json.dumps(archive.all_forgotten())
+    forgotten = json.dumps(archive.deletions.all_forgotten())
     if (catalog.get_meta(_FORGOTTEN_KEY) or "[]") != forgotten:
         catalog.set_meta(_FORGOTTEN_KEY, forgotten)
 

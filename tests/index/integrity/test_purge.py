@@ -54,7 +54,7 @@ class Index:
                 files_to_reread={OTHER_TALK: None},
                 truncate_wal=lambda: note("archive's log"),
                 unforget=self._unforget,
-                all_forgotten=list,
+                deletions=SimpleNamespace(all_forgotten=list),
             ),
             catalog=SimpleNamespace(
                 list_records=self._list_records,

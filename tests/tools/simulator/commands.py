@@ -148,7 +148,7 @@ def forget(stage: Stage, rng: Random) -> list[Finding]:
     else:
         # Whether a refusal is remembered is open.
         if stage.answer("forget", "--undo", str(path)).code == 0:
-            world.forgotten.discard(path)
+            world.note_undo(path)
         is_nothing = isinstance(answer.json, dict) and not answer.json.get("exchanges")
         world.doubtful |= set() if is_nothing else exchanges | lineage
     answer.arguments = (str(path), *sorted(words))
@@ -162,7 +162,7 @@ def unforget(stage: Stage, rng: Random) -> list[Finding]:
     path = rng.choice(sorted(stage.world.forgotten))
     answer = stage.answer("forget", "--undo", str(path))
     if answer.code == 0:
-        stage.world.forgotten.discard(path)
+        stage.world.note_undo(path)
     return stage.judge(answer)
 
 

@@ -78,6 +78,8 @@ class World:
     left_excluded: set[str] = field(default_factory=set)
     """Words whose transcript was deleted while the rules excluded it: they stay out of the index."""
     fileless: set[str] = field(default_factory=set)
+    seen_gone: set[str] = field(default_factory=set)
+    """Words of transcripts that were absent when the program walked their folder."""
     """Words that were archived when the archive was damaged, and that were not read since: which
     file contains them may be lost, so they stay in the index when that file is excluded."""
     attic: dict[Path, bytes] = field(default_factory=dict)
@@ -187,7 +189,13 @@ class World:
         """Remember what each file contained when the program has just read it."""
         for path in self.files_below("project"):
             self.read[path] = path.read_bytes()
+        # The identity of a root's folder is forgotten with the root.
+        names = {root.name for root in self.roots}
+        self.indexed_roots = {root for root in self.indexed_roots if root.name in names}
         self.indexed_roots.update(filter(self.is_usable, self.roots))
+        for path, said in self.said_at.items():
+            if not path.exists():
+                self.seen_gone |= said
         for root in self.roots:
             if root.kind == "conversations" and self.is_usable(root):
                 for path, words in self.transcripts(root).items():
@@ -206,6 +214,13 @@ class World:
         """Remember that another name does not bring back what was forgotten."""
         if path in self.forgotten:
             self.kept_out.setdefault(path, set()).update(self.said_at.get(path, ()))
+
+    def note_undo(self, path: Path) -> None:
+        """Remember that a forgotten file may be indexed again."""
+        self.forgotten.discard(path)
+        let_in = self.said_at.get(path, set())
+        self.erased -= let_in
+        self.doubtful |= let_in
 
     def note_unread_copies(self, path: Path) -> None:
         """Remember that what unread copies of a forgotten transcript contain stays out.
@@ -259,7 +274,8 @@ class World:
                 cut_off |= self.was_read.get(path, set())
             else:
                 deleted |= said
-        return self.archived.keys() - self.present_words() - (cut_off - deleted)
+        # A file that was gone when the program looked counts as deleted, whatever comes back.
+        return self.archived.keys() - self.present_words() - (cut_off - deleted - self.seen_gone)
 
     def present_words(self) -> set[str]:
         """Return the words that can be read in the transcripts that exist."""

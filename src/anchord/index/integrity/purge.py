@@ -229,9 +229,7 @@ def _find(writer: IndexWriter, path: str) -> _Found:
     if in_root is not None:
         _read_changed_transcripts(writer, *in_root)
     archived = writer.archive.find_from(absolute)
-    begun = writer.cli_state.unfinished_forget
-    if begun is None or begun.path != os.fsencode(absolute):
-        begun = _NOTHING_BEGUN
+    begun = _begun(writer, absolute)
     if in_root is None and not (archived.exchanges or begun.exchanges):
         raise UsageError(
             f"{shown} is in no indexed folder", "`anchord roots` lists the indexed folders"
@@ -258,6 +256,12 @@ def _find(writer: IndexWriter, path: str) -> _Found:
         exchange_count=max(len(archived.exchanges), begun.exchanges),
         only_here=archived.only_here,
     )
+
+
+def _begun(writer: IndexWriter, path: str) -> UnfinishedForget:
+    """Return what an earlier call for this path has begun to delete."""
+    begun = writer.cli_state.unfinished_forget
+    return begun if begun and begun.path == os.fsencode(path) else _NOTHING_BEGUN
 
 
 def _read_changed_transcripts(writer: IndexWriter, root: Root, inside: str) -> None:

@@ -122,31 +122,45 @@ def merge(known: KnownExchange, told: Told) -> Changes:
     """
     if isinstance(told, Gone):
         return _without(known, told.file_id)
-    winner = max(known.tellings, default=None)
     if isinstance(told, Abandoned):
-        is_said_by_winner = winner is not None and winner.file_id == told.file_id
-        return Changes(
-            file_id=known.file_id, is_superseded=known.is_superseded or is_said_by_winner
-        )
+        return _abandoned(known, told.file_id)
+    return _with_form(known, told)
+
+
+def _abandoned(known: KnownExchange, file_id: int) -> Changes:
+    """Decide what changes when a file says that an exchange was left: only the winner counts."""
+    winner = max(known.tellings, default=None)
+    is_said_by_winner = winner is not None and winner.file_id == file_id
+    return Changes(file_id=known.file_id, is_superseded=known.is_superseded or is_said_by_winner)
+
+
+def _with_form(known: KnownExchange, told: ToldExchange) -> Changes:
+    """Decide what changes when a file contains an exchange."""
+    winner = max(known.tellings, default=None)
+    stores, must_reread = _stores_or_rereads(known, told, winner)
     # A copied exchange belongs to the session whose name sorts first, in any reading order.
     moves = told.has_unique_ids and told.exchange.session < known.session
-    is_winner = winner is None or winner.file_id == told.file_id
-    is_needed = winner is not None and known.digest != winner.digest
-    keeps = _has_lost_its_end(known, told)
-    # Where another file wins, its form may be stored already, or it must be read again. Until then
-    # this file's form stands in: the stored one is no file's any more, or loses as well.
-    is_better = is_winner or is_needed
-    stores = is_better and not keeps and not _is_later_orphan(known, told)
     return Changes(
         file_id=told.file_id if stores else _file_with(known.digest, known.tellings),
         is_superseded=told.exchange.superseded if stores else known.is_superseded,
         form=told if stores else None,
         session_id=told.session_id if moves else None,
         copies_aside=stores and _loses_text(known, told),
-        reread_file_id=winner.file_id
-        if winner and is_needed and not (is_winner or keeps)
-        else None,
+        reread_file_id=winner.file_id if winner and must_reread else None,
     )
+
+
+def _stores_or_rereads(
+    known: KnownExchange, told: ToldExchange, winner: Telling | None
+) -> tuple[bool, bool]:
+    """Return whether the told form is stored, and whether the winner's file must be read again."""
+    is_winner = winner is None or winner.file_id == told.file_id
+    is_needed = winner is not None and known.digest != winner.digest
+    keeps = _has_lost_its_end(known, told)
+    # Where another file wins, its form may be stored already, or it must be read again. Until then
+    # this file's form stands in: the stored one is no file's any more, or loses as well.
+    stores = (is_winner or is_needed) and not keeps and not _is_later_orphan(known, told)
+    return stores, is_needed and not is_winner and not keeps
 
 
 def _file_with(digest: str, tellings: Iterable[Telling]) -> int | None:

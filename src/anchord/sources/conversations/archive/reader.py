@@ -129,7 +129,7 @@ class Archive:
         if read_only:
             add_missing_tables(self._db)
         self._detached = DetachedExchanges(self._db)
-        self._deletions = Deletions(self._db)
+        self.deletions = Deletions(self._db)
         self._is_checked = False
 
     def close(self) -> None:
@@ -233,7 +233,7 @@ class Archive:
         Raises:
             StoreDamagedError: The archive is damaged; the first lost exchange has it checked.
         """
-        is_missing = self._deletions.is_lost(origin) and not self.is_renamed(origin)
+        is_missing = self.deletions.is_lost(origin) and not self.is_renamed(origin)
         is_lost = is_missing and not self.is_forgotten(origin.path, "")
         if is_lost and not self._is_checked:
             # It may be there under a damaged path: then nothing is lost, and a salvage finds it.
@@ -244,12 +244,12 @@ class Archive:
     def is_renamed(self, origin: RootedPath) -> bool:
         """Return whether an exchange is stored under the path that it has without secrets."""
         path = redact_exchange_path(origin.path)
-        return path != origin.path and not self._deletions.is_lost(RootedPath(origin.root, path))
+        return path != origin.path and not self.deletions.is_lost(RootedPath(origin.root, path))
 
     def is_forgotten(self, path: str, digest: str) -> bool:
         """Return whether `forget` has deleted an exchange, given its path and its form's digest."""
         name = unquote(path.rpartition("/")[2])
-        return self._deletions.is_forgotten(path, name, digest)
+        return self.deletions.is_forgotten(path, name, digest)
 
     # Transcript files and sessions
 

@@ -290,7 +290,7 @@ class ArchiveWriter(Archive):
         if known is not None:
             self._merge(known, told)
             return known.id
-        if self._deletions.is_forgotten(told.path, exchange.id, told.digest):
+        if self.deletions.is_forgotten(told.path, exchange.id, told.digest):
             return None
         # No other form exists, so this one is stored.
         exchange_id = self._forms.insert(source.root, told)
@@ -390,7 +390,7 @@ class ArchiveWriter(Archive):
             origin = self.origin_of(exchange_id)
             if not origin.root.startswith(DETACHED_KEY_PREFIX):
                 self.removed_exchanges[origin] = None
-            self._deletions.delete(exchange_id, origin)
+            self.deletions.delete(exchange_id, origin)
         self._detached.delete_empty_groups()
         return set(missing_ids) - set(repeated)
 
@@ -410,7 +410,7 @@ class ArchiveWriter(Archive):
         """Clear exchanges' due flag. It is only a shortcut: a walk finds changes as well."""
         keys = [(origin.root, origin.path) for origin in exchanges]
         self._db.executemany("UPDATE exchanges SET due=0 WHERE root=? AND path=?", keys)
-        self._deletions.mark_indexed(keys)
+        self.deletions.mark_indexed(keys)
 
     # Roots
 
@@ -520,23 +520,19 @@ class ArchiveWriter(Archive):
                 self._schedule_full_read(file_id)
             for exchange_id, root, exchange_path in found.exchanges:
                 if exchange_id not in found.shared:
-                    self._deletions.forget(path, exchange_id)
-                self._deletions.delete(exchange_id, RootedPath(root, exchange_path))
+                    self.deletions.forget(path, exchange_id)
+                self.deletions.delete(exchange_id, RootedPath(root, exchange_path))
             for file_id, _, _ in found.files:
                 self._delete_file_record(file_id)
             self._db.execute("DELETE FROM sessions WHERE id NOT IN (SELECT session FROM exchanges)")
             self._detached.delete_empty_groups()
         of_roots = [file for file in files if not file.root.startswith(DETACHED_KEY_PREFIX)]
-        return [*of_roots, *self._deletions.not_yet_indexed()]
-
-    def all_forgotten(self) -> list[ForgottenExchange]:
-        """Return what `erase` has deleted."""
-        return self._deletions.all_forgotten()
+        return [*of_roots, *self.deletions.not_yet_indexed()]
 
     def restore_forgotten(self, forgotten: Sequence[ForgottenExchange]) -> None:
         """Keep these exchanges out, too. Runs in a transaction of its own."""
         with self.transaction():
-            self._deletions.restore_forgotten(forgotten)
+            self.deletions.restore_forgotten(forgotten)
 
     def unforget(self, path: str) -> list[RootedPath]:
         """Let the exchanges in again that `erase` deleted.
@@ -554,7 +550,7 @@ class ArchiveWriter(Archive):
             StoreError: The archive cannot be written.
         """
         with self.transaction():
-            if not self._deletions.unforget(path):
+            if not self.deletions.unforget(path):
                 return []
             self._db.execute("UPDATE carriers SET reader=''")
             names = [name for (name,) in self._db.execute("SELECT name FROM roots")]
