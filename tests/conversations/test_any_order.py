@@ -269,7 +269,7 @@ def test_the_index_of_any_order_is_the_same_byte_for_byte(tmp_path: Path) -> Non
         reader = SimpleNamespace(
             store=talks.store,
             roots=(),
-            files=SimpleNamespace(archive=talks.archive),
+            paths=SimpleNamespace(archive_file=base / "conversations.sqlite"),
             profile=SimpleNamespace(recipe=SimpleNamespace(plans=NoPlans())),
         )
         found.add("\n".join(map(repr, handle_dump(reader, talks.catalogue))))  # type: ignore[arg-type]
