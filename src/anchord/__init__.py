@@ -36,8 +36,8 @@ def open(home: str | os.PathLike[str] | None = None) -> Engine:  # noqa: A001 - 
     and keeps it until the engine is closed.
 
     Args:
-        home: Where anchord keeps its files, as ANCHORD_HOME; None for the places of this user
-            and of ANCHORD_HOME.
+        home: The folder in which anchord keeps its files, as in ANCHORD_HOME. None for that of
+            ANCHORD_HOME, or without it for this user's own folders.
 
     Returns:
         The engine, a context manager; nothing is opened before its first call.

@@ -92,7 +92,8 @@ class Server:
     async def start(self) -> None:
         """Start listening. A socket that a crashed daemon left behind is replaced.
 
-        The caller holds the writer's lock, so no other daemon of this index can be serving it.
+        The caller holds the writer lock, so no other daemon of this index serves the socket. A
+        daemon of another index, or systemd, may.
 
         Raises:
             AlreadyRunningError: Another process answers on the path.

@@ -79,7 +79,7 @@ class Coverage:
         return f"{sentence}, about {_format_duration(self.vectors_left_s)} left"
 
     def as_message(self) -> CoverageAnswer:
-        """Return the coverage as a part of an answer."""
+        """Return it as the `coverage` of a search's answer: counts of files, and of vectors."""
         return CoverageAnswer(
             state=self.state,
             done=max(0, self.found - self.waiting),

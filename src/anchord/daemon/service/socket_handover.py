@@ -26,7 +26,9 @@ def hand_over(listener: socket.socket) -> None:
 
 
 def handed_over_socket(path: Path) -> socket.socket | None:
-    """Return the listening socket that the program before left to this process, once.
+    """Return the listening socket that this process had before it executed a new anchord, if any.
+
+    A second call returns None.
 
     Args:
         path: The path that the socket must be bound to.

@@ -91,9 +91,9 @@ def find_export(
         precision: "fp32" or "int8".
 
     Returns:
-        The export and its model file, which exists only where the runtime is onnx. None if the
-        model must be exported (again): there is no export or it is damaged, the machine has
-        changed, or the export failed with other libraries.
+        The export and the path of its model file; the file exists only if the runtime is onnx.
+        None if the model must be exported: there is no export yet, it is damaged or of another
+        machine, or it records a failure and the libraries have changed since.
     """
     folder = exports_folder / f"{model_digest}-{precision}"
     try:

@@ -38,17 +38,19 @@ class FileProblem:
 
 
 def find_file_problems(table: Path) -> list[FileProblem]:
-    """Return the files of the newest version that are missing, cut or unreadable.
+    """Return the files of the table's newest version that are missing, truncated or unreadable.
 
-    While another process writes, a file can be listed and deleted a moment later. So what is found
-    is looked at once more in the version that is the newest then.
+    While another process writes, a file can be listed and deleted a moment later. So if there are
+    problems, the version that is the newest by then is checked, and only problems that both checks
+    found are returned.
 
     Args:
         table: The table's folder.
 
     Raises:
-        StoreUnavailableError: The newest version cannot be opened now.
-        StoreDamagedError: It cannot be opened at all.
+        StoreUnavailableError: The newest version cannot be opened for a reason that may pass, such
+            as missing permissions.
+        StoreDamagedError: It cannot be opened because it is damaged.
     """
     problems = _find_once(table)
     return [problem for problem in _find_once(table) if problem in problems] if problems else []
