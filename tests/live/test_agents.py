@@ -199,7 +199,9 @@ def test_it_works_before_the_daemon_starts_while_it_restarts_and_after_it_ends(n
         assert "soup.md" in str(await call_ok(client, "search", query="salt at the end"))
         notes.kill()
         outdated = await call_ok(client, "search", query="salt")
-        assert outdated["note"].startswith("anchord is not running: this is as of the last")
+        assert outdated["note"].startswith(
+            "anchord is not running, and the last run was interrupted"
+        )
         notes.run()
         assert "soup.md" in str(await call_ok(client, "search", query="salt at the end"))
         assert notes.terminate() == 0

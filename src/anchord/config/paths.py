@@ -254,3 +254,15 @@ def _home_suffix() -> str:
     if home == account_home:
         return ""
     return f"-{zlib.crc32(os.fsencode(home)):08x}"
+
+
+def absolute_path(path: str) -> str:
+    """Return the absolute form of a path that a user gave; `~` is expanded, links are not resolved.
+
+    Raises:
+        UsageError: It is empty, as that of a variable that is not set: it does not mean the working
+            folder.
+    """
+    if not path:
+        raise UsageError("the path is empty", "`.` is the current folder")
+    return os.path.abspath(os.path.expanduser(path))

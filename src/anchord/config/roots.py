@@ -168,18 +168,6 @@ def resolve_path(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path))
 
 
-def absolute_path(path: str) -> str:
-    """Return the absolute form of a path that a user gave; `~` is expanded, links are not resolved.
-
-    Raises:
-        UsageError: It is empty, as that of a variable that is not set: it does not mean the working
-            folder.
-    """
-    if not path:
-        raise UsageError("the path is empty", "`.` is the current folder")
-    return os.path.abspath(os.path.expanduser(path))
-
-
 def covers(folder: str, path: str) -> bool:
     """Whether `path` is `folder` or inside it. Both are absolute and without symbolic links."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -34,6 +34,7 @@ from anchord.index.recovery import (
     open_or_recover_table,
     open_or_reset_catalog,
     open_or_reset_cli_state,
+    repair_cli_state,
 )
 from anchord.index.session import IndexReader, IndexWriter
 from anchord.index.source_files import open_source_tree, redact_archive
@@ -178,6 +179,7 @@ def open_writer(
         )
         _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
+        repair_cli_state(paths, writer.cli_state)
         finish_interrupted_forget(writer)
         undo.pop_all()
         return writer

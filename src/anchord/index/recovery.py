@@ -47,7 +47,7 @@ def open_or_reset_cli_state(paths: Paths, repairs: list[str]) -> CliState:
     """
     file = paths.cli_state_file
     try:
-        state = load_cli_state(file)
+        return load_cli_state(file)
     except StoreDamagedError:
         damaged_folder = make_damaged_folder(paths)
         shutil.move(file, damaged_folder / file.name)
@@ -56,11 +56,16 @@ def open_or_reset_cli_state(paths: Paths, repairs: list[str]) -> CliState:
             f"add and forget them again (the damaged file is in {damaged_folder})"
         )
         return CliState()
-    if not is_cli_state_whole(file):
-        # On a full disk this fails; the next start tries it again.
-        with suppress(OSError):
-            save_cli_state(file, state)
-    return state
+
+
+def repair_cli_state(paths: Paths, cli_state: CliState) -> None:
+    """Write the state and its copy again if they differ or one is missing.
+
+    Call it once everything is open: an index of a newer version is refused unchanged.
+    """
+    if not is_cli_state_whole(paths.cli_state_file):
+        with suppress(OSError):  # On a full disk the next start tries it again.
+            save_cli_state(paths.cli_state_file, cli_state)
 
 
 def open_or_reset_catalog(paths: Paths, repairs: list[str]) -> SqliteCatalog:

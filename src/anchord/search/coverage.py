@@ -63,7 +63,7 @@ class Coverage:
             paused = "indexing is paused, `anchord resume` resumes it"
             return f"{paused}: changes since then are not indexed{waiting}"
         if self.is_interrupted:
-            return "the last `anchord index` was interrupted or still runs"
+            return "anchord is not running, and the last run was interrupted or still goes on"
         return {
             "": "anchord is not running: what changed since it last ran is not indexed",
             "scanning": "still looking for files",

@@ -21,8 +21,7 @@ from anchord.cli.app import (
     warn,
 )
 from anchord.cli.output.progress import ask_with_progress, progress_bar
-from anchord.config.paths import Paths
-from anchord.config.roots import absolute_path
+from anchord.config.paths import Paths, absolute_path
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect
 from anchord.errors import TargetNotWritableError, UsageError

@@ -20,7 +20,7 @@ from anchord.cli.app import (
 )
 from anchord.cli.commands.index import print_index_summary, warn_missing_folder
 from anchord.cli.output.progress import ask_with_progress
-from anchord.config.roots import absolute_path
+from anchord.config.paths import absolute_path
 from anchord.core.quoting import quote_name, quote_names
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError

@@ -28,8 +28,7 @@ from anchord.cli.output.console import escape_markup, stdout_console
 from anchord.cli.output.detached import detached_hit_lines
 from anchord.cli.output.editor import open_in_editor
 from anchord.cli.output.status_text import status_lines
-from anchord.config.paths import Paths
-from anchord.config.roots import absolute_path
+from anchord.config.paths import Paths, absolute_path
 from anchord.core.quoting import escape_non_utf8, escape_path, quote_name
 from anchord.daemon.access import ask_daemon_or_index, ask_index
 from anchord.errors import AnchordError, NotRunningError, UsageError

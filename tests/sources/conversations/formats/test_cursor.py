@@ -221,7 +221,8 @@ def test_times_are_those_of_the_bubbles_or_of_the_conversation() -> None:
     )
     assert [(exchange.at, exchange.until) for exchange in parsed.exchanges] == [
         ("2023-11-14T22:13:20.000Z", "2023-11-14T22:13:20.000Z"),
-        ("2026-05-01T10:00:00.500Z", "2023-11-14T22:13:29.000Z"),
+        # The answer has an earlier time than its question: an exchange ends with its latest.
+        ("2026-05-01T10:00:00.500Z", "2026-05-01T10:00:00.500Z"),
     ]
 
 
