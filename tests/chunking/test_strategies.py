@@ -138,15 +138,15 @@ HOSTILE = {
     "rules": ("---\n", 20_000, ""),
 }
 """Name -> the unit that is repeated, how often, and what comes after it."""
-DIVISOR = 8
-"""By default they get an eighth of a text, and the whole as a slow test. `test_laws` gives the default strategy whole ones."""
+DIVISOR = 16
+"""By default they get a sixteenth of a text, and the whole as a slow test. `test_laws` gives the default strategy whole ones."""
 
 
 def hostile_cases() -> Iterator[object]:
     """Yield each strategy with each text and the number that its length is divided by."""
     for strategy in (*STRATEGIES, "whole"):
         for name in HOSTILE:
-            yield pytest.param(strategy, name, DIVISOR, id=f"{strategy}-an eighth of {name}")
+            yield pytest.param(strategy, name, DIVISOR, id=f"{strategy}-a sixteenth of {name}")
             yield pytest.param(strategy, name, 1, id=f"{strategy}-{name}", marks=pytest.mark.slow)
 
 

@@ -239,6 +239,7 @@ def test_systemd_itself_starts_it_restarts_it_after_a_kill_and_stops_it(short: P
     assert "\ninactive\n" in said
 
 
+@pytest.mark.slow
 @_needs_session
 def test_with_a_socket_the_first_command_starts_it_and_so_does_one_after_a_stop(
     short: Person,

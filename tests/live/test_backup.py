@@ -163,9 +163,8 @@ def run_sandboxed(home: Home, disk: Path, kind: str) -> None:
     until(home.answers)
 
 
-@pytest.mark.parametrize(
-    "kind", ["a folder of its own", pytest.param("read-only", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["a folder of its own", "read-only"])
 def test_a_sandboxed_service_is_backed_up_where_only_the_command_may_write(
     home: Home, other_home: Home, tmp_path: Path, kind: str
 ) -> None:

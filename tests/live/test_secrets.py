@@ -155,6 +155,7 @@ def garbled(ask: Ask) -> None:
     ask.send(200, json.dumps({"data": [{"embedding": ask.texts, "index": MARK}]}).encode())
 
 
+@pytest.mark.slow
 @needs_weakness
 def test_h7_whatever_goes_wrong_no_content_no_secret_and_no_query_is_reported(
     home: Home, held: Held, tmp_path: Path
