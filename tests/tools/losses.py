@@ -157,8 +157,7 @@ class Trial:
 
     def _judge(self) -> None:
         words = set(self.load.written)
-        table = lancedb.connect(str(self.home.path / "data" / "lance")).open_table("chunks")
-        texts = table.search().select(["text"]).limit(None).to_arrow()["text"].to_pylist()
+        texts = self._read_texts() or self._read_texts()
         found = {word for text in texts for word in _WORD.findall(text)}
         self.counts["false synced"] += len(words - found)
         with closing(sqlite3.connect(self.home.path / "data" / "conversations.sqlite")) as archive:
@@ -166,6 +165,22 @@ class Trial:
         self.counts["exchanges lost"] += max(0, self.load.exchanges - kept)
         verified = json.loads(self.home.anchord("verify", "--json").stdout)
         self.counts["differences"] += verified["differences_total"]
+
+    def _read_texts(self) -> list[str]:
+        """Return the table's texts; none if a file is missing.
+
+        A compaction can delete a file between the opening and the reading: then the second try
+        reads another version.
+        """
+        try:
+            table = lancedb.connect(str(self.home.path / "data" / "lance")).open_table("chunks")
+            texts: list[str] = (
+                table.search().select(["text"]).limit(None).to_arrow()["text"].to_pylist()
+            )
+        except (RuntimeError, OSError, ValueError) as error:
+            sys.stderr.write(f"a read of the table failed: {error}\n")
+            return []
+        return texts
 
     def _read_log(self, name: str) -> None:
         """Count what was embedded a second time since the log was last read."""

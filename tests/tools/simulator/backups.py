@@ -41,6 +41,8 @@ def backup(stage: Stage, rng: Random) -> list[Finding]:
     if answer.code == 0:
         # While a daemon goes on with its work, what it had at that moment is not known.
         stage.snapshot = None if stage.is_daemon else before
+    elif "there is no index yet" in answer.error and not (world.data / "state.sqlite").exists():
+        pass  # There is nothing to back up.
     elif not (fault or world.damage or answer.code == 3):
         findings.append(Finding("backup-refused", f"{answer.code} {answer.error.strip()[-300:]}"))
     if any(world.backups.glob("*/manifest.json")):
