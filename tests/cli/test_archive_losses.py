@@ -516,8 +516,8 @@ def test_a_forget_that_was_interrupted_is_completed_by_the_next_command_that_wri
     with monkeypatch.context() as patch:
         patch.setattr(SqliteVectorCache, step, die)
         assert shell("forget", "--yes", str(transcript)).code != 0
-    verified = shell("verify")
-    assert verified.code == 1
+    verified = shell("verify", "--json")
+    assert (verified.code, verified.json["ok"]) == (1, False)
     assert "a `forget` was interrupted" in verified.err
     indexed = shell("index")
     assert "was interrupted, and is complete now" in indexed.err

@@ -15,6 +15,7 @@ from anchord.config.paths import find_paths
 from anchord.core.types import ChangedDuringRead, RootedPath
 from anchord.daemon.engine import InProcessService
 from anchord.daemon.writer import outcomes
+from anchord.index.generation import BuildRequest, GenerationBuild
 from anchord.index.opening import open_writer
 from anchord.index.session import IndexWriter
 from anchord.ipc import requests
@@ -210,8 +211,15 @@ def test_a_conversation_root_that_leaves_needs_no_new_index(
     assert docs.index().chunks == 4
     docs.configure(f'path = "{docs.folder}"')
     started: list[object] = []
-    monkeypatch.setattr("anchord.index.generation.GenerationBuild.__init__", started.append)
+    start = GenerationBuild.__init__
+
+    def noted(build: GenerationBuild, writer: IndexWriter, request: BuildRequest) -> None:
+        started.append(request)
+        start(build, writer, request)
+
+    monkeypatch.setattr(GenerationBuild, "__init__", noted)
     assert docs.index().chunks == 3
+    assert started == []
 
 
 class _Restless:

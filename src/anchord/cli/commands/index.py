@@ -142,14 +142,14 @@ def verify(
         result = ask_with_progress(paths, client, call)
     else:
         result = _verify_in_process(paths, sample, repair=repair)
+    if load_cli_state(paths.cli_state_file).unfinished_forget:
+        warn("a `forget` was interrupted: text may be on the disk; `anchord index` completes it")
+        result = msgspec.structs.replace(result, ok=False)
     if json:
         print_json(result)
     else:
         _print_verify_result(result, repair=repair)
-    is_forgotten = load_cli_state(paths.cli_state_file).unfinished_forget is None
-    if not is_forgotten:
-        warn("a `forget` was interrupted: text may be on the disk; `anchord index` completes it")
-    raise typer.Exit(0 if result.ok and is_forgotten else 1)
+    raise typer.Exit(0 if result.ok else 1)
 
 
 def _parse_vector_count(vectors: str) -> int | None:
@@ -202,7 +202,7 @@ def _difference_line(difference: DifferenceAnswer) -> str:
 def _verdict(result: VerifyAnswer) -> str:
     if result.differences:
         return f"{result.differences_total} differences"
-    if result.held or result.unread_rules or result.without_vector:
+    if not result.ok or result.held or result.unread_rules or result.without_vector:
         return "all else equals a clean rebuild"
     return "the index equals a clean rebuild"
 

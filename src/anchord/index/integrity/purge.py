@@ -140,10 +140,8 @@ def finish_interrupted_forget(writer: IndexWriter) -> None:
     shown = quote_name(path)
     try:
         purge_path(writer, path)
-    except UsageError:
-        # The configuration has changed: the path contains an indexed folder now, or is one.
-        writer.save_cli_state(writer.cli_state.with_unfinished_forget(None))
-    except StoreError as error:
+    except (StoreError, UsageError) as error:
+        # UsageError: the configuration has changed, and the path contains an indexed folder now.
         writer.repairs.append(f"`forget` of {shown} was interrupted and cannot end: {error}")
     else:
         writer.repairs.append(f"`forget` of {shown} was interrupted, and is complete now")
