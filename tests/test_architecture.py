@@ -125,10 +125,7 @@ HOMES: dict[str, str] = {
         "store.backup.pin sources.conversations.archive sources.conversations.foreign_database"
     ),
     "lancedb": "store.table",
-    "lance": (
-        "store.table.maintenance store.table.compaction store.table.pinned_files store.table.damage "
-        "store.table.file_check"
-    ),
+    "lance": "store.table.maintenance store.table.compaction store.table.damage",
     "pyarrow": "store.table.schema store.table.export",
     "torch": "embedding.workers.torch_worker embedding.workers.export_model",
     "sentence_transformers": "embedding.workers.torch_worker embedding.workers.rerank_worker",

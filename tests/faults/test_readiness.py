@@ -274,7 +274,6 @@ def test_files_that_maintenance_deletes_are_not_taken_for_lost(service: Service)
     service.pipeline.submit(
         lambda: table_maintenance.erase_deleted_rows(service.writer.store)
     ).result(PATIENCE_S)
-    service.pipeline.submit(service.pipeline.index_check.note_files).result(PATIENCE_S)
     service.pipeline.submit(service.pipeline.maintenance.compact).result(PATIENCE_S)
     service.sync()
     assert service.status()["repairs"] == []

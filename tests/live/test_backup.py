@@ -93,6 +93,7 @@ def test_a_daemon_killed_in_the_middle_leaves_the_former_backup_and_no_links(
     before = home.dump()
     home.write("a.md", "# A\n\nsecond\n")
     home.call("sync")
+    make_backups_slow(home)
     failures: list[AnchordError] = []
     caller = threading.Thread(target=_expect_failure, args=(home, target, failures))
     caller.start()
@@ -109,6 +110,7 @@ def test_a_daemon_killed_in_the_middle_leaves_the_former_backup_and_no_links(
     home.run()
     assert not (home.path / "data" / "lance" / "backup.lance").exists()
     home.call("sync")
+    shutil.rmtree(home.path / "data" / "damaged")
     home.call("backup", target=str(target))
     assert not list(target.glob("*.partial"))
     assert home.anchord("backup", "--check", str(target)).returncode == 0
@@ -119,6 +121,7 @@ def test_stop_ends_a_backup_and_forget_waits_for_its_end(home: Home, tmp_path: P
     home.write("a.md", "# A\n\nfirst\n")
     home.run()
     home.call("sync")
+    make_backups_slow(home)
     failures: list[AnchordError] = []
     caller = threading.Thread(target=_expect_failure, args=(home, target, failures))
     caller.start()
@@ -133,6 +136,14 @@ def test_stop_ends_a_backup_and_forget_waits_for_its_end(home: Home, tmp_path: P
     assert list(target.glob("*Z")) == []
     assert failures
     assert not (home.path / "data" / "lance" / "backup.lance").exists()
+
+
+def make_backups_slow(home: Home) -> None:
+    """Set a file aside whose copy takes a second."""
+    folder = home.path / "data" / "damaged" / "20260101T000000-1"
+    folder.mkdir(parents=True)
+    with (folder / "catalog.sqlite").open("wb") as file:
+        file.truncate(400 << 20)
 
 
 def _expect_failure(home: Home, target: Path, failures: list[AnchordError]) -> None:

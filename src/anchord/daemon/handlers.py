@@ -362,7 +362,6 @@ class RpcHandlers:
         """Delete a path's rows. A generation that is being built may hold some: it starts again."""
         with self._loop.builds.suspended():
             purged = purge_path(self._writer, path)
-            self._loop.index_check.note_files()
         for name, state in self._loop.work_queue.root_watcher.states.items():
             if state.held_deletions:  # They may have been of this path.
                 self._loop.work_queue.reconcile(name)

@@ -13,6 +13,7 @@ from anchord.core.types import RootedPath
 from anchord.daemon.writer import index_check as module
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.errors import StoreError
+from anchord.store.table import damage
 
 WEEK_S = 7 * 24 * 3600.0
 FILES = [RootedPath("docs", "a.md")]
@@ -29,8 +30,11 @@ class Index:
         self.repairs: list[str] = []
         self.fails: StoreError | None = None
         self.problem = ""
+        self.needed: dict[str, int | None] = {"data/a.lance": 4}
         self.table = base / "chunks.lance"
         (self.table / "data").mkdir(parents=True)
+        (self.table / "_versions").mkdir()
+        (self.table / "_versions" / "1.manifest").write_bytes(b"version")
         self.file = self.table / "data" / "a.lance"
         self.file.write_bytes(b"rows")
         writer: Any = SimpleNamespace(
@@ -49,6 +53,7 @@ class Index:
         monkeypatch.setattr(
             module, "record_clean_shutdown", lambda _, files: self.events.append(set(files))
         )
+        monkeypatch.setattr(damage, "read_version_files", lambda _: self.needed)
         monkeypatch.setattr(module, "audit_index", self._audit)
         monkeypatch.setattr(module, "repair_index_table", self._repair)
         self.check = IndexCheck(writer)
@@ -64,7 +69,14 @@ class Index:
         if self.fails:
             raise self.fails
         self.events.append(("repaired", set(altered), rebuild_indices))
+        if altered:
+            self.needed = {}  # The newest version does without what was lost.
         return self.repairs
+
+    def replace_table(self) -> None:
+        """Put another table in the place of the present one."""
+        (self.table / "data" / "new.lance").write_bytes(b"new")
+        self.needed = {"data/new.lance": 3}
 
     @property
     def due(self) -> tuple[bool, bool]:
@@ -128,8 +140,8 @@ def test_a_file_of_the_table_that_is_not_as_it_was_makes_a_repair_due(
 
 def test_files_that_this_process_deleted_are_not_lost(index: Index) -> None:
     index.check.start()
+    index.needed = {}
     index.file.unlink()
-    index.check.note_files()
     index.check.look_for_altered_files()
     assert index.due == (False, False)
 
@@ -220,7 +232,8 @@ def test_a_clean_end_is_noted_only_if_the_index_is_known_to_be_right(
     elif why_not == "file lost":
         index.file.unlink()
     index.check.record_end()
-    assert index.events == ([] if why_not else [{"data/a.lance"}])
+    files = {"data/a.lance", "_versions/1.manifest"}
+    assert index.events == ([] if why_not else [files])
 
 
 def test_nothing_is_due_and_no_check_began_before_the_start(index: Index) -> None:
@@ -233,7 +246,7 @@ def test_a_new_table_has_no_damage_of_the_former_one(index: Index) -> None:
     index.check.start()
     index.file.unlink()
     index.check.look_for_altered_files()
-    (index.table / "data" / "new.lance").write_bytes(b"new")
+    index.replace_table()
     index.check.note_new_table()
     assert index.due == (True, False)
     index.check.look_for_altered_files()
@@ -246,7 +259,7 @@ def test_a_new_table_has_no_damage_of_the_former_one(index: Index) -> None:
 def test_the_files_of_a_table_that_was_replaced_are_not_lost(index: Index) -> None:
     index.check.start()
     index.file.unlink()
-    (index.table / "data" / "new.lance").write_bytes(b"new")
+    index.replace_table()
     index.check.note_new_table()
     index.check.look_for_altered_files()
     assert index.due == (True, False)
@@ -256,6 +269,7 @@ def test_a_file_that_was_written_and_seen_since_the_start_is_missed_too(index: I
     index.check.start()
     new = index.table / "data" / "new.lance"
     new.write_bytes(b"new")
+    index.needed |= {"data/new.lance": 3}
     index.check.look_for_altered_files()
     assert index.due == (False, False)
     new.unlink()
@@ -271,6 +285,7 @@ def test_files_that_a_comparison_deletes_are_not_lost(
     index.check.start()
 
     def audit(_: object) -> list[RootedPath]:
+        index.needed = {}
         index.file.unlink()
         return FILES
 
@@ -278,6 +293,51 @@ def test_files_that_a_comparison_deletes_are_not_lost(
     assert index.check.run() == FILES
     index.check.look_for_altered_files()
     assert index.due == (False, False)
+
+
+def test_a_file_that_is_lost_during_a_comparison_is_missed_afterwards(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.check.start()
+
+    def audit(_: object) -> list[RootedPath]:
+        index.file.unlink(missing_ok=True)
+        return FILES
+
+    monkeypatch.setattr(module, "audit_index", audit)
+    index.check.run()
+    assert index.due == (False, True)
+    assert not index.check.has_all_files()
+    index.check.run()
+    assert ("repaired", {"data/a.lance"}, False) in index.events
+    assert index.check.has_all_files()
+
+
+def test_a_file_that_was_lost_before_anybody_looked_is_missed(index: Index) -> None:
+    index.file.unlink()
+    index.check.start()
+    assert index.due == (False, True)
+    index.check.run()
+    index.needed = {"data/new.lance": 3}  # Committed, and lost before the next look.
+    assert not index.check.has_all_files()
+
+
+def test_a_file_that_was_cut_before_anybody_looked_is_not_right(index: Index) -> None:
+    index.file.write_bytes(b"row")
+    index.check.start()
+    assert index.due == (False, True)
+
+
+def test_a_version_that_is_lost_makes_a_repair_due(index: Index) -> None:
+    newer = index.table / "_versions" / "2.manifest"
+    newer.write_bytes(b"version")
+    index.check.start()
+    newer.unlink()
+    index.check.look_for_altered_files()
+    assert index.due == (False, True)
+    index.check.run()
+    assert ("repaired", {"_versions/2.manifest"}, False) in index.events
+    assert index.check.has_all_files(), "the table is at the version before"
 
 
 def test_damage_that_was_found_stays_due_until_it_is_repaired(index: Index) -> None:

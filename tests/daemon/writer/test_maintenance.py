@@ -81,10 +81,6 @@ class Stand:
         """Record the check."""
         self.events.append("looked")
 
-    def note_files(self) -> None:
-        """Record the note."""
-        self.events.append("noted")
-
     def stop_if_idle(self) -> None:
         """Record the question of a worker."""
         self.events.append("asked to stop")
@@ -226,11 +222,11 @@ def test_a_count_of_parts_of_any_version_leads_to_a_merge(stand: Stand, written:
     assert stand.meta["upkeep passes"] == "0"
 
 
-def test_a_compaction_is_watched_noted_and_reported_to_readers(stand: Stand) -> None:
+def test_a_compaction_is_watched_and_reported_to_readers(stand: Stand) -> None:
     maintenance = stand.opened()
     stand.problems = ["no room"]
     maintenance.compact()
-    assert stand.events == ["looked", COMPACTION_TIMEOUT_S, "compacted", "noted", 0, "trim"]
+    assert stand.events == ["looked", COMPACTION_TIMEOUT_S, "compacted", 0, "trim"]
     assert maintenance.errors == ["no room"]
     stand.events.clear()
     stand.problems, stand.meta["upkeep passes"] = [], "9"
@@ -503,7 +499,7 @@ def test_replaced_secrets_are_erased_at_the_first_rest_and_tried_again_after_an_
 ) -> None:
     assert erasure.rest(0.0, idle_s=29.9) == 0
     assert erasure.rest(0.0) == 1
-    assert stand.events == ["erased", 0, "noted", "merged", "trim"]
+    assert stand.events == ["erased", 0, "merged", "trim"]
     assert erasure.maintenance.errors == []
     assert erasure.rest(3599.9) == 1
     assert erasure.rest(0.1) == 2

@@ -16,7 +16,6 @@ import time
 import traceback
 from collections.abc import Generator
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import lance  # noqa: F401 - a process that is forked has it already
@@ -36,11 +35,9 @@ import anchord.store.backup.snapshot
 import anchord.store.table.maintenance
 from anchord.cli.app import app
 from anchord.cli.loading import load_commands
-from anchord.errors import StoreDamagedError
 from anchord.sources.conversations.events import TooLongError
 from anchord.sources.conversations.reader_process import ReaderProcess, UnreadableTranscriptError
 from anchord.sources.conversations.whole_read import ReadItem, ReadRequest, read_whole
-from anchord.store.table import pinned_files
 
 
 def _prepare() -> None:
@@ -131,7 +128,6 @@ def _light() -> Any:  # noqa: ANN401 - a context
     patches: tuple[tuple[Any, str, Any], ...] = (
         (anchord.store.table.maintenance, "maintain", _no_errors),
         (ReaderProcess, "__call__", _read_here),
-        (anchord.store.backup.snapshot, "list_version_files", _list_here),
     )
     real = [getattr(owner, name) for owner, name, _ in patches]
     for owner, name, ours in patches:
@@ -141,14 +137,6 @@ def _light() -> Any:  # noqa: ANN401 - a context
     finally:
         for (owner, name, _), theirs in zip(patches, real, strict=True):
             setattr(owner, name, theirs)
-
-
-def _list_here(table: Path) -> list[str]:
-    """List the files of a table's newest version as the process for it does."""
-    answer = pinned_files._list(table)
-    if answer.error:
-        raise StoreDamagedError(f"the table cannot be read: {answer.error}", "")
-    return sorted(answer.files)
 
 
 def _read_here(_: object, request: ReadRequest) -> Generator[ReadItem]:

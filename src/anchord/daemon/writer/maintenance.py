@@ -166,7 +166,6 @@ class Maintenance:
             drop_old_versions=merge_indices or idle,
             compact=self._compaction_worker,
         )
-        self._index_check.note_files()
         self._writer.heartbeat.beat()
         if merge_indices:
             self.on_index_merge()
@@ -187,7 +186,6 @@ class Maintenance:
             return
         finally:
             self._writer.heartbeat.beat()
-        self._index_check.note_files()
         self.on_index_merge()
         trim_heap()
 

@@ -21,6 +21,7 @@ import msgspec
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
 from anchord.store.table.lance_errors import LANCE_ERRORS, describe, panics_as_errors
+from anchord.store.table.version_files import read_version_files
 
 TARGET_FRAGMENT_ROWS = 65_536
 SMALL_FRAGMENT_ROWS = 8_192
@@ -189,53 +190,16 @@ def fsync_newest_version(dataset: PylanceDataset) -> None:
     damage the newest versions when the older ones are already deleted.
 
     Raises:
+        ManifestError: The newest version is damaged.
         OSError: A file cannot be opened or flushed.
     """
     table = Path(dataset.uri.removeprefix("file://"))
     if not table.is_dir():
         return
-    files = files_of_version(dataset, table)
+    files = [table / path for path in read_version_files(table)]
     folders = {file.parent for file in files}
     for path in [*files, *folders, table / "_indices", table]:
         _fsync(path)
-
-
-def files_of_version(dataset: PylanceDataset, table: Path) -> list[Path]:
-    """Return all files that the open version of a local table consists of.
-
-    Args:
-        dataset: The table.
-        table: Its folder.
-
-    Raises:
-        OSError: A folder of an index cannot be listed.
-    """
-    files = [*_fragment_files(dataset, table), *_index_files(dataset, table)]
-    return files + _manifest_files(dataset, table)
-
-
-def _fragment_files(dataset: PylanceDataset, table: Path) -> list[Path]:
-    files = []
-    for fragment in dataset.get_fragments():
-        files += [table / "data" / file.path for file in fragment.data_files()]
-        if deletion_file := fragment.deletion_file():
-            files.append(table / deletion_file)
-    return files
-
-
-def _index_files(dataset: PylanceDataset, table: Path) -> list[Path]:
-    files: list[Path] = []
-    for index in dataset.describe_indices():
-        for part in index.segments:
-            files += (table / "_indices" / str(part.uuid)).iterdir()
-    return files
-
-
-def _manifest_files(dataset: PylanceDataset, table: Path) -> list[Path]:
-    """Return the manifest of the open version; newer Lance names it 2^64 - 1 - version."""
-    numbers = (dataset.version, 2**64 - 1 - dataset.version)
-    files = [table / "_versions" / f"{number}.manifest" for number in numbers]
-    return [file for file in files if file.exists()]
 
 
 def _fsync(path: Path) -> None:

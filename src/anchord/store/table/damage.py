@@ -30,14 +30,13 @@ from anchord.store.table.compaction import (
     update_vector_index,
 )
 from anchord.store.table.event_loop import run_sync
-from anchord.store.table.file_check import INDEX_FOLDER, is_part_whole
 from anchord.store.table.lance_errors import (
     LANCE_ERRORS,
     first_line,
     panics_as_errors,
     raise_if_unavailable,
 )
-from anchord.store.table.maintenance import rebuild_indices, version_number
+from anchord.store.table.maintenance import rebuild_indices
 from anchord.store.table.schema import (
     ArrowBatch,
     checksummed_columns,
@@ -45,12 +44,21 @@ from anchord.store.table.schema import (
     iter_vectors,
     unknown_columns,
 )
+from anchord.store.table.version_files import (
+    DATA_FOLDER,
+    DELETIONS_FOLDER,
+    INDEX_FOLDER,
+    VERSIONS_FOLDER,
+    ManifestError,
+    manifest_version,
+    newest_manifest,
+    read_version_files,
+)
 
 FileStamps = Mapping[str, tuple[int, int]]
 """Path in the table's folder -> (size in bytes, modification time in nanoseconds)."""
 
-_LISTED_FOLDERS = ("data", "_deletions", INDEX_FOLDER, "_versions")
-_MANIFEST_SUFFIX = ".manifest"
+_LISTED_FOLDERS = (DATA_FOLDER, DELETIONS_FOLDER, INDEX_FOLDER, VERSIONS_FOLDER)
 _VERSION_HINT = "latest_version_hint.json"
 _READ_ROWS = 1_024
 _WENT_BACK = "the newest version of the table was damaged: went back to the one before"
@@ -94,9 +102,56 @@ def list_table_files(table: Path) -> FileStamps:
     return found
 
 
-def find_altered_files(before: FileStamps, now: FileStamps) -> set[str]:
-    """Return the files of an earlier listing that are gone or differ now."""
-    return {path for path, stamp in before.items() if now.get(path) != stamp}
+def find_altered_files(table: Path, before: FileStamps, now: FileStamps) -> set[str]:
+    """Return the files of a table's newest version that are lost, cut, or not as they were.
+
+    Files that the newest version does not refer to do not count: maintenance deletes them.
+
+    Args:
+        table: The table's folder.
+        before: An earlier listing, empty if there is none. A file that is as it was listed then
+            is right; any other must exist, with the size that the manifest says. And the newest
+            version must not be older than it was.
+        now: What is listed now.
+
+    Returns:
+        Their paths; empty without a table, before and now. Never raises: a manifest that cannot be
+        read is among them.
+    """
+    former, newest = _newest_manifest(before), _newest_manifest(now)
+    gone_back = {former} if former and _version(former) > _version(newest) else set[str]()
+    if not newest:
+        return gone_back
+    try:
+        needed = read_version_files(table)
+    except ManifestError:
+        return gone_back if before.get(newest) == now[newest] else gone_back | {newest}
+    except OSError:
+        return gone_back | {newest}
+    return gone_back | {
+        path for path, size in needed.items() if _is_altered(path, size, before, now)
+    }
+
+
+def _is_altered(path: str, size: int | None, before: FileStamps, now: FileStamps) -> bool:
+    if path not in now:
+        return True
+    if path in before:
+        return before[path] != now[path]
+    return size is not None and size != now[path][0]
+
+
+def _newest_manifest(files: FileStamps) -> str:
+    """Return the path of the manifest of the newest version among listed files, "" if none is."""
+    prefix = f"{VERSIONS_FOLDER}/"
+    name = newest_manifest(path.removeprefix(prefix) for path in files if path.startswith(prefix))
+    return prefix + name if name else ""
+
+
+def _version(manifest: str) -> int:
+    """Return the version of a manifest by its path, -1 without one."""
+    version = manifest_version(manifest.rpartition("/")[2])
+    return -1 if version is None else version
 
 
 def repair_table(
@@ -130,7 +185,7 @@ def repair_table(
         if dataset is None:
             return TableRepair(repairs=tuple(repairs), is_readable=False)
         damaged_ids, corrupt_ids = _read_all(dataset, heartbeat)
-        is_index_damaged = _is_index_damaged(dataset, table, altered_files)
+        is_index_damaged = _is_index_damaged(table, altered_files)
         if damaged_ids:
             _drop_fragments(dataset, damaged_ids)
             repairs.append(
@@ -158,12 +213,12 @@ def _open_newest(table: Path, damaged_folder: Path) -> tuple[PylanceDataset | No
     """
     import lance  # noqa: PLC0415 - 0.4 s and 80 MB, and rarely needed
 
-    versions = table / "_versions"
+    versions = table / VERSIONS_FOLDER
     repairs: list[str] = []
     # Not `glob`: it finds nothing in a folder that cannot be read.
     names = os.listdir(versions) if versions.exists() else []
-    manifests = [versions / name for name in names if name.endswith(_MANIFEST_SUFFIX)]
-    for manifest in sorted(manifests, key=version_number, reverse=True):
+    numbers = {number: name for name in names if (number := manifest_version(name)) is not None}
+    for manifest in [versions / numbers[number] for number in sorted(numbers, reverse=True)]:
         try:
             with panics_as_errors():
                 _require_magic(manifest)
@@ -228,15 +283,10 @@ def _corrupt_ids(batch: ArrowBatch, checksummed: Sequence[str]) -> Iterator[str]
         yield from corrupt_row_ids(batch, checksummed)
 
 
-def _is_index_damaged(dataset: PylanceDataset, table: Path, altered_files: Collection[str]) -> bool:
+def _is_index_damaged(table: Path, altered_files: Collection[str]) -> bool:
     """Whether an index of the newest version lacks files, or some of them were altered."""
-    altered_parts = {
-        path.split("/")[1] for path in altered_files if path.startswith(f"{INDEX_FOLDER}/")
-    }
-    parts = [part for index in dataset.describe_indices() for part in index.segments]
-    if altered_parts.intersection(str(part.uuid) for part in parts):
-        return True
-    return not all(is_part_whole(table, part) for part in parts)
+    altered = {*altered_files, *find_altered_files(table, {}, list_table_files(table))}
+    return any(path.startswith(f"{INDEX_FOLDER}/") for path in altered)
 
 
 def salvage_vectors(
@@ -255,13 +305,11 @@ def salvage_vectors(
     Yields:
         Vector key -> vector, for a range of rows.
     """
-    import lance  # noqa: PLC0415 - likewise
-
-    in_use: set[str] = set()
-    with suppress(*LANCE_ERRORS), panics_as_errors():
-        for fragment in lance.dataset(str(table)).get_fragments():
-            in_use.update(file.path for file in fragment.data_files())
-    unused = [file for file in (table / "data").glob("*.lance") if file.name not in in_use]
+    in_use: Collection[str] = ()
+    with suppress(ManifestError, OSError):
+        in_use = read_version_files(table)
+    data = (table / DATA_FOLDER).glob("*.lance")
+    unused = [file for file in data if f"{DATA_FOLDER}/{file.name}" not in in_use]
     for folder in other_folders:
         unused += folder.glob("*.lance")
     bytes_left = _MAX_SALVAGED_BYTES

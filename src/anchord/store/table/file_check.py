@@ -1,6 +1,6 @@
 """Check that every file of a local table is there, has its full size and can be read.
 
-The manifest of the newest version lists the data files and the parts of the search indices with
+The manifest of the newest version lists the data files and the files of the search indices with
 their sizes. So this costs a few microseconds a file and reads no rows. It does not notice changed
 bytes: `damage.repair_table` does.
 """
@@ -11,18 +11,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from anchord.core.os_errors import is_unavailable, unavailable_error
 from anchord.errors import StoreDamagedError, StoreUnavailableError
-from anchord.store.table.lance_errors import (
-    LANCE_ERRORS,
-    first_line,
-    panics_as_errors,
-    raise_if_unavailable,
-)
-
-INDEX_FOLDER = "_indices"
+from anchord.store.table.lance_errors import raise_if_unavailable
+from anchord.store.table.version_files import ManifestError, read_version_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,66 +50,18 @@ def find_file_problems(table: Path) -> list[FileProblem]:
 
 
 def _find_once(table: Path) -> list[FileProblem]:
-    import lance  # noqa: PLC0415 - 0.4 s and 80 MB, and rarely needed
-
     try:
-        with panics_as_errors():
-            dataset = lance.dataset(str(table))
-            return [*_fragment_problems(dataset, table), *_index_problems(dataset, table)]
-    except LANCE_ERRORS as error:
+        files = read_version_files(table)
+    except (ManifestError, OSError) as error:
         raise_if_unavailable(f"the table in {table.parent}", error)
         raise StoreDamagedError(
-            f"the table in {table.parent} cannot be opened: {first_line(error)}",
+            f"the table in {table.parent} cannot be opened: {error}",
             "`anchord index` repairs it",
         ) from error
+    return [problem for path, size in files.items() for problem in _problems(table, path, size)]
 
 
-def _fragment_problems(dataset: Any, table: Path) -> Iterator[FileProblem]:  # noqa: ANN401 - pylance ships no types
-    for fragment in dataset.get_fragments():
-        for file in fragment.data_files():
-            yield from _file_problems(table, f"data/{file.path}", file.file_size_bytes)
-        if deletion_file := fragment.deletion_file():
-            yield from _file_problems(table, deletion_file, None)
-
-
-def _index_problems(dataset: Any, table: Path) -> Iterator[FileProblem]:  # noqa: ANN401 - likewise
-    for index in dataset.describe_indices():
-        for part in index.segments:
-            yield from _part_problems(table, part)
-
-
-def _part_problems(table: Path, part: Any) -> Iterator[FileProblem]:  # noqa: ANN401 - likewise
-    folder = f"{INDEX_FOLDER}/{part.uuid}"
-    try:
-        names = sorted(os.listdir(table / folder))
-    except OSError as error:
-        yield _problem(folder, error)
-        return
-    for name in names:
-        yield from _file_problems(table, f"{folder}/{name}", None)
-    if not is_part_whole(table, part):
-        yield FileProblem(folder, "is not whole: a file of this search index is missing or cut")
-
-
-def is_part_whole(table: Path, part: Any) -> bool:  # noqa: ANN401 - likewise
-    """Whether the files of a part of an index have the size that its manifest says.
-
-    Args:
-        table: The table's folder.
-        part: A segment of pylance's description of an index.
-
-    Raises:
-        OSError: The folder cannot be read, for another reason than that it is missing.
-    """
-    try:
-        with os.scandir(table / INDEX_FOLDER / str(part.uuid)) as entries:
-            size = sum(entry.stat(follow_symlinks=False).st_size for entry in entries)
-    except FileNotFoundError:
-        return False
-    return not part.size_bytes or size == part.size_bytes
-
-
-def _file_problems(table: Path, path: str, size: int | None) -> Iterator[FileProblem]:
+def _problems(table: Path, path: str, size: int | None) -> Iterator[FileProblem]:
     """Yield what is wrong with a file; `size` is its size in bytes, None if that is unknown."""
     try:
         with (table / path).open("rb") as file:

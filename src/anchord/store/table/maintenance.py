@@ -296,13 +296,3 @@ def can_be_read(folder: Path, table_name: str) -> bool:
     except LANCE_ERRORS:
         return False
     return True
-
-
-def version_number(manifest: Path) -> int:
-    """Return the version of a manifest file, by its name.
-
-    Newer Lance names it 2^64 - 1 - version, so that the newest sorts first.
-    """
-    number = int(manifest.stem) if manifest.stem.isdigit() else 0
-    is_inverted = len(manifest.stem) == len(str(2**64))
-    return 2**64 - 1 - number if is_inverted else number
