@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import anchord
 from anchord import chunk_text
-from anchord.api import chunk_document, read_document
+from anchord.api.chunks import chunk_document, read_document
 from anchord.chunking.plan import Plan
 from anchord.core.types import RootedPath
 from anchord.embedding.model_files import find_model

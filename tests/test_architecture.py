@@ -35,7 +35,7 @@ PACKAGES: dict[str, str] = {
     "search": "index sources chunking store ipc config core errors",
     "daemon": "search index sources embedding store ipc config core errors _version anchord",
     "mcp": "daemon ipc config core errors _version",
-    "api": "sources chunking embedding config core errors",
+    "api": "daemon sources chunking embedding store ipc config core errors",
     "anchord": "api daemon ipc _version",
     "cli": "mcp api daemon search index store chunking embedding sources ipc config core errors _version",
     "__main__": "cli",
@@ -162,7 +162,7 @@ BROAD_EXCEPTS = {
 
 MOST_CODE_LINES = 300
 MOST_TOP_LEVEL_ENTRIES = 18
-PUBLIC_NAMES = ("api", "daemon.engine", "ipc.async_client", "ipc.client", "_version")
+PUBLIC_NAMES = ("api.chunks", "daemon.engine", "ipc.async_client", "ipc.client", "_version")
 
 
 def name_of(path: Path) -> str:
@@ -350,7 +350,7 @@ def test_the_map_names_every_package_and_every_room_and_nothing_else() -> None:
     folders = {
         path.parent.relative_to(SOURCE).as_posix() for path in MODULES if path.name == "__init__.py"
     } - {"."}
-    files = {f"{name}.py" for name in ("api", "errors")}
+    files = {f"{name}.py" for name in ("errors",)}
     assert named == folders | files
 
 

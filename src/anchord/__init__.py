@@ -13,7 +13,7 @@ from anchord._version import __version__
 if TYPE_CHECKING:
     import os
 
-    from anchord.api import chunk_text
+    from anchord.api.chunks import chunk_text
     from anchord.daemon.engine import Engine
     from anchord.ipc.async_client import AsyncClient
     from anchord.ipc.client import Client
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["AsyncClient", "Client", "Engine", "__version__", "chunk_text", "open"]
 
 _MODULES = {
-    "chunk_text": "anchord.api",
+    "chunk_text": "anchord.api.chunks",
     "Client": "anchord.ipc.client",
     "AsyncClient": "anchord.ipc.async_client",
     "Engine": "anchord.daemon.engine",

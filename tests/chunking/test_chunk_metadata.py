@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from anchord import chunk_text
-from anchord.api import compare_chunks
+from anchord.api.chunks import compare_chunks
 from anchord.chunking.chunk_metadata import describe_chunks
 from anchord.core.ids import make_doc_id
 from anchord.core.types import Chunk, Document, ExchangeMetadata, RootedPath

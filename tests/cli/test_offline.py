@@ -22,7 +22,8 @@ from cli.conftest import CATS, PATIENCE_S, Shell, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anchord import api, chunk_text
+from anchord import chunk_text
+from anchord.api import chunks as api
 from anchord.cli.commands.chunk import _reason_of_git
 from anchord.core.types import Chunk
 from anchord.ipc.messages.chunks import ChunkAnswer

@@ -37,7 +37,7 @@ from pathlib import Path
 import psutil
 from figures import megabytes, run, table
 
-from anchord.api import chunk_text
+from anchord.api.chunks import chunk_text
 from anchord.embedding import local as embedding
 from anchord.embedding.batching import batch_by_token_count
 from anchord.embedding.local import LocalEmbedder, WorkerOptions

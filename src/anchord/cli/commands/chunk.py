@@ -57,7 +57,7 @@ def chunk(
 
     Needs no daemon and no index.
     """
-    from anchord.api import chunk_document
+    from anchord.api.chunks import chunk_document
 
     check_strategy(strategy)
     paths = ensure_paths()
@@ -86,7 +86,7 @@ def _print_check(
     chunked: Sequence[_ChunkedDocument], plan: Plan, tokenizer: Path, *, as_json: bool
 ) -> bool:
     """Check chunks, print the figures, and return whether every check passed."""
-    from anchord.api import check_documents
+    from anchord.api.chunks import check_documents
 
     figures = check_documents([(each.document, each.chunks) for each in chunked], plan, tokenizer)
     is_valid = not figures.has_violations(plan)
@@ -136,7 +136,7 @@ def _read_documents(
     config: Config, file: str, origin: RootedPath
 ) -> list[tuple[RootedPath, Document]]:
     """Read a file as one document, or a transcript file as one document for each exchange."""
-    from anchord.api import read_document
+    from anchord.api.chunks import read_document
     from anchord.sources.conversations.preview import holds_conversations, preview_exchanges
 
     if file == "-":
@@ -180,7 +180,7 @@ def diff(
     json: JsonOption = False,
 ) -> None:
     """Compare two versions of a file by their chunks, and show what embedding would cost."""
-    from anchord.api import chunk_document, compare_chunks, read_document
+    from anchord.api.chunks import chunk_document, compare_chunks, read_document
     from anchord.chunking.chunk_metadata import describe_chunks
 
     paths = ensure_paths()

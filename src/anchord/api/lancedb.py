@@ -1,0 +1,41 @@
+"""anchord's table in LanceDB's own interface."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from anchord.config.paths import find_paths
+from anchord.core.types import Vector
+from anchord.daemon.access import open_index_reader
+from anchord.store.table.plain_table import PlainTable, open_plain_table
+
+
+@contextmanager
+def open_table(home: str | os.PathLike[str] | None = None) -> Iterator[PlainTable]:
+    """Open the table with plain LanceDB; questions are embedded with the model of the index.
+
+    `table.search("how do I restore a backup")` searches by meaning, `query_type="fts"` by words and
+    `query_type="hybrid"` by both. Only read it: anchord writes it, also meanwhile.
+
+    Args:
+        home: The folder in which anchord keeps its files, as in ANCHORD_HOME. None for that of
+            ANCHORD_HOME, or without it for this user's own folders.
+
+    Yields:
+        A `lancedb.table.Table`; docs/reference/chunk.md has its columns.
+
+    Raises:
+        StoreError: There is no index yet, or it cannot be opened.
+        ConfigError: The configuration is not valid.
+    """
+    places = {} if home is None else {"ANCHORD_HOME": os.fspath(home)}
+    paths = find_paths({**os.environ, **places})
+    with open_index_reader(paths) as reader:
+        embedder = reader.profile.embedder
+
+        def embed(questions: Sequence[str]) -> Sequence[Vector]:
+            return embedder.embed(questions, is_query=True)
+
+        yield open_plain_table(reader.store.dataset_uri, reader.profile.dimension, embed)
