@@ -12,7 +12,7 @@ import pytest
 from faults.service import Service, until
 
 from anchord.core.types import Vector
-from anchord.daemon.writer import backoff
+from anchord.daemon.writer import backoff, vector_queue
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError, TimeoutExpiredError
 from anchord.index import commit
@@ -100,6 +100,25 @@ def test_words_are_found_before_a_vector_is_made_and_the_answer_says_so(slow: Se
     status = slow.status()
     assert (status["without_vector"], status["chunks"], status["pending"]) == (20, 20, 0)
     assert status["state"] == "indexing"
+
+
+def test_what_a_query_finds_gets_its_vectors_next(
+    tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_queue, "FILES_PER_FILL", 4)
+    service = Service(tmp_path)
+    service.notes(20)
+    service.start()
+    assert service.ask("sync", words=True)["synced"]
+    until(lambda: gate.is_awaited)
+    # 019 is the newest and among the four that the model is given first; this is none of them.
+    ((hit,),) = service.ask("search", query="003", mode="text", k=1)["groups"]
+    assert hit["path"] == "003.md"
+    gate.open(2)
+    until(lambda: "003.md" in found(service, "note 003", "vector"))
+    assert service.status()["without_vector"] >= 20 - 2
+    gate.close()
+    service.stop()
 
 
 def test_sync_waits_for_both(slow: Service, gate: Gate) -> None:

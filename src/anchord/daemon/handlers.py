@@ -19,7 +19,7 @@ import structlog
 from anchord._version import __version__
 from anchord.config.schema import make_root_config
 from anchord.core.quoting import escape_non_utf8
-from anchord.core.types import SearchFilters
+from anchord.core.types import RootedPath, SearchFilters
 from anchord.daemon.answers import forget_answer, forget_preview, removed_root, verify_answer
 from anchord.daemon.backups import Backups
 from anchord.daemon.readiness import (
@@ -223,9 +223,12 @@ class RpcHandlers:
         if params.fresh:
             self._sync()
         # Looked at before the search: what is indexed meanwhile makes its answer no more complete.
-        return self._query(
+        answer = self._query(
             lambda reader, catalog: handle_search(reader, catalog, params, self.status.coverage())
         )
+        found = {RootedPath(hit.root, hit.path) for group in answer.groups for hit in group}
+        self._loop.work_queue.vectors.add_wanted(found)
+        return answer
 
     def _read(self, method: methods.Method[P, A], params: P) -> A:
         """Answer as a process without a daemon does."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from anchord.core.types import RootedPath
 from anchord.daemon.writer.file_queue import AGING_INTERVAL, FileQueue, Turn, Urgency
 
-SAVED, LEAVING, LATER = Urgency
+SAVED, FOUND, LEAVING, LATER = Urgency
 
 
 def file(name: object) -> RootedPath:
@@ -34,7 +34,13 @@ def test_a_save_goes_before_a_deletion_and_that_before_what_a_walk_found() -> No
 
 
 @pytest.mark.parametrize(
-    ("urgency", "order"), [(SAVED, "new mid old"), (LATER, "new mid old"), (LEAVING, "old new mid")]
+    ("urgency", "order"),
+    [
+        (SAVED, "new mid old"),
+        (FOUND, "new mid old"),
+        (LATER, "new mid old"),
+        (LEAVING, "old new mid"),
+    ],
 )
 def test_the_newest_goes_first_and_deletions_go_in_their_order(
     urgency: Urgency, order: str
@@ -56,7 +62,7 @@ def test_a_file_that_waits_keeps_the_higher_urgency_and_the_newer_time() -> None
     assert names(queue.next_files(LATER, 9, {})) == "a b"
     queue.add(file("b"), SAVED, 0.5)
     queue.add(file("b"), LATER, 9.0)
-    assert [queue.count(each) for each in Urgency] == [1, 0, 1]
+    assert [queue.count(each) for each in Urgency] == [1, 0, 0, 1]
     assert names(queue.snapshot()) == "b a"
 
 
@@ -87,7 +93,9 @@ def test_only_what_is_allowed_gets_a_turn() -> None:
     assert (queue.has_more_urgent(LATER), queue.has_more_urgent(LEAVING)) == (True, False)
 
 
-@given(st.lists(st.sampled_from([SAVED, LEAVING]), min_size=1, max_size=40), st.integers(1, 30))
+@given(
+    st.lists(st.sampled_from([SAVED, FOUND, LEAVING]), min_size=1, max_size=40), st.integers(1, 30)
+)
 def test_whatever_comes_in_every_file_is_taken_after_a_bounded_number_of_turns(
     arriving: list[Urgency], turn_size: int
 ) -> None:

@@ -21,6 +21,44 @@ def test_saved_files_get_their_vectors_first() -> None:
     assert queue.next_files() == [A]
 
 
+def test_what_a_query_found_goes_after_saved_files_and_before_the_rest() -> None:
+    queue = VectorQueue()
+    others = [RootedPath("docs", f"other {number}.md") for number in range(20)]
+    queue.add_found([A, B, *others])
+    queue.add(C, Urgency.SAVED, 1.0)
+    queue.add_wanted([A, RootedPath("docs", "has its vectors.md")])
+    queue.add_wanted([B])
+    order = []
+    while len(queue):
+        order += (files := queue.next_files())
+        for file in files:
+            queue.remove(file)
+    assert order[:3] == [C, B, A]
+    assert set(order[3:]) == set(others)
+
+
+def test_a_query_interrupts_a_fill_once_for_what_waits_and_is_not_first_yet() -> None:
+    queue = VectorQueue()
+    queue.add_found([A, B])
+    queue.add(C, Urgency.SAVED, 1.0)
+    queue.add_wanted([C, RootedPath("docs", "has its vectors.md")])
+    assert not queue.has_wanted
+    queue.add_wanted([B])
+    assert queue.has_wanted
+    assert queue.next_files() == [C]
+    assert not queue.has_wanted
+    queue.add_wanted([B])
+    assert not queue.has_wanted, "it goes first among those that are not saved already"
+
+
+def test_queries_that_find_much_are_forgotten_and_not_collected() -> None:
+    queue = VectorQueue()
+    queue.add_wanted(RootedPath("docs", f"{number}.md") for number in range(100_000))
+    queue.add_found([A])
+    queue.add_wanted([A])
+    assert queue.next_files() == [A]
+
+
 def test_one_of_eight_turns_belongs_to_vectors_while_files_keep_coming() -> None:
     queue = VectorQueue()
     assert not any(queue.takes_turn(0.0) for _ in range(50))

@@ -1,8 +1,9 @@
 """The files that wait to be indexed, in the order in which somebody is likely to want them.
 
 1. `SAVED`: single saves, the last one first.
-2. `LEAVING`: files that leave the index, in the order in which they came. They cost no embedding.
-3. `LATER`: what a walk or a burst found, by time of change, newest first.
+2. `FOUND`: what a query found by words and that lacks vectors, the last query's first.
+3. `LEAVING`: files that leave the index, in the order in which they came. They cost no embedding.
+4. `LATER`: what a walk or a burst found, by time of change, newest first.
 
 Nobody starves. Of each eight files that are taken of one urgency, one is the file that has waited
 longest. And of each eight turns, one belongs to the least urgent files that wait. So a file is
@@ -30,8 +31,9 @@ class Urgency(IntEnum):
     """How soon a file should be indexed; a lower value goes first."""
 
     SAVED = 0
-    LEAVING = 1
-    LATER = 2
+    FOUND = 1
+    LEAVING = 2
+    LATER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ class FileQueue:
         waiting = self._waiting[urgency]
         if urgency is Urgency.LEAVING:
             return list(waiting)[:limit]
-        if urgency is Urgency.SAVED:
+        if urgency in {Urgency.SAVED, Urgency.FOUND}:
             return sorted(waiting, key=lambda file: -waiting[file])[:limit]
         entries: list[tuple[float, RootedPath]] = []
         while self._newest_later and len(entries) < limit:

@@ -353,7 +353,8 @@ class WriterLoop:
             return True
         without_later = self.backlog_waits_for_mains
         has_files = self.work_queue.has_files_before_vectors(without_later=without_later)
-        return has_files or self.index_check.is_due
+        has_wanted = self.work_queue.vectors.has_wanted and not without_later
+        return has_files or has_wanted or self.index_check.is_due
 
     def check_index(self, failed_at: float) -> None:
         """Read the whole table and repair it, unless that was done after a read failed.

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterable
 
 from anchord.core.types import RootedPath
 from anchord.daemon.writer.file_queue import AGING_INTERVAL, SHORTEST_TURN_S, FileQueue, Urgency
 from anchord.index.vector_fill import FILES_PER_FILL
 
+_MOST_WANTED = 1_000
+
 
 class VectorQueue:
-    """Files with chunks that lack vectors. Other threads may use `len()`."""
+    """Files with chunks that lack vectors. Other threads may use `len()` and `add_wanted`."""
 
     def __init__(self) -> None:
         """Start empty. The table knows of more files until `is_known` is set."""
         self.is_known = False
         """Whether all files are here that the table has such chunks of."""
         self._waiting = FileQueue()
+        self._wanted: deque[tuple[float, RootedPath]] = deque(maxlen=_MOST_WANTED)
+        """What other threads asked for, and when by the clock, until the writer thread sees it."""
         self._turns_waited = 0
         """Turns that were given to files since vectors waited."""
         self._own_turn_at = float("-inf")
@@ -53,6 +58,26 @@ class VectorQueue:
                 self.add(file, Urgency.LATER, time.time())
         self.is_known = True
 
+    def add_wanted(self, files: Iterable[RootedPath]) -> None:
+        """Let files that wait go before all but saved ones: a query has just found them.
+
+        Any thread may call this. Files that do not wait are ignored.
+        """
+        now = time.time()
+        self._wanted.extend((now, file) for file in files)
+
+    @property
+    def has_wanted(self) -> bool:
+        """Whether a query has found a file that should go first and is not in its place yet."""
+        places = (self._waiting.place_of(file) for _, file in list(self._wanted))
+        return any(place and place[0] > Urgency.FOUND for place in places)
+
+    def _put_wanted_first(self) -> None:
+        while self._wanted:
+            wanted_at, file = self._wanted.popleft()
+            if file in self._waiting:
+                self._waiting.add(file, Urgency.FOUND, wanted_at)
+
     def has_next(self, *, saved_only: bool = False) -> bool:
         """Whether a file waits; with `saved_only` only those that somebody saved count."""
         return bool(self._waiting.count(Urgency.SAVED) if saved_only else len(self._waiting))
@@ -77,6 +102,7 @@ class VectorQueue:
 
     def next_files(self, *, saved_only: bool = False) -> list[RootedPath]:
         """Return the files whose vectors to make next; they stay until `remove`."""
+        self._put_wanted_first()
         allowed = [Urgency.SAVED] if saved_only else list(Urgency)
         turn = self._waiting.next_urgency(allowed)
         return self._waiting.next_files(turn[0], FILES_PER_FILL, {}) if turn else []
