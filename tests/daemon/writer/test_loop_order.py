@@ -515,7 +515,7 @@ def test_a_check_goes_before_vectors_and_those_before_a_build(
 
 
 @pytest.mark.parametrize(
-    "why", ["", "stopping", "files lost", "paused", "job", "sync", "files", "check"]
+    "why", ["", "stopping", "files lost", "paused", "job", "sync", "files", "query", "check"]
 )
 def test_vectors_are_left_for_whatever_else_comes(parts: Parts, why: str) -> None:
     loop = parts.loop
@@ -524,6 +524,7 @@ def test_vectors_are_left_for_whatever_else_comes(parts: Parts, why: str) -> Non
     parts.all.jobs.__bool__.return_value = why == "job"
     parts.all.barrier.has_new_calls = why == "sync"
     parts.all.queue.has_files_before_vectors.return_value = why == "files"
+    parts.all.queue.vectors.has_wanted = why == "query"
     parts.all.check.is_due = why == "check"
     assert loop._should_end_fill() is (why != "")
     assert parts.all.writer.heartbeat.beat.call_count == 1, "a sign of life for each batch"
