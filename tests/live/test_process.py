@@ -28,7 +28,7 @@ from threads import in_thread
 from anchord.cli.commands import daemon as lifecycle
 from anchord.config.paths import find_paths
 from anchord.daemon.main import _QUERY_THREADS
-from anchord.errors import AnchordError, NotRunningError
+from anchord.errors import AlreadyRunningError, AnchordError, NotRunningError
 from anchord.ipc import patience
 from anchord.ipc.connections import MAX_CONNECTIONS
 from anchord.ipc.messages.control import ShutdownAnswer
@@ -211,6 +211,50 @@ def test_stop_of_a_daemon_that_never_answers_says_so(
     monkeypatch.setattr(lifecycle, "try_connect", lambda _: _Vanishing())
     with pytest.raises(NotRunningError, match="ended before it answered"):
         lifecycle._stop(find_paths({"ANCHORD_HOME": str(tmp_path / "home")}))
+
+
+def test_start_beside_a_running_daemon_adds_folders_and_may_be_repeated(home: Home) -> None:
+    other = home.path.parent / "other" / "inside"
+    other.mkdir(parents=True)
+    (other / "b.md").write_text("# B\n\npomegranate\n")
+    home.write("a.md", "# A\n\nquince\n")
+    # Two at once: one becomes the daemon, and the folder of the other is added to it.
+    starting = [
+        in_thread(lambda each=each: home.anchord("start", str(each)))
+        for each in (home.folder, other)
+    ]
+    both = [each.result(60) for each in starting]
+    pid = home.status()["pid"]
+    try:
+        for done in both:
+            assert done.returncode == 0, done.stderr
+            assert f"anchord is running (process {pid})" in done.stdout
+        again = home.anchord("start", str(other), str(home.folder / "."))
+        assert (again.returncode, again.stdout) == (0, f"anchord is running (process {pid})\n")
+        assert home.anchord("sync").returncode == 0
+        assert sorted(root["path"] for root in home.call("roots")) == sorted(
+            [str(home.folder), str(other)]
+        )
+        assert home.found("pomegranate") == ["b.md"]
+        refused = home.anchord("start", str(home.path.parent / "missing"))
+        assert (refused.returncode != 0, "missing" in refused.stderr) == (True, True)
+    finally:
+        assert home.anchord("stop").returncode == 0
+
+
+def test_start_beside_a_command_that_writes_names_it(home: Home) -> None:
+    places = find_paths({"ANCHORD_HOME": str(home.path)})
+    places.create_folders()
+    lock = WriterLock(places.lock_file)
+    try:
+        refused = home.anchord("start", str(home.folder))
+        assert refused.returncode == AlreadyRunningError.exit_code
+        assert (
+            f"another command of anchord (process {os.getpid()}) has the index open"
+            in refused.stderr
+        )
+    finally:
+        lock.release()
 
 
 def test_stop_ends_a_daemon_whose_socket_was_replaced_by_a_file(home: Home) -> None:

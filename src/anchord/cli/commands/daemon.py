@@ -19,14 +19,17 @@ from anchord.cli.output.log import configure_stderr_logging
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
+from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
 from anchord.errors import AlreadyRunningError, AnchordError, NotRunningError
 from anchord.ipc import requests
+from anchord.ipc.client import Client
 from anchord.ipc.patience import NotAnsweringError
 from anchord.store.writer_lock import lock_holder_pid
 
 _LOW_SPACE_BYTES = 1 << 20
 _START_TIMEOUT_S = 90.0
+_ANSWER_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 _STOP_ATTEMPTS = 3
 _MAX_LOG_BYTES = 10_000_000
@@ -55,15 +58,17 @@ def run(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
 
 @app.command()
 def start(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
-    """Start the daemon in the background, and wait until it answers."""
+    """Start the daemon in the background, and wait until it answers.
+
+    A daemon that runs already gets the folders that it does not index yet.
+    """
     home = ensure_paths()
     folders = _resolve_folders(home, paths, kind)
     load_user_config(home)
     running_pid = lock_holder_pid(home.lock_file)
     if running_pid is not None:
-        raise AlreadyRunningError(
-            f"anchord is already running (process {running_pid})", "`anchord status` shows it"
-        )
+        _add_to_running(home, running_pid, folders, kind)
+        return
     log_file = home.log_file
     if log_file.exists() and log_file.stat().st_size > _MAX_LOG_BYTES:
         log_file.replace(log_file.with_suffix(".log.1"))
@@ -74,7 +79,11 @@ def start(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
         client = try_connect(home)
         if client is not None:
             client.close()
-            print_line(f"anchord is running (process {process.pid}); its log is {log_file}")
+            running_pid = lock_holder_pid(home.lock_file)
+            if running_pid not in {process.pid, None}:  # Another `start` was quicker.
+                _add_to_running(home, running_pid, folders, kind)
+            else:
+                print_line(f"anchord is running (process {process.pid}); its log is {log_file}")
             return
         time.sleep(_POLL_S)
     raise _start_error(log_file, log_start, process)
@@ -114,6 +123,51 @@ def _resolve_folders(home: Paths, folder_arguments: list[str] | None, kind: str)
     for folder in folders:
         make_root_config(folder, kind, "")
     return folders
+
+
+def _add_to_running(home: Paths, pid: int, folders: list[str], kind: str) -> None:
+    """Let a running daemon index folders that lie in none of its roots.
+
+    Args:
+        home: This anchord.
+        pid: The process that holds the writer lock.
+        folders: Absolute paths.
+        kind: The kind of these folders.
+
+    Raises:
+        AlreadyRunningError: The process is another command, or does not answer within ten seconds.
+        UsageError: A folder cannot be a root.
+    """
+    from anchord.daemon.host.processes import is_daemon
+
+    if not is_daemon(pid):
+        raise AlreadyRunningError(
+            f"another command of anchord (process {pid}) has the index open",
+            "try again when it has ended",
+        )
+    client = _wait_for_client(home, _ANSWER_TIMEOUT_S)
+    if client is None:
+        raise AlreadyRunningError(
+            f"anchord runs (process {pid}), but does not answer at {home.socket_file}",
+            "it is still starting, or its socket was lost: `anchord restart` starts it again",
+        )
+    with client:
+        indexed = [root.path for root in client.roots()]
+        for folder in folders:
+            path = Path(escape_non_utf8(folder))
+            if not any(path.is_relative_to(root) for root in indexed):
+                added = client.roots_add(folder, kind=kind)
+                name = quote_name(added.name)
+                print_line(f"added {name} ({quote_name(added.path)}); it is being indexed now")
+    print_line(f"anchord is running (process {pid})")
+
+
+def _wait_for_client(home: Paths, timeout_s: float) -> Client | None:
+    """Connect to the daemon; return None if it does not answer in time."""
+    deadline = time.monotonic() + timeout_s
+    while (client := try_connect(home)) is None and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return client
 
 
 def _spawn_daemon(log_file: Path, folders: list[str], kind: str) -> subprocess.Popen[bytes]:
