@@ -268,6 +268,7 @@ def test_map_moves_the_folders_and_embeds_nothing(shell: Shell) -> None:
     assert shell("index", "--json", **other).json["embedded"] == 0
     assert shell("verify", "--json", **other).json["ok"]
     shell("restore", "x", "--map", "nothing").is_refused(2, "OLD=NEW")
+    shell("restore", "x", "--map", "/a=/b", "--map", "/a=/c").is_refused(2, "/a to /b and to /c")
 
 
 @pytest.mark.parametrize("target", ["notes/backups", "home/data/backups", "home", "link/backups"])

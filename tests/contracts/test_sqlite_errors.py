@@ -7,7 +7,7 @@ import resource
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -384,3 +384,51 @@ def test_an_error_in_another_thread_is_translated_as_well(tmp_path: Path) -> Non
         thread.start()
         thread.join()
     assert type(found[0]) is StoreError
+
+
+@contextmanager
+def limited(kind: int, soft: int) -> Iterator[None]:
+    former = resource.getrlimit(kind)
+    resource.setrlimit(kind, (soft, former[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(kind, former)
+
+
+def test_a_database_that_no_descriptor_is_left_for_names_the_limit(tmp_path: Path) -> None:
+    SqliteCatalog(tmp_path / "state.sqlite").close()
+    opened = []
+    try:
+        with limited(resource.RLIMIT_NOFILE, 64):
+            with suppress(OSError):
+                while True:
+                    opened.append(os.open(os.devnull, os.O_RDONLY))
+            os.close(opened.pop())  # One is left: enough for the database, and not for its log.
+            with pytest.raises(StoreUnavailableError, match="too many open files") as refused:
+                SqliteCatalog(tmp_path / "state.sqlite")
+        assert "ulimit -n" in refused.value.hint
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def test_a_limit_on_the_size_of_files_is_named(tmp_path: Path) -> None:
+    with (
+        limited(resource.RLIMIT_FSIZE, 8_192),
+        pytest.raises(StoreUnavailableError, match="a limit on the size of files") as refused,
+    ):
+        SqliteCatalog(tmp_path / "state.sqlite")
+    assert "ulimit -f" in refused.value.hint
+    SqliteCatalog(tmp_path / "state.sqlite").close()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_folder_in_the_place_of_a_database_is_not_blamed_on_the_disk(
+    tmp_path: Path, *, read_only: bool
+) -> None:
+    (tmp_path / "state.sqlite").mkdir()
+    with pytest.raises(StoreError) as refused:
+        SqliteCatalog(tmp_path / "state.sqlite", read_only=read_only)
+    assert "disk" not in refused.value.message
+    assert "is a file" in refused.value.hint or "not a file" in refused.value.message

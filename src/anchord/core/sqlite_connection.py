@@ -5,20 +5,25 @@ Here because both `store` and `sources` use it and may not import each other.
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from anchord.core.os_errors import unavailable_error
 from anchord.core.sqlite_errors import PRIMARY_CODE_MASK, damaged_error, store_error
 from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
 
 _LOCK_TIMEOUT_S = 30
 _WAL_INDEX_BYTES = 32_768
 """SQLite's index of a write-ahead log grows by so much."""
+_PAGE_BYTES = 4_096
+_FILES_OF_A_DATABASE = 3
 _END = object()
 _NO_UTF8 = "Could not decode to UTF-8"
 """Python's own error for a text whose bytes changed; SQLite checks none."""
@@ -229,9 +234,40 @@ def _translated(file: str, error: Exception) -> StoreError:
         # The text that it quotes can be of a conversation.
         return damaged_error(file, "a text is not UTF-8")
     code = getattr(error, "sqlite_errorcode", 0)
-    if code & PRIMARY_CODE_MASK == sqlite3.SQLITE_IOERR and _is_disk_full(file):
-        code = sqlite3.SQLITE_FULL
+    primary_code = code & PRIMARY_CODE_MASK
+    if primary_code == sqlite3.SQLITE_CANTOPEN and _are_descriptors_used_up():
+        return unavailable_error(file, errno.EMFILE)
+    if primary_code == sqlite3.SQLITE_IOERR:
+        if _is_disk_full(file):
+            code = sqlite3.SQLITE_FULL
+        elif _has_reached_size_limit(file):
+            return unavailable_error(file, errno.EFBIG)
+        elif os.path.isdir(file):
+            return store_error(file, sqlite3.SQLITE_CANTOPEN, "it is a folder")
     return store_error(file, code, str(error))
+
+
+def _are_descriptors_used_up() -> bool:
+    """Whether this process cannot open a database and its two files: SQLite does not say why."""
+    try:
+        with ExitStack() as files:
+            for _ in range(_FILES_OF_A_DATABASE):
+                files.enter_context(open(os.devnull, "rb"))
+    except OSError as error:
+        return error.errno in {errno.EMFILE, errno.ENFILE}
+    return False
+
+
+def _has_reached_size_limit(file: str) -> bool:
+    """Whether `ulimit -f` keeps a database or its log from growing: SQLite says IOERR then."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return False
+    sizes = [_WAL_INDEX_BYTES]  # Of the index of the log, which is made first.
+    for suffix in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            sizes.append(os.path.getsize(file + suffix) + _PAGE_BYTES)
+    return max(sizes) > limit
 
 
 def _is_disk_full(file: str) -> bool:

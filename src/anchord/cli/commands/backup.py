@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -97,7 +97,7 @@ def restore(
     """
     from anchord.index.backup import restore_home
 
-    moved = dict(_parse_move(move) for move in moves or ())
+    moved = _parse_moves(moves or ())
     with _byte_progress("MB restored") as on_progress:
         restored = restore_home(ensure_paths(), absolute_path(source), moved, on_progress)
     missing = [
@@ -239,6 +239,15 @@ def _counting(on_progress: Callable[[int, int], None]) -> Callable[[int], None]:
         on_progress(done, 0)
 
     return on_bytes
+
+
+def _parse_moves(texts: Iterable[str]) -> dict[str, str]:
+    """Return old folder -> new folder; each OLD once."""
+    moved: dict[str, str] = {}
+    for old, new in map(_parse_move, texts):
+        if moved.setdefault(old, new) != new:
+            raise UsageError(f"--map moves {old} to {moved[old]} and to {new}", "choose one")
+    return moved
 
 
 def _parse_move(text: str) -> tuple[str, str]:
