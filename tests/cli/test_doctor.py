@@ -320,7 +320,7 @@ def files_of(shell: Shell, folder: str) -> list[Path]:
 
 @pytest.mark.parametrize(
     ("folder", "said"),
-    [("data", "is missing"), ("_indices", "is not whole"), ("_versions", "cannot be opened")],
+    [("data", "is missing"), ("_indices", "is missing"), ("_versions", "cannot be opened")],
 )
 def test_a_lost_file_of_the_table_is_named_and_the_remedy_works(
     indexed: Shell, folder: str, said: str

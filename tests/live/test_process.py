@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import json
 import os
 import shutil
@@ -220,7 +221,7 @@ def test_start_beside_a_running_daemon_adds_folders_and_may_be_repeated(home: Ho
     home.write("a.md", "# A\n\nquince\n")
     # Two at once: one becomes the daemon, and the folder of the other is added to it.
     starting = [
-        in_thread(lambda each=each: home.anchord("start", str(each)))
+        in_thread(functools.partial(home.anchord, "start", str(each)))
         for each in (home.folder, other)
     ]
     both = [each.result(60) for each in starting]

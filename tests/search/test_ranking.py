@@ -28,6 +28,7 @@ from anchord.core.types import (
 )
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError, UsageError
+from anchord.search.fusion import EXACT_MATCH_WEIGHT, HEADING_MATCH_WEIGHT, Boosts, fuse_scores
 from anchord.search.passages import (
     Passage,
     drop_repeated_passages,
@@ -35,15 +36,11 @@ from anchord.search.passages import (
     merge_adjacent_hits,
 )
 from anchord.search.ranking import (
-    EXACT_MATCH_WEIGHT,
-    HEADING_MATCH_WEIGHT,
     MIN_CANDIDATES,
     SEARCH_MODES,
     Backends,
-    Boosts,
     SearchRequest,
     SearchResults,
-    fuse_scores,
     group_hits_by_file,
     search,
 )

@@ -235,16 +235,22 @@ def _translated(file: str, error: Exception) -> StoreError:
         return damaged_error(file, "a text is not UTF-8")
     code = getattr(error, "sqlite_errorcode", 0)
     primary_code = code & PRIMARY_CODE_MASK
-    if primary_code == sqlite3.SQLITE_CANTOPEN and _are_descriptors_used_up():
-        return unavailable_error(file, errno.EMFILE)
-    if primary_code == sqlite3.SQLITE_IOERR:
-        if _is_disk_full(file):
-            code = sqlite3.SQLITE_FULL
-        elif _has_reached_size_limit(file):
-            return unavailable_error(file, errno.EFBIG)
-        elif os.path.isdir(file):
-            return store_error(file, sqlite3.SQLITE_CANTOPEN, "it is a folder")
+    if reached_limit := _find_reached_limit(file, primary_code):
+        return unavailable_error(file, reached_limit)
+    if primary_code == sqlite3.SQLITE_IOERR and os.path.isdir(file):
+        return store_error(file, sqlite3.SQLITE_CANTOPEN, "it is a folder")
+    if primary_code == sqlite3.SQLITE_IOERR and _is_disk_full(file):
+        code = sqlite3.SQLITE_FULL
     return store_error(file, code, str(error))
+
+
+def _find_reached_limit(file: str, primary_code: int) -> int:
+    """Return the error number of the limit that made SQLite fail, 0 if none did."""
+    if primary_code == sqlite3.SQLITE_CANTOPEN and _are_descriptors_used_up():
+        return errno.EMFILE
+    if primary_code == sqlite3.SQLITE_IOERR and _has_reached_size_limit(file):
+        return errno.EFBIG
+    return 0
 
 
 def _are_descriptors_used_up() -> bool:

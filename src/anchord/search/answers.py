@@ -103,6 +103,8 @@ def handle_search(
         note="; ".join(filter(None, [results.note, *coverage.sentences(), not_searched])),
         complete=coverage.is_complete,
         coverage=coverage.as_message(),
+        query_kind=results.query_kind,
+        vector_weight=results.vector_weight,
         groups=_group_messages(reader, catalog, results),
         detached=_search_detached(reader, params) if params.detached else (),
     )

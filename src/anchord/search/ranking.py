@@ -1,17 +1,12 @@
 """Rank a query's hits by vector and by words, fuse both scores, and group the hits by file.
 
-Scores are fused, not ranks (convex combination). The cosine, scaled to 0..1 between the worst and
-the best one found, counts `VECTOR_WEIGHT`; the BM25 score, divided by the best, counts the rest. It
-is better than or equal to reciprocal rank fusion on every measured set (docs/design/search.md).
-Exchanges of conversations have a weight of their own. Two boosts follow. Chunks that contain an
-identifier or a path of the query letter by letter rank higher, the more of the query those are. So
-do chunks below a heading whose words are all in the query.
+How much the cosine and the words count depends on what the query looks like (`query_kind`);
+exchanges of conversations have a weight of their own. `fusion` combines both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -21,6 +16,7 @@ from anchord.core.query_syntax import ParsedQuery, parse_query
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.dates import find_dated_files
+from anchord.search.fusion import Boosts, fuse_scores
 from anchord.search.passages import (
     Passage,
     drop_repeated_passages,
@@ -28,18 +24,13 @@ from anchord.search.passages import (
     make_passage,
     merge_adjacent_hits,
 )
+from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
 from anchord.search.reranking import rerank_hits
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
 MIN_CANDIDATES = 100
-VECTOR_WEIGHT = 0.3
-"""Measured with the two below on seven sets of documents, against 0.4 and an exact-match weight of
-0.25 for any identifier. nDCG@10: 46 instead of 38 on 362 sentences that hold a link (better on each
-set), 26 instead of 24 on 350 without the link's own words, 91 instead of 83 on 573 headings."""
 CONVERSATION_VECTOR_WEIGHT = 0.35
-EXACT_MATCH_WEIGHT = 0.25
-"""For a query of identifiers only; multiplied by their share of the query's words."""
-HEADING_MATCH_WEIGHT = 0.15
+"""The cosine's weight in exchanges, whatever the query looks like."""
 SEARCH_MODES = ("hybrid", "vector", "text")
 _SPARE_GROUPS = 10
 """So many groups take the place of exchanges that are shown once and were found more often."""
@@ -83,6 +74,10 @@ class SearchResults:
     parsed_query: ParsedQuery
     note: str = ""
     """A sentence for the user about a degraded search, else ""."""
+    query_kind: QueryKind = QueryKind.TERMS
+    """What the query looks like."""
+    vector_weight: float = 0.0
+    """How much meaning counted beside words in documents, 0 to 1."""
 
 
 A = TypeVar("A")
@@ -148,7 +143,8 @@ def search(
     if found.may_lack_matches and len(shown) < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
-    return SearchResults(shown, parsed_query, note)
+    kind = kind_of_query(parsed_query)
+    return SearchResults(shown, parsed_query, note, kind, found.vector_weight)
 
 
 def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:
@@ -170,6 +166,8 @@ class FoundHits:
     """A sentence for the user if there was no search by vectors, else ""."""
     may_lack_matches: bool
     """Whether more chunks than were asked for may have words of the query."""
+    vector_weight: float
+    """How much the cosine counted in documents, 0 to 1."""
 
 
 def find_hits(
@@ -195,12 +193,13 @@ def find_hits(
     (near, note), (matching, exact_ids) = run_both(searches.by_vector, searches.by_words)
     mode = "text" if note else request.mode
     fixed_weight = {"vector": 1.0, "text": 0.0}.get(mode, request.vector_weight)
+    weights = WEIGHTS[kind_of_query(parsed_query)]
+    if fixed_weight is not None:
+        weights = Weights(vector=fixed_weight, file=0.0)
 
     def vector_weight_of(location: ChunkLocation) -> float:
-        if fixed_weight is not None:
-            return fixed_weight
-        is_exchange = is_exchange_path(location.origin.path)
-        return CONVERSATION_VECTOR_WEIGHT if is_exchange else VECTOR_WEIGHT
+        is_exchange = fixed_weight is None and is_exchange_path(location.origin.path)
+        return CONVERSATION_VECTOR_WEIGHT if is_exchange else weights.vector
 
     found_ids = {found.id for found in (*near, *matching)} | exact_ids
     locations = locations_of(list(found_ids))
@@ -208,9 +207,15 @@ def find_hits(
         exact_match_ids=exact_ids,
         identifier_share=parsed_query.identifier_share,
         heading_match_by_id=_heading_matches(parsed_query, matching, locations),
+        file_weight=weights.file,
     )
     hits = fuse_scores(near, matching, locations, vector_weight_of, boosts)
-    return FoundHits(hits, note, may_lack_matches=len(matching) >= request.candidates)
+    return FoundHits(
+        hits=hits,
+        note=note,
+        may_lack_matches=len(matching) >= request.candidates,
+        vector_weight=weights.vector,
+    )
 
 
 class _Searches:
@@ -273,86 +278,6 @@ def _heading_matches(
         if score:
             matches[found.id] = score
     return matches
-
-
-@dataclass(frozen=True, slots=True)
-class Boosts:
-    """What ranks a chunk higher than its fused score."""
-
-    exact_match_ids: AbstractSet[str] = frozenset()
-    """Chunks that contain an identifier of the query letter by letter."""
-    identifier_share: float = 1.0
-    """The share of identifiers among the query's words, 0 to 1."""
-    heading_match_by_id: Mapping[str, float] = field(default_factory=dict)
-    """Chunk id -> how well the query matches its heading, above 0 and up to 1."""
-
-
-def fuse_scores(
-    vector_results: Sequence[ScoredRow],
-    text_results: Sequence[ScoredRow],
-    locations: Mapping[str, ChunkLocation],
-    vector_weight_of: Callable[[ChunkLocation], float],
-    boosts: Boosts = Boosts(),
-) -> list[Hit]:
-    """Combine the results of both searches into one list, best first.
-
-    Args:
-        vector_results: Rows with their cosine.
-        text_results: Rows with their BM25 score.
-        locations: Chunk id -> where it is now. Chunks without a location are left out.
-        vector_weight_of: Returns the cosine's weight for a location, 0 to 1.
-        boosts: What ranks chunks higher.
-
-    Returns:
-        A hit for each row of either list and each exact match. A row that one search did not find
-        counts 0 there.
-    """
-    cosines = {found.id: found.score for found in vector_results}
-    bm25_scores = {found.id: found.score for found in text_results}
-    cosine_ranks, bm25_ranks = _ranks(vector_results), _ranks(text_results)
-    lowest_cosine = min(cosines.values(), default=0.0)
-    cosine_range = max(cosines.values(), default=1.0) - lowest_cosine
-    best_bm25 = max(bm25_scores.values(), default=1.0)
-    exact_share = EXACT_MATCH_WEIGHT * boosts.identifier_share if boosts.exact_match_ids else 0.0
-    heading_share = HEADING_MATCH_WEIGHT if boosts.heading_match_by_id else 0.0
-    fused_share = 1 - exact_share - heading_share
-    hits = []
-    for chunk_id in {*cosines, *bm25_scores, *boosts.exact_match_ids} & locations.keys():
-        location = locations[chunk_id]
-        cosine, bm25 = cosines.get(chunk_id), bm25_scores.get(chunk_id)
-        vector_weight = vector_weight_of(location)
-        vector_score = _scaled_cosine(cosine, lowest_cosine, cosine_range)
-        text_score = bm25 / best_bm25 if bm25 is not None and best_bm25 > 0 else 0.0
-        fused = vector_weight * vector_score + (1 - vector_weight) * text_score
-        is_exact = chunk_id in boosts.exact_match_ids
-        heading_match = boosts.heading_match_by_id.get(chunk_id, 0.0)
-        boost = exact_share * is_exact + heading_share * heading_match
-        hits.append(
-            Hit(
-                id=chunk_id,
-                location=location,
-                score=fused_share * fused + boost,
-                cosine=cosine,
-                bm25=bm25,
-                cosine_rank=cosine_ranks.get(chunk_id),
-                bm25_rank=bm25_ranks.get(chunk_id),
-                contains_identifier=is_exact,
-                matches_heading=chunk_id in boosts.heading_match_by_id,
-            )
-        )
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
-
-
-def _scaled_cosine(cosine: float | None, lowest: float, cosine_range: float) -> float:
-    """Scale a cosine to 0..1 among those found; 0 if it was not found, 1 if all are equal."""
-    if cosine is None:
-        return 0.0
-    return (cosine - lowest) / cosine_range if cosine_range > 0 else 1.0
-
-
-def _ranks(found: Sequence[ScoredRow]) -> dict[str, int]:
-    ordered = sorted(found, key=lambda scored: (-scored.score, scored.id))
-    return {scored.id: rank for rank, scored in enumerate(ordered, 1)}
 
 
 def group_hits_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:

@@ -212,6 +212,8 @@ def _print_results(results: SearchAnswer, *, explain: bool) -> None:
         warn(results.note)
     if not results.groups and not results.detached:
         warn("nothing found" if results.complete else "nothing found so far")
+    if explain:
+        print_line(render.weighing_line(results), markup=True)
     for line in render.search_lines(results.groups, os.getcwd(), with_explanations=explain):
         print_line(line, markup=True)
     for hit in results.detached:

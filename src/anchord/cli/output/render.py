@@ -21,6 +21,7 @@ from anchord.ipc.messages.searching import (
     ExplainAnswer,
     NeighborExchange,
     Passage,
+    SearchAnswer,
 )
 
 _WIDTH = 78
@@ -69,6 +70,15 @@ def search_lines(
         if number:
             yield ""
         yield from _group_lines(group, base_folder, with_explanations=with_explanations)
+
+
+def weighing_line(answer: SearchAnswer) -> str:
+    """Say what a query was taken for, and how much meaning and words counted."""
+    kinds = {"question": "a question", "sentence": "a sentence"}
+    kind = kinds.get(answer.query_kind, "names, keywords or a heading")
+    meaning = round(100 * answer.vector_weight)
+    shares = f"meaning counts {meaning} %, words {100 - meaning} %"
+    return f"[dim]taken for {kind}: in documents {shares}[/]"
 
 
 def _group_lines(

@@ -136,6 +136,10 @@ class SearchAnswer(Message, frozen=True, kw_only=True):
     complete: bool
     """Whether everything that is known to have changed is in the index; False without a daemon."""
     coverage: CoverageAnswer
+    query_kind: str
+    """What the query looks like: "terms", "sentence" or "question"."""
+    vector_weight: float
+    """How much meaning counted beside words in documents, 0 to 1."""
     groups: tuple[tuple[Passage, ...], ...]
     """The passages of each file or exchange, best first; no group is empty."""
     detached: tuple[DetachedHit, ...] = ()
