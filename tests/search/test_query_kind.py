@@ -27,7 +27,7 @@ TERMS, SENTENCE, QUESTION = QueryKind.TERMS, QueryKind.SENTENCE, QueryKind.QUEST
         ("restore", TERMS),
         ("restore a backup", TERMS),
         ("Restoring from a backup", TERMS),
-        ("Removing old snapshots by a policy", TERMS),
+        ("Removing snapshots by policy", TERMS),
         ("Installing Python versions", TERMS),
         ("src/anchord/search/ranking.py", TERMS),
         ("is_exchange_path", TERMS),
