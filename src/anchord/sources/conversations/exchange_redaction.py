@@ -14,6 +14,8 @@ from anchord.sources.conversations.exchanges import ExchangeStreamItem
 from anchord.sources.secrets.redactor import redact
 
 _ID_HASH_CHARS = 8
+MAX_TOOL_CHARS = 200
+"""So much is kept of a tool's call."""
 
 
 def redact_exchange(exchange: Exchange) -> tuple[Exchange, Counter[str]]:
@@ -36,7 +38,25 @@ def redact_exchange(exchange: Exchange) -> tuple[Exchange, Counter[str]]:
         tools=tuple(tool.text for tool in tools),
         files=tuple(file.text for file in files),
     )
-    return clean, counts
+    return cut_tools(clean), counts
+
+
+def cut_tools(exchange: Exchange) -> Exchange:
+    """Return an exchange with at most 200 characters of each of its tools' calls.
+
+    Invariant: secrets were replaced before. What a cut leaves of one can look like none: a password
+    in a URL is known by the `@` after it.
+    """
+    lines = (tool[:MAX_TOOL_CHARS].rstrip() for tool in exchange.tools)
+    return replace(exchange, tools=tuple(dict.fromkeys(lines)))
+
+
+def _without_cut_word(tool: str) -> str:
+    """Return a stored tool's call without its last word if it was cut there.
+
+    Versions before 10 of the rules cut a call before they looked for secrets in it.
+    """
+    return tool if len(tool) < MAX_TOOL_CHARS - 1 else tool.rpartition(" ")[0]
 
 
 def redact_session_item(item: ExchangeStreamItem) -> ExchangeStreamItem:
@@ -115,6 +135,6 @@ def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
     fields["exchange"] = redact_id(fields["exchange"])
     for name in ("question", "answer", "model"):
         fields[name] = clean(fields[name])
-    for name in ("tools", "files"):
-        fields[name] = [clean(text) for text in fields[name]]
+    fields["tools"] = [_without_cut_word(clean(tool)) for tool in fields["tools"]]
+    fields["files"] = [clean(file) for file in fields["files"]]
     return fields_to_json(fields), counts

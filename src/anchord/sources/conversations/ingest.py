@@ -27,6 +27,7 @@ from anchord.sources.conversations.exchange_document import (
     is_exchange_path,
 )
 from anchord.sources.conversations.exchange_redaction import (
+    cut_tools,
     keep_item,
     redact_exchange,
     redact_exchange_ids,
@@ -413,7 +414,7 @@ class ConversationIngester:
         if exchange.kind == "summary" and not self._include_summaries:
             return None
         if not self._redacts:
-            return exchange, counts
+            return cut_tools(exchange), counts
         return redact_exchange(exchange)
 
 

@@ -13,11 +13,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from anchord.core.types import FoundFile, WalkResult
+from anchord.sources.secrets.encodings import INVISIBLE
 from anchord.sources.secrets.finding import MARK_START
 from anchord.sources.secrets.redactor import redact
 from anchord.sources.secrets.runs import generated_runs
 
-_ASSIGNS = re.compile(r"[=:@%]")
+_MAY_HOLD_SECRET = re.compile(rf"[=:@%&\\<{INVISIBLE}]")
+"""Assignments, and what can stand within a token unseen."""
 _SUFFIX = re.compile(r"(?:\.[A-Za-z]\w{0,5}){1,2}$")
 
 
@@ -84,7 +86,7 @@ def _redact_folder(path: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def _redact_name(name: str) -> str:
-    if not generated_runs(name) and not _ASSIGNS.search(name):
+    if not generated_runs(name) and not _MAY_HOLD_SECRET.search(name):
         return name
     suffix = _SUFFIX.search(name)
     stem_end = suffix.start() if suffix else len(name)

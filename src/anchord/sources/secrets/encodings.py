@@ -25,17 +25,24 @@ _INVISIBLE_RANGES = (
     ("\u17b4", "\u17b5"),
     ("\u180b", "\u180e"),
     ("\u200b", "\u200f"),
-    ("\u202a", "\u202e"),
+    ("\u2028", "\u202e"),
     ("\u2060", "\u2064"),
     ("\u2066", "\u206f"),
     ("\ufe00", "\ufe0f"),
     ("\ufeff", "\ufeff"),
     ("\U000e0000", "\U000e007f"),
 )
-_INVISIBLE = "".join(
+INVISIBLE = "".join(
     chr(code) for first, last in _INVISIBLE_RANGES for code in range(ord(first), ord(last) + 1)
 )
+"""Characters that a reader does not see; none has a meaning in a set of a regular expression."""
+_HEX_OF_INVISIBLE = r"(?:200[b-fB-F]|202[89a-eA-E]|206[0-4]|[fF][eE][fF][fF]|0{0,2}[aA][dD])"
 _ASCII_ESCAPES = (
+    # What is not seen, as it is written in HTML and in code; and what a terminal does not show
+    rf"&(?:ZeroWidthSpace|NoBreak|zwnj|zwj|shy|#0{{0,4}}(?:173|820[3-7]|8288|65279)|#[xX]0{{0,4}}{_HEX_OF_INVISIBLE});",
+    rf"\\u(?:{_HEX_OF_INVISIBLE}|\{{0{{0,4}}{_HEX_OF_INVISIBLE}\}})",
+    r"<wbr ?/?>",
+    r"\x1b(?:\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|P[^\x1b\n]{0,400}\x1b\\|[()][0-9A-Za-z])",
     # A terminal's colours, also as they are written in code
     r"(?:\x1b|\\(?:033|x1[bB]|u001[bB]|e)|\^\[)\[[0-9;?]{0,20}[A-Za-z]",
     r"%[0-9A-Fa-f]{2}",
@@ -48,13 +55,14 @@ _ASCII_ESCAPES = (
     r"[\"'](?<=[\w+/=!#$%^&*~-].)(?:\s{0,40}(?:\.\.|[+.&\\])\s{0,40}|\s{1,40})[\"'](?=[\w+/=!#$%^&*~-])",
     r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
 )
-_ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{_INVISIBLE}]")
+_ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{INVISIBLE}]")
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 WORDS = (
     *(f"%{digit}" for digit in "0123456789abcdef"),
     *("\\u", "\\x", "\\/", "\\\n", "\\0", "\\1", "\\e[", "^[[", "&a", "&q", "&l", "&g", "&#"),
+    *("&z", "&n", "&s", "<wbr"),
     *(f"{quote}{after}" for quote in "\"'" for after in f"{_SPACES}.+&\\"),
-    *_INVISIBLE,
+    *INVISIBLE,
 )
 """Each escape begins with one of these, in lower case."""
 
@@ -156,7 +164,12 @@ class _Builder:
 
 
 def _decode(escape: str) -> str:
-    if escape[-1].isalpha() and "[" in escape:  # A colour
+    decoded = _decode_character(escape)
+    return "" if decoded in INVISIBLE else decoded
+
+
+def _decode_character(escape: str) -> str:
+    if escape[0] in "\x1b<" or (escape[-1].isalpha() and "[" in escape):  # Of a terminal, of HTML
         return ""
     if escape[0] == "%":
         code = int(escape[1:], 16)
@@ -166,5 +179,6 @@ def _decode(escape: str) -> str:
             return ""
         if escape[1] in "01":
             return chr(int(escape[1:], 8))
-        return "/" if escape == "\\/" else chr(int(escape[-2:], 16))
+        digits = escape[2:].strip("{}")
+        return "/" if escape == "\\/" else chr(int(digits, 16))
     return html.unescape(escape) if escape[0] == "&" else ""

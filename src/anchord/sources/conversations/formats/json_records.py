@@ -19,7 +19,8 @@ _ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s*(Z
 _EPOCH = re.compile(r"\d{9,14}(\.\d+)?")
 _MIN_MILLISECONDS = 100_000_000_000
 """A larger number counts milliseconds: in seconds it would be the year 5138."""
-_MAX_TOOL_CALL_CHARS = 200
+_MAX_TOOL_CALL_CHARS = 20_000
+"""More than is kept, `exchange_redaction.MAX_TOOL_CHARS`: secrets are replaced before the cut."""
 _MAIN_ARGUMENTS = (
     "command",
     "cmd",
@@ -162,7 +163,7 @@ def _format_utc(moment: datetime) -> str:
 
 
 def format_tool_call(name: str, arguments: object) -> str:
-    """Return a tool's call in one line of at most 200 characters, such as `[Bash] git status`.
+    """Return a tool's call in one line, such as `[Bash] git status`.
 
     Args:
         name: the tool's name.
