@@ -142,7 +142,7 @@ def _made_models(base: Path) -> dict[str, Any]:
             device="cpu",
             **named,
         )
-        model.save(str(base / name))
+        model.save(str(base / name), create_model_card=False)
         return SentenceTransformer(str(base / name), device="cpu", local_files_only=True)
 
     prompts = {"query": "query: ", "document": "text passage: "}
@@ -161,7 +161,7 @@ def _made_models(base: Path) -> dict[str, Any]:
     static = SentenceTransformer(
         modules=[StaticEmbedding(tokenizer.backend_tokenizer, embedding_dim=HIDDEN)], device="cpu"
     )
-    static.save(str(base / "static"))
+    static.save(str(base / "static"), create_model_card=False)
     loaded["static"] = SentenceTransformer(
         str(base / "static"), device="cpu", local_files_only=True
     )
