@@ -22,6 +22,7 @@ import typer.main
 from preloaded import PreloadedDaemon
 
 from anchord.cli import main
+from anchord.cli.output import progress
 from anchord.cli.output.console import stderr_console, stdout_console
 from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
@@ -96,6 +97,8 @@ def call_here(
         stack.enter_context(mock.patch.dict(os.environ, environment, clear=True))
         stack.enter_context(mock.patch.object(sys, "argv", ["anchord", *arguments]))
         stack.enter_context(mock.patch.object(typer.main, "get_command", _get_command))
+        # Otherwise each command takes a tenth of a second at least.
+        stack.enter_context(mock.patch.object(progress, "_POLL_S", 0.01))
         stack.enter_context(
             mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         )
