@@ -263,7 +263,7 @@ def _delete(path: Path) -> None:
 
 def _stats_beside_home(shell: Shell) -> dict[str, tuple[int, ...]]:
     """Return what tells a changed file or folder, of each beside the home."""
-    stats = {}
+    stats: dict[str, tuple[int, ...]] = {}
     for path in shell.base.rglob("*"):
         if not path.is_relative_to(shell.home):
             stat = path.lstat()

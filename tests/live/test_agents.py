@@ -1,4 +1,7 @@
-"""An agent's session with the official MCP client and a server process, as Claude Code or Cursor start it."""
+"""An agent's session with the official MCP client over a real daemon.
+
+Three tests start the server's process, as Claude Code or Cursor do; the others have the server in this process.
+"""
 
 from __future__ import annotations
 

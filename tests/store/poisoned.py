@@ -7,8 +7,7 @@ import signal
 
 from anchord.core.types import Document, Problem
 from anchord.index import rows
-
-_parse = rows.parse_document
+from anchord.sources.documents.parse import parse_document
 
 
 def prepare_poison() -> None:
@@ -19,4 +18,4 @@ def prepare_poison() -> None:
 def _parse_or_die(data: bytes, path: str) -> Document | Problem:
     if b"poison" in data:
         os.kill(os.getpid(), signal.SIGKILL)
-    return _parse(data, path)
+    return parse_document(data, path)
