@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,26 @@ _workers = Workers()
 class PreloadedDaemon:
     """`anchord run` in a process of its own, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
-        """Start it; its output is appended to a file."""
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        prepare: Callable[[], None] | None = None,
+        command: str = "run",
+    ) -> None:
+        """Start it; its output is appended to a file.
+
+        A function of a module can prepare the process; it can run another command.
+        """
         log.touch()  # Read if the process ends before it can write.
         self._process: Any = _workers.start_process(
-            _be_a_daemon, list(arguments), dict(environment), str(log), str(Path.cwd())
+            _be_a_daemon,
+            [command, *arguments],
+            dict(environment),
+            str(log),
+            str(Path.cwd()),
+            prepare,
         )
         self.pid: int = self._process.pid
 
@@ -61,7 +76,13 @@ class PreloadedDaemon:
         self.send_signal(signal.SIGKILL)
 
 
-def _be_a_daemon(arguments: list[str], environment: dict[str, str], log: str, folder: str) -> None:
+def _be_a_daemon(
+    arguments: list[str],
+    environment: dict[str, str],
+    log: str,
+    folder: str,
+    prepare: Callable[[], None] | None,
+) -> None:
     """Run the command in the process that was forked."""
     import anchord.cli  # noqa: PLC0415 - the process that forks has loaded it with the simulator's worker
 
@@ -71,7 +92,9 @@ def _be_a_daemon(arguments: list[str], environment: dict[str, str], log: str, fo
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["anchord", "run", *arguments]
+    if prepare:
+        prepare()
+    sys.argv = ["anchord", *arguments]
     # With these the daemon starts itself again.
-    sys.orig_argv = [sys.executable, "-m", "anchord", "run", *arguments]
+    sys.orig_argv = [sys.executable, "-m", "anchord", *arguments]
     anchord.cli.main()

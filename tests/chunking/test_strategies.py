@@ -139,7 +139,7 @@ HOSTILE = {
 }
 """Name -> the unit that is repeated, how often, and what comes after it."""
 DIVISOR = 16
-"""By default they get a sixteenth of a text, and the whole as a slow test. `test_laws` gives the default strategy whole ones."""
+"""By default they get a sixteenth of a text, and the whole as a slow test. `test_laws` gives the default strategy larger ones."""
 
 
 def hostile_cases() -> Iterator[object]:

@@ -6,11 +6,12 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ import typer.main
 from preloaded import PreloadedDaemon
 
 from anchord.cli import main
+from anchord.cli.output import progress
 from anchord.cli.output.console import stderr_console, stdout_console
 from anchord.errors import NotRunningError
 from anchord.ipc.client import Client
@@ -96,6 +98,8 @@ def call_here(
         stack.enter_context(mock.patch.dict(os.environ, environment, clear=True))
         stack.enter_context(mock.patch.object(sys, "argv", ["anchord", *arguments]))
         stack.enter_context(mock.patch.object(typer.main, "get_command", _get_command))
+        # Otherwise each command takes a tenth of a second at least.
+        stack.enter_context(mock.patch.object(progress, "_POLL_S", 0.01))
         stack.enter_context(
             mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         )
@@ -213,6 +217,64 @@ class Shell:
                 return bool(client.call("ping"))
         except NotRunningError:
             return False
+
+
+class BuiltOnce:
+    """An index that is built once; each test gets it as it was built, at the same place.
+
+    The home is a copy. The indexed files are the very files, because a copy would be read again; where a test has changed
+    one of them, the next test gets an index that is built anew.
+    """
+
+    def __init__(self, factory: pytest.TempPathFactory, build: Callable[[Shell], None]) -> None:
+        """Build nothing yet."""
+        self._factory = factory
+        self._build = build
+        self._shell: Shell | None = None
+        self._kept = Path()
+        self._indexed: dict[str, tuple[int, ...]] = {}
+
+    def fresh(self) -> Shell:
+        """Return the index as it was built."""
+        if self._shell is None or not self._is_restored(self._shell):
+            self._shell = Shell(self._factory.mktemp("c"))
+            self._build(self._shell)
+            self._kept = self._factory.mktemp("k") / "home"
+            shutil.copytree(self._shell.home, self._kept, symlinks=True)
+            self._indexed = _stats_beside_home(self._shell)
+        return self._shell
+
+    def _is_restored(self, shell: Shell) -> bool:
+        """Put the home back; return whether nothing that is indexed was changed."""
+        tops = {name.partition("/")[0] for name in self._indexed}
+        for path in shell.base.iterdir():
+            if path == shell.home or path.name not in tops:
+                _delete(path)
+        shutil.copytree(self._kept, shell.home, symlinks=True)
+        return _stats_beside_home(shell) == self._indexed
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _stats_beside_home(shell: Shell) -> dict[str, tuple[int, ...]]:
+    """Return what tells a changed file or folder, of each beside the home."""
+    stats: dict[str, tuple[int, ...]] = {}
+    for path in shell.base.rglob("*"):
+        if not path.is_relative_to(shell.home):
+            stat = path.lstat()
+            stats[str(path.relative_to(shell.base))] = (
+                stat.st_ino,
+                stat.st_mode,
+                stat.st_size,
+                stat.st_mtime_ns,
+                stat.st_ctime_ns,
+            )
+    return stats
 
 
 def _forget_what_could_not_be_printed() -> None:

@@ -9,6 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -67,22 +68,29 @@ class Planted:
         ]
 
 
+@cache
 def _core(value: str) -> bytes:
     """Return the longest run of letters and digits in lower case: what a full-text index keeps."""
     runs: list[str] = _LONGEST_RUN.findall(value)
     return max(runs, key=len).lower().encode()
 
 
-def _encoded(value: str) -> Iterator[bytes]:
+@cache
+def _encoded(value: str) -> frozenset[bytes]:
+    """Return the forms of a value, each once: most are the value itself."""
     raw = value.encode()
-    yield raw
-    yield value.encode("utf-16-le")
-    yield raw.hex().encode()
-    yield quote(value, safe="").encode()
-    yield json.dumps(value)[1:-1].replace("/", "\\/").encode()
-    for shift in range(3):  # The three ways a value can lie in base64.
-        inside = base64.b64encode(b"\0" * shift + raw)
-        yield inside[4 if shift else 0 : -4]
+    # The three ways a value can lie in base64.
+    inside = (base64.b64encode(b"\0" * shift + raw)[4 if shift else 0 : -4] for shift in range(3))
+    return frozenset(
+        {
+            raw,
+            value.encode("utf-16-le"),
+            raw.hex().encode(),
+            quote(value, safe="").encode(),
+            json.dumps(value)[1:-1].replace("/", "\\/").encode(),
+            *inside,
+        }
+    )
 
 
 def plant_files(shell: Shell, secrets: Planted) -> None:

@@ -18,6 +18,7 @@ from cli.test_detached import (
     GONE,
     TURNS,
     archived,
+    built_talks,
     configure,
     embedded,
     found,
@@ -32,7 +33,7 @@ from anchord.errors import StoreError
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.vector_cache import SqliteVectorCache
 
-__all__ = ["talks"]
+__all__ = ["built_talks", "talks"]
 
 
 @pytest.mark.parametrize("command", [["index"], ["rebuild"]], ids=" ".join)

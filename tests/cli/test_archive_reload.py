@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from cli.conftest import Shell
-from cli.test_detached import ALL, archived, found, talks
+from cli.test_detached import ALL, archived, built_talks, found, talks
 
 from anchord.ipc.client import Client
 
-__all__ = ["talks"]
+__all__ = ["built_talks", "talks"]
 
 
 def test_a_root_that_changes_its_kind_and_its_name_under_a_daemon_loses_nothing(

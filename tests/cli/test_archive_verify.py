@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 from cli.conftest import Shell
-from cli.test_detached import ALL, GONE, archived, found, talks
+from cli.test_detached import ALL, GONE, archived, built_talks, found, talks
 from conversations.conftest import claude
 from conversations.test_carriers import zipped
 
-__all__ = ["talks"]
+__all__ = ["built_talks", "talks"]
 
 
 def archive_of(shell: Shell) -> sqlite3.Connection:

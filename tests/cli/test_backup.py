@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.conftest import Printed, Shell
+from cli.conftest import BuiltOnce, Printed, Shell
 from conversations.conftest import answer, claude
 
 from anchord.store.backup import snapshot
@@ -22,21 +22,27 @@ pytestmark = pytest.mark.usefixtures("pylance_here")
 TURNS = [(f"How is question {n} asked?", answer(f"subject{n}", 2)) for n in range(3)]
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, _index)
+
+
 @pytest.fixture
-def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+def shell(built: BuiltOnce) -> Shell:
     """Give an index over notes, and conversations whose transcript was deleted."""
-    return _indexed(Shell(tmp_path_factory.mktemp("c")))
+    return built.fresh()
 
 
 @pytest.fixture(scope="module")
 def backed_up_once(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """Give such an index with a backup, for tests that change neither."""
-    shell = _indexed(Shell(tmp_path_factory.mktemp("c")))
+    shell = Shell(tmp_path_factory.mktemp("c"))
+    _index(shell)
     backed_up(shell)
     return shell
 
 
-def _indexed(shell: Shell) -> Shell:
+def _index(shell: Shell) -> None:
     talks = shell.base / "talks"
     talks.mkdir()
     (talks / "s1.jsonl").write_bytes(claude(*TURNS))
@@ -49,7 +55,6 @@ def _indexed(shell: Shell) -> Shell:
     assert shell("index").code == 0
     (talks / "s1.jsonl").unlink()
     assert shell("index").code == 0
-    return shell
 
 
 def backed_up(shell: Shell, *options: str, target: str = "") -> Any:  # noqa: ANN401 - any JSON value

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.conftest import Shell
+from cli.conftest import BuiltOnce, Shell
 from conversations.conftest import answer, claude
 
 from anchord.index import file_planner, reconcile
@@ -19,8 +19,17 @@ TURNS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_two_sessions)
+
+
 @pytest.fixture
-def talking(shell: Shell) -> Shell:
+def talking(built: BuiltOnce) -> Shell:
+    return built.fresh()
+
+
+def index_two_sessions(shell: Shell) -> None:
     shell.configure(
         "[[root]]", f'path = "{shell.notes}"', 'kind = "conversations"', 'name = "talks"'
     )
@@ -32,7 +41,6 @@ def talking(shell: Shell) -> Shell:
         ),
     )
     assert shell("index").code == 0
-    return shell
 
 
 def test_an_exchange_is_one_group_with_what_is_reported_of_it(talking: Shell) -> None:

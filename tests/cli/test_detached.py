@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from cli.conftest import Shell
+from cli.conftest import BuiltOnce, Shell
 from conversations.conftest import answer, claude
 
 TURNS = [(f"What is subject {n}?", answer(f"subject{n}")) for n in range(4)]
@@ -46,9 +46,18 @@ def configure(shell: Shell, folder: Path, name: str = "talks", *more: str) -> No
     )
 
 
+@pytest.fixture(scope="module")
+def built_talks(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_two_sessions)
+
+
 @pytest.fixture
-def talks(shell: Shell) -> Shell:
+def talks(built_talks: BuiltOnce) -> Shell:
     """Return an index of two sessions, one of which lost its transcript file."""
+    return built_talks.fresh()
+
+
+def index_two_sessions(shell: Shell) -> None:
     configure(shell, shell.notes)
     shell.write("s1.jsonl", claude(*TURNS))
     gone = Path(shell.write("s2.jsonl", claude(*GONE, session="s2")))
@@ -56,7 +65,6 @@ def talks(shell: Shell) -> Shell:
     gone.unlink()
     assert shell("index").code == 0
     assert found(shell) == ALL
-    return shell
 
 
 def without_configuration(shell: Shell) -> None:

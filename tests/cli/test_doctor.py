@@ -15,7 +15,7 @@ from typing import Any
 
 import lance
 import pytest
-from cli.conftest import Shell
+from cli.conftest import BuiltOnce, Shell
 from conversations.conftest import claude
 
 from anchord.config.paths import find_paths
@@ -45,12 +45,20 @@ def the(found: dict[str, list[Finding]], name: str) -> Finding:
     return finding
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_a_note)
+
+
 @pytest.fixture
-def indexed(shell: Shell) -> Shell:
+def indexed(built: BuiltOnce) -> Shell:
+    return built.fresh()
+
+
+def index_a_note(shell: Shell) -> None:
     shell.configure("[[root]]", f'path = "{shell.notes}"')
     shell.write("a.md", "# One\n\nwords\n")
     assert shell("index").code == 0
-    return shell
 
 
 def test_in_a_sound_home_nothing_is_bad_and_every_thing_is_looked_at(indexed: Shell) -> None:

@@ -323,7 +323,7 @@ def test_standing_in_a_folder_that_is_gone_ends_in_no_traceback(
     ],
 )
 def test_a_reader_that_goes_away_is_no_news(bare: Shell, script: str) -> None:
-    (bare.base / "long.md").write_text("Words of a long text.\n\n" * 20_000)
+    (bare.base / "long.md").write_text("Words of a long text.\n\n" * 5_000)
     assert bare.script(script).err == ""
 
 

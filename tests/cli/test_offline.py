@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from cli.conftest import CATS, PATIENCE_S, Shell, until
+from cli.conftest import CATS, PATIENCE_S, BuiltOnce, Shell, until
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,13 +40,21 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     return made
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_two_files)
+
+
 @pytest.fixture
-def indexed(shell: Shell) -> Shell:
+def indexed(built: BuiltOnce) -> Shell:
     """Give a shell whose two files are indexed."""
+    return built.fresh()
+
+
+def index_two_files(shell: Shell) -> None:
     shell.write("cats.md", CATS)
     shell.write("dogs.md", _DOGS)
     assert shell("index", "notes").code == 0
-    return shell
 
 
 def test_what_needs_a_daemon_says_that_none_runs(bare: Shell) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import lancedb
 import pytest
-from cli.conftest import Shell
+from cli.conftest import BuiltOnce, Shell
 from conversations.conftest import claude
 
 from anchord.embedding.hash_embedder import HashEmbedder
@@ -21,14 +21,22 @@ SOUP = (
 BREAD = "# Bread\n\nA word on bread.\n\n## Onions\n\nOnions can go into bread.\n"
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_two_documents)
+
+
 @pytest.fixture
-def kitchen(shell: Shell) -> Shell:
+def kitchen(built: BuiltOnce) -> Shell:
     """Return an index of two documents that share words; each section is one chunk."""
+    return built.fresh()
+
+
+def index_two_documents(shell: Shell) -> None:
     shell.configure("[[root]]", f'path = "{shell.notes}"', 'strategy = "headers"')
     shell.write("soup.md", SOUP)
     shell.write("deep/bread.md", BREAD)
     assert shell("index").code == 0
-    return shell
 
 
 def groups(printed: Any) -> list[list[dict[str, Any]]]:  # noqa: ANN401 - what a command printed

@@ -222,9 +222,12 @@ def check_orders(base: Path, orders: Iterable[Sequence[State]]) -> None:
 
 
 @needs_samples
-def test_every_order_of_exports_and_growing_sessions_ends_in_one_archive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_every_order_of_exports_and_growing_sessions_ends_in_one_archive(
+    tmp_path: Path, count: int
+) -> None:
     sequences = [*([export] for export in exports()), *sessions()]
-    seeds = (seeded(seed) for seed in range(100))
+    seeds = (seeded(seed) for seed in range(count))
     check_orders(tmp_path, (list(mixed(seed, sequences)) for seed in seeds))
 
 

@@ -1,8 +1,8 @@
 """`anchord run` that ends itself by SIGKILL at a step of its work.
 
-    ANCHORD_KILL="upsert after 2" python tests/faults/killed_daemon.py FOLDER
+    ANCHORD_KILL="upsert after 2"
 
-The step is one of `PLACES`; the moment is before the call, after it, or `during` it: after the milliseconds of
+`prepare_kill` arms it in the daemon's process as this variable says. The step is one of `PLACES`; the moment is before the call, after it, or `during` it: after the milliseconds of
 ANCHORD_KILL_AFTER_MS. The number selects the call. The rest of the daemon is unchanged, but the table is compacted
 after every second commit, because otherwise no compaction would happen in so short a run.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -65,8 +64,8 @@ def kill_at(place: str, moment: str, nth: int, after_ms: float) -> None:
     setattr(holder, name, deadly)
 
 
-def main() -> None:
-    """Run the daemon as the environment variables say."""
+def prepare_kill() -> None:
+    """Make the daemon of this process end as the environment variables say."""
     place, moment, nth = os.environ["ANCHORD_KILL"].split()
     kill_at(place, moment, int(nth), float(os.environ.get("ANCHORD_KILL_AFTER_MS", "1")))
     upkeep: Any = importlib.import_module("anchord.daemon.writer.maintenance")
@@ -78,10 +77,3 @@ def main() -> None:
         commit.DIRECT_TEXTS, commit.DIRECT_S = -1, 0.0
         model: Any = importlib.import_module("anchord.embedding.hash_embedder")
         model.HashEmbedder.is_immediate = False
-    sys.argv = ["anchord", "run", *sys.argv[1:]]
-    importlib.import_module("anchord.cli").main()
-
-
-if __name__ == "__main__":
-    sys.path.pop(0)  # This folder: its modules are not installed.
-    main()

@@ -13,7 +13,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,19 +20,19 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from faults.killed_daemon import PLACES
+from faults.killed_daemon import PLACES, prepare_kill
 from faults.operations import operate
 from faults.runs import DivergenceError, Figures
 from faults.tree import Tree
 from faults.watched import missing_from
 from live.conftest import Home, until
+from preloaded import PreloadedDaemon
 
 from anchord.config.paths import find_paths
 from anchord.errors import NotRunningError
 from anchord.store.table.damage import salvage_vectors
 from anchord.store.table.table import TABLE_NAME
 
-SCRIPT = Path(__file__).with_name("killed_daemon.py")
 MOMENTS = ("before", "after", "during")
 _PLANTED = 8
 _OPERATIONS = 60
@@ -96,11 +95,12 @@ class Victim:
             "ANCHORD_KILL": f"{place} {moment} {nth}",
             "ANCHORD_KILL_AFTER_MS": f"{self._rng.random() * 15:.3f}",
         }
-        with (self.home.path / "run.log").open("ab") as log:
-            process = self.home.process = subprocess.Popen(
-                [sys.executable, str(SCRIPT), str(self.home.folder)],
-                env=self.home.environment | environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+        process = self.home.process = PreloadedDaemon(
+            [str(self.home.folder)],
+            self.home.environment | environment,
+            self.home.path / "run.log",
+            prepare_kill,
+        )
         until(lambda: process.poll() is not None or self._answers())
         for _ in range(_OPERATIONS):
             if process.poll() is not None:

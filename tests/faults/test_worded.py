@@ -404,8 +404,9 @@ def test_e10_a_file_that_got_the_inode_and_the_size_of_another_is_not_taken_for_
 # Group F
 
 
+@pytest.mark.parametrize("saves", [12, pytest.param(40, marks=pytest.mark.slow)])
 def test_f7_somebody_else_who_folds_the_table_meanwhile_loses_no_row_and_holds_nothing_up(
-    service: Service,
+    service: Service, saves: int
 ) -> None:
     import lance  # noqa: PLC0415 - heavy, and for this test alone
 
@@ -421,7 +422,7 @@ def test_f7_somebody_else_who_folds_the_table_meanwhile_loses_no_row_and_holds_n
     other = threading.Thread(target=fold_on)
     other.start()
     try:
-        for n in range(40):
+        for n in range(saves):
             service.write(f"{n % 30:03}.md", f"# Note {n}\n\nRewritten words {n}.\n")
             service.sync()
     finally:

@@ -1,4 +1,7 @@
-"""An agent's session with the official MCP client and a server process, as Claude Code or Cursor start it."""
+"""An agent's session with the official MCP client over a real daemon.
+
+Three tests start the server's process, as Claude Code or Cursor do; the others have the server in this process.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,26 @@ from mcp import StdioServerParameters, stdio_client
 from mcp.client.client import Client
 from mcp.types import TextContent, TextResourceContents
 
+from anchord.config.paths import find_paths
+from anchord.mcp.server import make_server
 from anchord.mcp.token_budget import token_upper_bound
 
 MOST_TOKENS = 2_000
 TOOLS = {"search", "show", "status", "sync", "explain", "roots"}
+
+
+def talk_here(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:
+    """Connect to the server in this process: its start takes a second of a processor.
+
+    What is told of answers is told of the server; that they pass its pipes unharmed is in the tests with a process.
+    """
+    server = make_server(find_paths(home.environment))
+
+    async def main() -> None:
+        async with Client(server) as client:
+            await talk(client)
+
+    anyio.run(main)
 
 
 def session(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:
@@ -121,7 +140,7 @@ def test_answers_stay_short_and_say_how_to_go_on(notes: Home) -> None:
         )
         assert "part 29" in longer or "Simmer" in longer or "Trap" in longer
 
-    session(notes, talk)
+    talk_here(notes, talk)
 
 
 def test_names_headings_and_texts_of_strangers_stay_in_their_fields(notes: Home) -> None:
@@ -187,7 +206,7 @@ def test_files_and_exchanges_are_resources(notes: Home) -> None:
             with pytest.raises(Exception, match=reason):
                 await client.read_resource(uri)
 
-    session(notes, talk)
+    talk_here(notes, talk)
 
 
 def test_it_works_before_the_daemon_starts_while_it_restarts_and_after_it_ends(notes: Home) -> None:
@@ -227,7 +246,7 @@ def test_a_wrong_call_says_what_is_wrong(notes: Home) -> None:
         roots = await call_ok(client, "roots", random_string="a dummy")
         assert roots["roots"][0]["name"] == "docs"
 
-    session(notes, talk)
+    talk_here(notes, talk)
 
 
 def test_the_name_of_a_root_is_in_no_sentence_of_anchords(notes: Home) -> None:
@@ -252,7 +271,7 @@ def test_the_name_of_a_root_is_in_no_sentence_of_anchords(notes: Home) -> None:
         assert refusal["hint"] == "there are: [2], [3]"
         assert refusal["names"] == ["x", "docs", hostile]
 
-    session(notes, talk)
+    talk_here(notes, talk)
 
 
 def test_a_chunk_has_the_same_place_in_search_and_show(notes: Home) -> None:
@@ -266,4 +285,4 @@ def test_a_chunk_has_the_same_place_in_search_and_show(notes: Home) -> None:
         assert [shown[name] for name in names] == [best[name] for name in names]
         assert shown["file"] == f"{notes.folder}/soup.md"
 
-    session(notes, talk)
+    talk_here(notes, talk)

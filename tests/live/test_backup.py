@@ -34,8 +34,8 @@ def other_home(home: Home, tmp_path: Path) -> Iterator[Home]:
 
 
 def restored(other: Home, source: str) -> IndexReader:
-    done = other.anchord("restore", source)
-    assert done.returncode == 0, done.stderr
+    done = other.command("restore", source)
+    assert done.code == 0, done.err
     paths = find_paths({"ANCHORD_HOME": str(other.path)})
     return open_reader(paths, load_config(paths.config_file))
 
@@ -68,17 +68,17 @@ def test_a_backup_while_files_change_has_table_and_catalog_of_one_moment(
         ended.set()
         editor.join()
     home.call("sync")
-    assert home.anchord("backup", "--check", str(tmp_path / "backups")).returncode == 0
+    assert home.command("backup", "--check", str(tmp_path / "backups")).code == 0
     reader = restored(other_home, made["snapshot"])
     with_chunks = sum(chunks for _, chunks in reader.catalog.counts_by_root().values())
     assert reader.store.count_rows() == with_chunks
     backed_up = {row.text for row in reader.store.all_rows()}
     reader.close()
     home.terminate()
-    done = json.loads(other_home.anchord("index", "--json").stdout)
+    done = other_home.command("index", "--json").json
     # Texts in the backup are not embedded again, whatever was written meanwhile.
     assert done["embedded"] == len({row["text"] for row in home.dump()} - backed_up)
-    assert other_home.anchord("verify", "--vectors", "all").returncode == 0
+    assert other_home.command("verify", "--vectors", "all").code == 0
     assert other_home.dump() == home.dump()
 
 
@@ -104,7 +104,7 @@ def test_a_daemon_killed_in_the_middle_leaves_the_former_backup_and_no_links(
     assert failures
     assert [str(each) for each in target.glob("*Z")] == [first["snapshot"]]
     assert list(target.glob("*.partial"))
-    assert "interrupted" in home.anchord("backup", "--check", str(target)).stdout
+    assert "interrupted" in home.command("backup", "--check", str(target)).out
     restored(other_home, str(target)).close()
     assert other_home.dump() == before
     home.run()
@@ -113,7 +113,7 @@ def test_a_daemon_killed_in_the_middle_leaves_the_former_backup_and_no_links(
     shutil.rmtree(home.path / "data" / "damaged")
     home.call("backup", target=str(target))
     assert not list(target.glob("*.partial"))
-    assert home.anchord("backup", "--check", str(target)).returncode == 0
+    assert home.command("backup", "--check", str(target)).code == 0
 
 
 def test_stop_ends_a_backup_and_forget_waits_for_its_end(home: Home, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -24,6 +24,7 @@ import psutil
 import pytest
 from live.conftest import Home, until
 from live.held import Held
+from preloaded import PreloadedDaemon
 from threads import in_thread
 
 from anchord.cli.commands import daemon as lifecycle
@@ -128,37 +129,26 @@ def test_g1_g2_of_daemons_that_start_at_once_over_a_stale_socket_one_serves_and_
     home.run()
     home.kill()
     assert (home.path / "run" / "anchord.sock").exists()
-    command = [sys.executable, "-m", "anchord", "run", str(home.folder)]
-    with ExitStack() as stack:
-        started = [
-            stack.enter_context(
-                subprocess.Popen(
-                    command,
-                    env=home.environment,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    text=True,
-                )
-            )
-            for _ in range(3)
-        ]
-        try:
-            until(lambda: sum(each.poll() is None for each in started) == 1 and serves(home))
-            (first,) = [each for each in started if each.poll() is None]
-            assert home.call("hello")["pid"] == first.pid
-            for other in started:
-                if other is not first:
-                    assert other.returncode == 1
-                    said = other.communicate()[1]
-                    assert said.count("\n") == 1
-                    assert (
-                        f"(process {first.pid})" in said or "(process unknown)" in said
-                    )  # It may not have written its id yet.
-            home.call("sync")
-            assert home.found("wombat") == ["a.md"]
-        finally:
-            for each in started:
-                each.kill()
+    logs = [home.path / f"run {number}.log" for number in range(3)]
+    started = [PreloadedDaemon([str(home.folder)], home.environment, log) for log in logs]
+    try:
+        until(lambda: sum(each.poll() is None for each in started) == 1 and serves(home))
+        (first,) = [each for each in started if each.poll() is None]
+        assert home.call("hello")["pid"] == first.pid
+        for other, log in zip(started, logs, strict=True):
+            if other is not first:
+                assert other.returncode == 1
+                said = log.read_text()
+                assert said.count("\n") == 1
+                assert (
+                    f"(process {first.pid})" in said or "(process unknown)" in said
+                )  # It may not have written its id yet.
+        home.call("sync")
+        assert home.found("wombat") == ["a.md"]
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
 
 
 def test_g3_deleting_the_lock_file_lets_no_second_daemon_and_no_command_write_beside_the_first(

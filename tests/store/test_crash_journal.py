@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from cli.conftest import call_here
+from preloaded import PreloadedDaemon
+from store.poisoned import prepare_poison
 
 from anchord.store import crash_journal as poison
 from anchord.store.crash_journal import CrashJournal
@@ -85,20 +85,6 @@ def test_a_reader_beside_the_writer_notes_nothing(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-_KILLED = f"""
-import os, signal, sys
-from anchord.index import rows as rows
-parse = rows.parse_document
-def killing(data, path):
-    if b"poison" in data:
-        os.kill(os.getpid(), signal.{signal.SIGKILL.name})
-    return parse(data, path)
-rows.parse_document = killing
-from anchord.cli import main
-main()
-"""
-
-
 def test_a_file_that_kills_the_process_is_named_after_two_times_and_the_rest_is_indexed(
     tmp_path: Path,
 ) -> None:
@@ -115,23 +101,22 @@ def test_a_file_that_kills_the_process_is_named_after_two_times_and_the_rest_is_
     ):
         (notes / name).write_text(text)
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", _KILLED, *arguments],
-            env=os.environ | {"ANCHORD_HOME": str(home)}, capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
+    def run(command: str) -> int:
+        environment = os.environ | {"ANCHORD_HOME": str(home)}
+        log = tmp_path / "log"
+        return PreloadedDaemon([], environment, log, prepare_poison, command).wait(120)
 
     def here(*arguments: str) -> str:
         return call_here(arguments, os.environ | {"ANCHORD_HOME": str(home)}, tmp_path).out
 
-    assert [run("index").returncode for _ in range(3)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert [run("index") for _ in range(3)] == [-signal.SIGKILL, -signal.SIGKILL, 0]
     explained = here("explain", str(notes / "m.md"))
     assert "parsing it crashed anchord twice" in explained
-    assert run("verify").returncode == 0  # The clean rebuild skips it too.
+    assert run("verify") == 0  # The clean rebuild skips it too.
     found = here("dump")
     assert '"a.md"' in found
     assert '"z.md"' in found
     assert "poison" not in found
     (notes / "m.md").write_text("# M\n\nThis one is harmless.\n")
-    assert run("index").returncode == 0
+    assert run("index") == 0
     assert "harmless" in here("dump")

@@ -7,8 +7,6 @@ import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tarfile
 from collections.abc import Callable
 from contextlib import closing
@@ -17,6 +15,7 @@ from pathlib import Path
 import lance
 import pytest
 from cli.conftest import Printed, call_here
+from preloaded import PreloadedDaemon
 
 from anchord.errors import StoreDamagedError
 from anchord.store.catalog import database as catalogue
@@ -52,13 +51,11 @@ class Base:
         """Run a command in this process; each start costs over a second of a processor."""
         return call_here(arguments, self.environment, self.folder)
 
-    def process(self, *arguments: str) -> Printed:
-        """Run a command in a process of its own."""
-        ran = subprocess.run(
-            [sys.executable, "-m", "anchord", *arguments],
-            env=self.environment, capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        return Printed(ran.returncode, ran.stdout, ran.stderr)
+    def daemon(self) -> Printed:
+        """Run the daemon to its end in a process of its own."""
+        log = self.folder / "run.log"
+        code = PreloadedDaemon([], self.environment, log).wait(120)
+        return Printed(code, "", log.read_text("utf-8"))
 
     def on_disk(self) -> dict[str, bytes]:
         """Return every file of the state but the lock and what SQLite keeps while it is open."""
@@ -86,7 +83,7 @@ def test_004_17_a_home_of_every_version_serves_and_is_brought_forward_without_em
     before = base.run("search", "gulls", "--mode", "text", "--json")
     assert before.code == 0, before.err
     assert "a.md" in {group[0]["path"] for group in json.loads(before.out)["groups"]}
-    summed = json.loads(base.process("index", "--json").out)
+    summed = base.run("index", "--json").json
     assert summed["embedded"] == 0, summed  # Whatever changed in between, the texts are the same.
     assert base.run("verify").code == 0
     paths = {json.loads(line)["path"] for line in base.run("dump").out.splitlines()}
@@ -159,7 +156,7 @@ def test_what_a_newer_version_made_is_refused_in_one_line_and_left_alone(
     base = Base(tmp_path, HOMES[-1])
     newer(base)
     before = base.on_disk()
-    outcome = (base.process if command == ("run",) else base.run)(*command)
+    outcome = base.daemon() if command == ("run",) else base.run(*command)
     assert outcome.code in (1, 2), outcome.out
     refusals = [line for line in outcome.err.splitlines() if line.startswith("anchord: ")]
     assert len(refusals) == 1

@@ -20,6 +20,7 @@ from anchord.chunking.formats import parser_process as grammars
 from anchord.chunking.formats import parser_worker as grammar_worker
 from anchord.chunking.formats.code_symbols import ParserProcessError, find_definitions
 from anchord.chunking.formats.parser_process import ParserProcess
+from anchord.index import opening
 from anchord.ipc import worker_process
 
 pytest.importorskip("tree_sitter_python", reason="the extra [code] is not installed")
@@ -96,7 +97,7 @@ found = grammar_worker.find_definitions
 def scripted(text, language):
     with open(sys.argv[0] + ".log", "a") as log:
         log.write(text.split()[0] + chr(10))
-    if text.startswith("crash") or (text.startswith("once") and not os.path.exists(sys.argv[0] + ".once")):
+    if text.startswith("crash") or "crash here" in text or (text.startswith("once") and not os.path.exists(sys.argv[0] + ".once")):
         open(sys.argv[0] + ".once", "w").close()
         os.kill(os.getpid(), signal.SIGSEGV)
     if text.startswith("spin"):
@@ -222,9 +223,18 @@ def test_it_does_not_outlive_a_process_that_was_killed() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux holds a process to RLIMIT_AS")
+@pytest.mark.parametrize(
+    "bad",
+    ["crash here", pytest.param(TOO_MUCH, marks=pytest.mark.slow)],
+    ids=["a crash", "gigabytes"],
+)
+@pytest.mark.usefixtures("scripted")
 def test_h4_a_file_that_ends_its_parser_is_cut_without_its_definitions_and_named_and_the_rest_goes_on(
-    tmp_path: Path,
+    tmp_path: Path, bad: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A crash by signal stands for the grammar that takes gigabytes, which needs 10 s: that one is slow."""
+    if bad != TOO_MUCH:
+        monkeypatch.setattr(opening, "ParserProcess", lambda: ParserProcess("scripted_worker"))
     home, notes = tmp_path / "h", tmp_path / "notes"
     home.mkdir(mode=0o700)
     notes.mkdir()
@@ -232,7 +242,7 @@ def test_h4_a_file_that_ends_its_parser_is_cut_without_its_definitions_and_named
         f'[[root]]\npath = "{notes}"\n[embedding]\nprovider = "hash"\n'
     )
     (notes / "a.cs").write_text("class Gull { int Fly() { return 1; } }\n")
-    (notes / "bad.cs").write_text(f"// a comment on terns\n{TOO_MUCH}\n")
+    (notes / "bad.cs").write_text(f"// a comment on terns\n{bad}\n")
     (notes / "z.md").write_text("# Puffins\n")
 
     def run(*arguments: str) -> Printed:

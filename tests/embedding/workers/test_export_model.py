@@ -45,6 +45,8 @@ WINDOW = 128
 NARROW = 32
 HIDDEN, DENSE = 32, 16
 CLOSE = 1e-5
+BRIEFLY_S = 0.02
+"""How long an exported model is measured here; one second outside of tests."""
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 MARKS = ".,:;?!()-'\"#`|/<>=+_{}[]*&"
 KNOWN = (
@@ -140,7 +142,7 @@ def _made_models(base: Path) -> dict[str, Any]:
             device="cpu",
             **named,
         )
-        model.save(str(base / name))
+        model.save(str(base / name), create_model_card=False)
         return SentenceTransformer(str(base / name), device="cpu", local_files_only=True)
 
     prompts = {"query": "query: ", "document": "text passage: "}
@@ -159,7 +161,7 @@ def _made_models(base: Path) -> dict[str, Any]:
     static = SentenceTransformer(
         modules=[StaticEmbedding(tokenizer.backend_tokenizer, embedding_dim=HIDDEN)], device="cpu"
     )
-    static.save(str(base / "static"))
+    static.save(str(base / "static"), create_model_card=False)
     loaded["static"] = SentenceTransformer(
         str(base / "static"), device="cpu", local_files_only=True
     )
@@ -208,6 +210,7 @@ def run_export_here(
         patch.setattr(export, "lower_priority", unheeded)
         patch.setattr(export, "refuse_internet", nothing)  # This process needs it.
         patch.setattr(os, "dup2", nothing)
+        patch.setattr(export, "_MEASURE_S", BRIEFLY_S)
         export.main()
     return 0
 
@@ -217,9 +220,10 @@ def nothing(*_: object) -> None:
 
 
 class Exports:
-    """Exports each model once, in a folder for all tests of the module.
+    """Exports each model once, in a folder for all tests of the module, and in this process.
 
-    "mean" is exported by a process, as every model is outside of tests; the others are exported here.
+    The process that exports outside of tests is in `test_the_program_that_exports_runs_in_a_process_of_its_own`, and
+    with the libraries in the slow tests.
     """
 
     def __init__(self, shelf: Shelf) -> None:
@@ -234,8 +238,7 @@ class Exports:
             files = self._shelf.files(name)
             settings = settings_of(files)
             with pytest.MonkeyPatch.context() as patch:
-                if (name, precision) != ("mean", "fp32"):
-                    patch.setattr(prepared, "_run_export", run_export_here)
+                patch.setattr(prepared, "_run_export", run_export_here)
                 facts, file = prepared.export_and_cache_model(
                     self.models, files.compute_digest(), precision, settings, unheeded
                 )
@@ -371,16 +374,22 @@ def test_an_export_leaves_its_file_and_its_facts_and_nothing_else(exports: Expor
     assert not list(exports.models.glob(".making-*"))
 
 
-def test_a_model_with_a_narrow_window_is_exported(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_model_with_a_narrow_window_is_exported(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from anchord.embedding.workers import export_model as export  # noqa: PLC0415 - it loads torch
 
+    monkeypatch.setattr(export, "_MEASURE_S", BRIEFLY_S)
     assert export._prepare(settings_of(shelf.files("narrow")), tmp_path, "fp32").runtime == "onnx"
 
 
-def test_a_model_whose_tokens_are_letters_is_exported(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_model_whose_tokens_are_letters_is_exported(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its words are longer than those of the texts that the measurements use."""
     from anchord.embedding.workers import export_model as export  # noqa: PLC0415 - likewise
 
+    monkeypatch.setattr(export, "_MEASURE_S", BRIEFLY_S)
     assert export._prepare(settings_of(shelf.files("letters")), tmp_path, "fp32").runtime == "onnx"
 
 
@@ -578,6 +587,45 @@ def test_a_file_without_facts_is_no_export(models: Path) -> None:
     assert prepared.find_export(models, "id", "fp32") is None
 
 
+# The process
+
+
+LIBRARY = """
+import os, sys
+from pathlib import Path
+class SentenceTransformer:
+    def __init__(self, folder, **named):
+        told = [folder, os.environ["HF_HUB_OFFLINE"], str(os.nice(0)), sys.argv[3]]
+        Path(__file__).with_name("told").write_text("\\n".join(told))
+        Path(sys.argv[2], "half.onnx").write_text("half")
+        raise FloatingPointError("of the library")
+"""
+
+
+def test_the_program_that_exports_runs_in_a_process_of_its_own(
+    shelf: Shelf, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its facts are taken; stubs stand for the libraries, which take 8 s to load: slow tests have the real ones."""
+    libraries = models.parent / "libraries"
+    libraries.mkdir()
+    (libraries / "torch.py").write_text("def set_num_threads(count): assert count == 1\n")
+    (libraries / "sentence_transformers.py").write_text(LIBRARY)
+    monkeypatch.setenv("PYTHONPATH", str(libraries))
+    files = shelf.files("mean")
+    settings = msgspec.structs.replace(settings_of(files), nice=1)
+    begun: list[subprocess.Popen[bytes]] = []
+    facts, file = prepared.export_and_cache_model(
+        models, files.compute_digest(), INT8, settings, begun.append
+    )
+    assert [process.returncode for process in begun] == [0]
+    assert (libraries / "told").read_text().splitlines() == [
+        str(files.folder), "1", str(min(19, os.nice(0) + 1)), INT8
+    ]  # fmt: skip
+    assert (facts.runtime, facts.why) == ("torch", "it cannot be exported (FloatingPointError)")
+    assert prepared.find_export(models, files.compute_digest(), INT8) == (facts, file)
+    assert [each.name for each in file.parent.iterdir()] == [EXPORT_INFO_FILE]
+
+
 # Interruptions
 
 
@@ -717,6 +765,14 @@ def embedder(shelf: Shelf, exports: Exports) -> Iterator[LocalEmbedder]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def running(shelf: Shelf, exports: Exports) -> Iterator[LocalEmbedder]:
+    """Give an embedder of the same model whose process runs already: its start takes half a second of a processor."""
+    assert exports.of("mean").facts.runtime == "onnx"
+    with closing(embedder_of(shelf, "mean", exports.models)) as made:
+        yield made
+
+
 def test_an_embedder_gives_the_librarys_vectors_of_texts_and_of_queries(
     shelf: Shelf, embedder: LocalEmbedder
 ) -> None:
@@ -738,7 +794,7 @@ def test_an_embedder_gives_the_librarys_vectors_of_texts_and_of_queries(
     )
 
 
-def test_vectors_of_many_texts_are_in_their_places(shelf: Shelf, embedder: LocalEmbedder) -> None:
+def test_vectors_of_many_texts_are_in_their_places(shelf: Shelf, running: LocalEmbedder) -> None:
     pairs = zip(KNOWN * 4, KNOWN[::-1] * 4, strict=True)
     texts = [f"{word} {other} " * (number % 40 + 1) for number, (word, other) in enumerate(pairs)]
     texts = [
@@ -748,7 +804,7 @@ def test_vectors_of_many_texts_are_in_their_places(shelf: Shelf, embedder: Local
         <= WINDOW - 5
     ]
     assert len(texts) > 100
-    assert near(embedder.embed(texts), shelf.texts("mean", texts))
+    assert near(running.embed(texts), shelf.texts("mean", texts))
 
 
 def test_a_text_over_the_window_is_embedded_in_pieces_and_counted(
@@ -778,17 +834,17 @@ def test_a_query_over_the_window_is_embedded_too_and_not_counted(embedder: Local
     "text", ["a" * 5_000, "the\n" * 500, "日" * 1_000, " " * 3_000 + "fox " * 300]
 )
 def test_a_text_over_the_window_without_a_good_place_to_cut_is_embedded(
-    embedder: LocalEmbedder, text: str
+    running: LocalEmbedder, text: str
 ) -> None:
-    (vector,) = embedder.embed([text])
+    (vector,) = running.embed([text])
     assert length(vector) == pytest.approx(1.0, abs=CLOSE)
 
 
 def test_the_pieces_of_a_text_go_out_in_batches_too(
-    embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
+    running: LocalEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedder.embed(["fox"])
-    lane = embedder._default_queue
+    running.embed(["fox"])
+    lane = running._default_queue
     assert lane is not None
     sizes: list[int] = []
     embed = lane.embed
@@ -798,7 +854,7 @@ def test_the_pieces_of_a_text_go_out_in_batches_too(
         return embed(texts, *more, **named)
 
     monkeypatch.setattr(lane, "embed", noted)
-    embedder.embed(["the quick fox " * 5_000])
+    running.embed(["the quick fox " * 5_000])
     assert max(sizes) <= 32
     assert sum(sizes) > 100
 

@@ -78,7 +78,13 @@ def test_all_of_an_undamaged_archive_is_saved_with_ids_and_versions(
         assert int(new.get_meta("version")) > int(old.get_meta("version"))
 
 
-@pytest.mark.parametrize("seed", range(3 * len(DAMAGES)))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=[pytest.mark.slow] if seed >= len(DAMAGES) else [])
+        for seed in range(3 * len(DAMAGES))
+    ],
+)
 def test_no_damage_raises_and_only_what_it_hit_is_lost(
     sample: tuple[Path, Contents], tmp_path: Path, seed: int
 ) -> None:
