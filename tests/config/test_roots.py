@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -376,3 +377,23 @@ def test_a_new_root_gets_a_name_that_a_command_can_show(tmp_path: Path) -> None:
     assert names(gather_roots(Config(), (), [hostile])) == ["q- and-then- run"]
     # A root that has no name in the configuration may have rows: they know it by this name.
     assert names(gather_roots(configured(Path(hostile)), (), ())) == ["q` and\nthen\u202e run"]
+
+
+def test_roots_that_are_added_and_removed_at_once_all_count(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text('[embedding]\nprovider = "hash"\n# kept\n')
+    names = [f"root-{number}" for number in range(12)]
+    for name in names:
+        folder(tmp_path, name)
+
+    def add(name: str) -> None:
+        add_root_to_config(file, (), RootConfig(path=str(tmp_path / name)))
+        if name.endswith(("3", "7")):
+            assert remove_root_from_config(file, name)
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(add, names))
+    left = {root.name for root in gather_roots(load_config(file), (), ())}
+    assert left == {name for name in names if not name.endswith(("3", "7"))}
+    assert "# kept" in file.read_text()
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []

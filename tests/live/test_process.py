@@ -278,6 +278,26 @@ def test_stop_ends_a_daemon_that_is_frozen(home: Home, monkeypatch: pytest.Monke
     assert home.process.wait(60) == -signal.SIGKILL
 
 
+def test_stop_kills_no_process_that_the_lock_file_names_wrongly(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "_LONG_SILENCE_S", 0.5)
+    monkeypatch.setattr(patience, "_SHORT_SILENCE_S", 0.5)
+    home.run()
+    assert home.process is not None
+    lock_file = home.path / "data" / "anchord.lock"
+    written = lock_file.read_text()
+    with subprocess.Popen(["sleep", "60"]) as other:
+        home.process.send_signal(signal.SIGSTOP)
+        lock_file.write_text(str(other.pid))
+        home.command("stop").is_refused(1, "does not answer")
+        assert other.poll() is None
+        lock_file.write_text(written)
+        home.process.send_signal(signal.SIGCONT)
+        other.kill()
+    assert home.answers()
+
+
 class _Stopping:
     """Replaces a connection to a daemon in this process that is asked to stop."""
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import stat
 import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from anchord.config.schema import Config, parse_config
@@ -17,6 +21,24 @@ def load_config(file: Path) -> Config:
         ConfigError: The file cannot be read, or is wrong.
     """
     return parse_config(read_text(file), str(file))
+
+
+@contextmanager
+def locked_for_editing(file: Path) -> Iterator[None]:
+    """Wait until nobody else edits a configuration file, and let nobody edit it meanwhile.
+
+    Two commands that each read the file, add a root and write it would lose one root. Where the
+    file system has no locks, none is held.
+
+    Args:
+        file: The configuration file; it need not exist.
+    """
+    with ExitStack() as cleanup:
+        with suppress(OSError):
+            folder = os.open(file.resolve().parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            cleanup.callback(os.close, folder)  # This also unlocks it.
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
 
 
 def read_set_keys(file: Path) -> frozenset[str]:

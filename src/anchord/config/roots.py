@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from anchord.config.effective import chunking_of_root
-from anchord.config.file import load_config
+from anchord.config.file import load_config, locked_for_editing
 from anchord.config.schema import Config, RootConfig
 from anchord.core.quoting import escape_line, escape_non_utf8, quote_name
 from anchord.core.types import Root
@@ -92,6 +92,16 @@ def add_root_to_config(
         UsageError: The folder cannot be a root, overlaps one, or the name is taken.
         ConfigError: The file cannot be read, or is wrong.
     """
+    with locked_for_editing(file):
+        return _add_root(file, remembered_roots, new_root, own_folders)
+
+
+def _add_root(
+    file: Path,
+    remembered_roots: Sequence[Root],
+    new_root: RootConfig,
+    own_folders: Sequence[str],
+) -> Root:
     folder = resolve_root_folder(new_root.path, own_folders)
     configured = gather_roots(load_config(file), (), (), own_folders)
     for root in configured:
@@ -127,10 +137,11 @@ def remove_root_from_config(file: Path, name: str) -> bool:
     """
     from anchord.config import file_editor  # noqa: PLC0415 - likewise
 
-    for index, root in enumerate(gather_roots(load_config(file), (), ())):
-        if root.name == name:
-            file_editor.remove_root(file, index)
-            return True
+    with locked_for_editing(file):
+        for index, root in enumerate(gather_roots(load_config(file), (), ())):
+            if root.name == name:
+                file_editor.remove_root(file, index)
+                return True
     return False
 
 

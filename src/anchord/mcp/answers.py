@@ -49,6 +49,9 @@ _MAX_REASONS = 6
 _ID_CHARS = 12
 """Characters of an id that an agent sees; `show` accepts the beginning of an id."""
 
+_LONGEST_LINE = 4_100
+"""Characters of a heading, a title or a name; a path has at most 4,096 bytes."""
+
 
 def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
     """Return search results: the best passage of each file, and where else in it to look.
@@ -257,9 +260,25 @@ def sync_answer(result: UpToDate) -> Answer:
 
 
 def _escaped(message: Message) -> dict[str, Any]:
-    """Return an answer of the daemon as JSON values, each string of it escaped."""
-    fields: dict[str, Any] = escape_fields(message.as_json())
+    """Return an answer of the daemon as JSON values, each string of it cut and escaped."""
+    fields: dict[str, Any] = escape_fields(_cut_lines(message.as_json()))
     return fields
+
+
+def _cut_lines(value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
+    """Cut every string of a JSON value, but for texts, after the most that an answer can show.
+
+    A heading of 200,000 characters stands in several fields of each chunk below it: to escape them
+    all would take half a minute.
+    """
+    if isinstance(value, str):
+        is_long = key != "text" and len(value) > _LONGEST_LINE
+        return f"{value[:_LONGEST_LINE]}\u2026" if is_long else value
+    if isinstance(value, Mapping):
+        return {name: _cut_lines(member, name) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut_lines(member, key) for member in value]
+    return value
 
 
 def error_answer(message: str, hint: str) -> Answer:

@@ -296,7 +296,12 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
         reader: The index.
         catalog: The index's catalog, on the caller's connection.
         path: A file; absolute, or relative to the working directory.
+
+    Raises:
+        UsageError: The path has a NUL character, which no file's can have.
     """
+    if "\0" in path:
+        raise UsageError("a path cannot contain a NUL character", "give the path of a file")
     path = _as_on_disk(path)
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     absolute = os.path.join(folder, os.path.basename(path))

@@ -221,10 +221,13 @@ def _kill(home: Paths, error: NotAnsweringError) -> int:
     """Kill the daemon, which does not answer, and return its process id. No data is lost.
 
     Raises:
-        NotAnsweringError: Nobody knows which process it is.
+        NotAnsweringError: Nobody knows which process it is, or the lock file names another one.
     """
+    from anchord.daemon.host.processes import is_daemon, listens_at
+
     pid = lock_holder_pid(home.lock_file)
-    if not pid:
+    # The file can be of another machine, or of a time before this process began.
+    if not pid or not (is_daemon(pid) or listens_at(pid, home.socket_file)):
         raise error
     warn(f"{error.message}: ending it by force; no data is lost")
     with suppress(ProcessLookupError):

@@ -410,11 +410,10 @@ class ConversationIngester:
 
     def _prepare(self, exchange: Exchange) -> tuple[Exchange, Counter[str]] | None:
         """Redact an exchange and count its secrets by kind; None for a summary to leave out."""
-        counts: Counter[str] = Counter()
         if exchange.kind == "summary" and not self._include_summaries:
             return None
         if not self._redacts:
-            return cut_tools(exchange), counts
+            return cut_tools(exchange), Counter()
         return redact_exchange(exchange)
 
 
