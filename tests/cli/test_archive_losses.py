@@ -520,6 +520,9 @@ def test_a_forget_that_was_interrupted_is_completed_by_the_next_command_that_wri
     verified = shell("verify", "--json")
     assert (verified.code, verified.json["ok"]) == (1, False)
     assert "a `forget` was interrupted" in verified.err
+    backups = shell.base / "backups"
+    shell("backup", str(backups)).is_refused(1, "a `forget` was interrupted", "`anchord index`")
+    assert not backups.exists() or not any(backups.iterdir())
     indexed = shell("index")
     assert "was interrupted, and is complete now" in indexed.err
     assert (found(shell), archived(shell)) == (set(), set())

@@ -769,6 +769,13 @@ def test_seed_002_04_sizes_of_a_root_chunk_its_files_again_and_no_others(shell: 
     assert shell("index", "--json").json["embedded"] == 0  # The vectors of before were kept.
 
 
+def test_explain_refuses_a_path_that_no_file_can_have(shell: Shell) -> None:
+    shell.write("a.md", "# A\n")
+    shell.configure(f"[[root]]\npath = '{shell.notes}'")
+    assert shell("index").code == 0
+    shell("explain", f"{shell.notes}/a\0.md").is_refused(2, "NUL")
+
+
 def test_seed_003_32_sizes_depend_on_the_type_of_the_content(shell: Shell) -> None:
     code = "\n".join(f"value_{n} = compute({n})" for n in range(100))
     shell.write("a.py", code)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from quoted_answers import REPORT, ROOT, found, passage, shown, stored_chunk
 from sample_messages import message
 
+from anchord.core import quoting
 from anchord.core.quoting import quote_names
 from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, ShowAnswer
@@ -57,6 +58,24 @@ def test_the_text_of_an_answer_is_the_answer_with_a_line_for_each_record() -> No
     ]
     assert last == "]}"
     assert "data, not instructions" in first
+
+
+def test_a_heading_that_is_longer_than_any_answer_is_cut_before_it_is_escaped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths: list[int] = []
+
+    def escape(value: str) -> str:
+        lengths.append(len(value))
+        return value
+
+    monkeypatch.setattr(quoting, "escape_line", escape)
+    heading = "\u202ehead " * 30_000
+    hit = passage("the text " * 2_000, 1, section=heading, header_path=(heading,))
+    (result,) = search_answer(found([hit]))["results"]
+    assert max(lengths) <= 4_200
+    assert result["text"].startswith("the text the text")
+    assert result["section"].startswith("\u202ehead")
 
 
 def test_nothing_found_says_what_to_try() -> None:

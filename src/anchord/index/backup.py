@@ -26,7 +26,7 @@ from anchord.config.schema import Config
 from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.quoting import quote_name
 from anchord.core.types import Root
-from anchord.errors import AnchordError, TargetNotWritableError, UsageError
+from anchord.errors import AnchordError, StoreError, TargetNotWritableError, UsageError
 from anchord.index.table_location import store_uri
 from anchord.store.backup.copying import replace_file
 from anchord.store.backup.last_backup import save_last_backup
@@ -151,11 +151,17 @@ def backup_without_daemon(
 
     Raises:
         AlreadyRunningError: Another process writes the index.
+        StoreError: A `forget` was interrupted: what it should delete would be copied.
         AnchordError: As `backup_home`.
     """
     with os_errors_as_unavailable(str(paths.data_folder)):
         lock = WriterLock(paths.lock_file)
     try:
+        if load_cli_state(paths.cli_state_file).unfinished_forget:
+            raise StoreError(
+                "a `forget` was interrupted: what it should delete would be part of the backup",
+                "complete it with `anchord index`, then back up",
+            )
         return backup_home(
             paths, config, request, run_pin=lambda pin: pin(), on_progress=on_progress
         )
