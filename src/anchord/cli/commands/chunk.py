@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from anchord.cli import values
 from anchord.cli.app import JsonOption, app, ensure_paths, load_user_config, print_json, print_line
 from anchord.cli.output.console import escape_markup
 from anchord.config.effective import NO_OVERRIDES, RootChunking
@@ -42,7 +43,12 @@ class _ChunkedDocument(NamedTuple):
 def chunk(
     file: Annotated[str, typer.Argument(metavar="FILE|-")],
     strategy: Annotated[
-        str, typer.Option("--strategy", help=f"{', '.join(STRATEGIES)}; default: as configured.")
+        str,
+        typer.Option(
+            "--strategy",
+            help=f"{', '.join(STRATEGIES)}; default: as configured.",
+            autocompletion=values.one_of(STRATEGIES),
+        ),
     ] = "",
     path: Annotated[
         str, typer.Option("--path", metavar="NAME", help="Path to use for the ids and the format.")

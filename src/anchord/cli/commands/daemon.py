@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from anchord.cli import values
 from anchord.cli.app import app, ask_daemon, ensure_paths, load_user_config, print_line, warn
 from anchord.cli.output.log import configure_stderr_logging
 from anchord.config.paths import Paths
@@ -40,7 +41,12 @@ FoldersArgument = Annotated[
     typer.Argument(metavar="[PATH]...", help="Folders besides the configured roots."),
 ]
 KindOption = Annotated[
-    str, typer.Option("--kind", help="Kind of these folders: project or conversations.")
+    str,
+    typer.Option(
+        "--kind",
+        help="Kind of these folders: project or conversations.",
+        autocompletion=values.complete_root_kind,
+    ),
 ]
 
 

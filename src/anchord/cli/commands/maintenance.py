@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from anchord.cli import values
 from anchord.cli.app import (
     JsonOption,
     app,
@@ -27,12 +28,17 @@ from anchord.errors import UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.upkeep import ForgetAnswer
 
-RootNameArgument = Annotated[str, typer.Argument(metavar="ROOT")]
+RootNameArgument = Annotated[
+    str, typer.Argument(metavar="ROOT", autocompletion=values.complete_root)
+]
 
 
 @app.command()
 def rescan(
-    name: Annotated[str, typer.Argument(metavar="[ROOT]")] = "", json: JsonOption = False
+    name: Annotated[
+        str, typer.Argument(metavar="[ROOT]", autocompletion=values.complete_root)
+    ] = "",
+    json: JsonOption = False,
 ) -> None:
     """Compare a folder (default: all) with the index now; return when all changes are indexed."""
     result = ask_daemon(ensure_paths(), requests.rescan(name))

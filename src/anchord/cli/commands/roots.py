@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from anchord.cli import values
 from anchord.cli.app import (
     JsonOption,
     app,
@@ -42,7 +43,12 @@ from anchord.store.catalog.catalog import SqliteCatalog
 @app.command()
 def add(
     path: Annotated[str, typer.Argument(metavar="PATH")],
-    kind: Annotated[str, typer.Option("--kind", help="project or conversations")] = "project",
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", help="project or conversations", autocompletion=values.complete_root_kind
+        ),
+    ] = "project",
     name: Annotated[str, typer.Option("--name", help="Default: the folder's name.")] = "",
     json: JsonOption = False,
 ) -> None:
@@ -69,7 +75,10 @@ def add(
 
 
 @app.command()
-def remove(name: Annotated[str, typer.Argument(metavar="NAME")], json: JsonOption = False) -> None:
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=values.complete_root)],
+    json: JsonOption = False,
+) -> None:
     """Stop indexing a folder: delete it from the configuration, and its chunks from the index.
 
     The folder's own files are not touched, and its conversations are kept.

@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from anchord.cli import values
 from anchord.cli.app import (
     JsonOption,
     app,
@@ -110,9 +111,17 @@ def search(  # noqa: PLR0917 - one parameter an option
             "-k", min=1, max=MAX_HITS, help="How many files (with --show-chunks: chunks)."
         ),
     ] = 10,
-    mode: Annotated[str, typer.Option("--mode", help="hybrid, vector or text")] = "hybrid",
+    mode: Annotated[
+        str,
+        typer.Option("--mode", help="hybrid, vector or text", autocompletion=values.complete_mode),
+    ] = "hybrid",
     root: Annotated[
-        str, typer.Option("--root", help="Only this folder, by its name in `anchord roots`.")
+        str,
+        typer.Option(
+            "--root",
+            help="Only this folder, by its name in `anchord roots`.",
+            autocompletion=values.complete_root,
+        ),
     ] = "",
     path: Annotated[
         str,
@@ -121,7 +130,12 @@ def search(  # noqa: PLR0917 - one parameter an option
         ),
     ] = "",
     kind: Annotated[
-        str, typer.Option("--kind", help="Only this kind: markdown, text, code, exchange, ...")
+        str,
+        typer.Option(
+            "--kind",
+            help="Only this kind: markdown, text, code, exchange, ...",
+            autocompletion=values.complete_kind,
+        ),
     ] = "",
     section: Annotated[
         str, typer.Option("--section", metavar='"A > B"', help="Only below these headings.")
@@ -129,7 +143,12 @@ def search(  # noqa: PLR0917 - one parameter an option
     room: Annotated[str, typer.Option("--room", help="Only this room or topic.")] = "",
     session: Annotated[str, typer.Option("--session", help="Only this conversation.")] = "",
     chunk_type: Annotated[
-        str, typer.Option("--type", help="Only section, text, code_block, table or list.")
+        str,
+        typer.Option(
+            "--type",
+            help="Only section, text, code_block, table or list.",
+            autocompletion=values.complete_chunk_type,
+        ),
     ] = "",
     language: Annotated[
         str, typer.Option("--lang", help="Only code of this language: python, go, ...")
