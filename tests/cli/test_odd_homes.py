@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,34 @@ def test_a_home_that_the_table_could_not_be_in_is_refused_at_once(
     assert name not in done.err + done.out
     assert done.code == (1 if command == "doctor" else 2)
     assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "conversations.sqlite",
+        "state.sqlite",
+        "vectors.sqlite",
+        "parsing",
+        "poison.json",
+        "backup.json",
+        "asked.json",
+        "seen.json",
+    ],
+)
+def test_a_named_pipe_in_the_place_of_a_file_of_the_home_holds_nothing_up(
+    shell: Shell, name: str
+) -> None:
+    shell.write("a.md", "# One\n\nA wombat digs.\n")
+    shell.configure(f"[[root]]\npath = '{shell.notes}'")
+    assert shell("index").code == 0
+    file = shell.home / "data" / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    for command in (["index"], ["search", "wombat", "--mode", "text"], ["verify"], ["doctor"]):
+        done = shell(*command)
+        assert done.code in {0, 1, 75}, done
+        assert done.code == 0 or command == ["doctor"] or "is not a file" in done.err
+    file.unlink(missing_ok=True)
+    assert shell("index").code == 0
+    assert "wombat" in shell("search", "wombat", "--mode", "text").out

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from anchord._version import __version__
+from anchord.core.regular_files import read_regular_file
 
 _MAX_CRASHES = 2
 _NOTE_BYTES = 64
@@ -110,6 +111,8 @@ class CrashJournal:
             return
         if self._note < 0:
             # Created on the first write, because a home that is refused must stay as it is.
+            if self._note_file.is_fifo():  # Nothing can be written at a position of one.
+                self._note_file.unlink()
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self._note = os.open(self._note_file, flags, 0o600)
         os.pwrite(self._note, note, 0)
@@ -123,7 +126,7 @@ class CrashJournal:
 def _read_note(file: Path) -> str:
     """Return the digest of the content that was being parsed; "" if there is none."""
     try:
-        note = file.read_bytes()[:_NOTE_BYTES]
+        note = read_regular_file(file)[:_NOTE_BYTES]
     except OSError:
         return ""
     return note.strip(b"\0").decode("ascii", "replace")
@@ -131,7 +134,7 @@ def _read_note(file: Path) -> str:
 
 def _read_counts(file: Path) -> _CrashCounts:
     try:
-        counts = msgspec.json.decode(file.read_bytes(), type=_CrashCounts)
+        counts = msgspec.json.decode(read_regular_file(file), type=_CrashCounts)
     except (OSError, ValueError):  # Missing or damaged: an empty journal costs two more crashes.
         return _CrashCounts()
     return counts if counts.version == __version__ else _CrashCounts()

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from anchord.core.quoting import escape_non_utf8
+from anchord.core.regular_files import read_regular_file
 from anchord.store.backup.copying import replace_file
 from anchord.store.backup.pin import LAST_BACKUP_NAME
 
@@ -24,7 +25,7 @@ class LastBackup(msgspec.Struct, frozen=True, kw_only=True):
 def load_last_backup(data_folder: Path) -> LastBackup | None:
     """Return the last backup that succeeded; None if there is none, or the file is damaged."""
     try:
-        content = (data_folder / LAST_BACKUP_NAME).read_bytes()
+        content = read_regular_file(data_folder / LAST_BACKUP_NAME)
         return msgspec.json.decode(content, type=LastBackup)
     except (OSError, ValueError):
         return None

@@ -180,6 +180,8 @@ def find_damage_before_open(file: Path) -> str:
 
 
 def _head_of(file: Path) -> bytes:
+    if not file.is_file():  # To open a named pipe would wait for ever.
+        return b""
     try:
         with file.open("rb") as stream:
             return stream.read(_WAL_HEADER_BYTES)
