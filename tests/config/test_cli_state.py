@@ -50,6 +50,22 @@ def test_its_copy_is_read_if_it_is_lost_or_damaged(tmp_path: Path, content: str 
     assert not is_cli_state_whole(file)
 
 
+def test_what_either_file_forgets_stays_forgotten(tmp_path: Path) -> None:
+    file, copy = tmp_path / "asked.json", tmp_path / "asked-copy.json"
+    older = CliState().with_root(ROOT).with_forgotten_path("/a")
+    save_cli_state(file, older)
+    content = file.read_bytes()
+    save_cli_state(file, older.without_root(ROOT.name).with_forgotten_path("/b"))
+    file.write_bytes(content)
+    again = load_cli_state(file)
+    assert (again.forgotten_paths, again.given_roots) == (("/a", "/b"), [ROOT])
+    assert not is_cli_state_whole(file)
+    copy.unlink()
+    assert load_cli_state(file) == older
+    save_cli_state(file, again.without_forgotten_path("/b"))
+    assert load_cli_state(file).forgotten_paths == ("/a",)
+
+
 def test_a_named_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
     file = tmp_path / "asked.json"
     os.mkfifo(file)

@@ -109,6 +109,8 @@ class CliState(msgspec.Struct, frozen=True):
 def load_cli_state(file: Path) -> CliState:
     """Read the state, from its copy if the file is missing or damaged. Without both it is empty.
 
+    What either of them forgets stays forgotten: an older file may have taken the newer one's place.
+
     Raises:
         StoreDamagedError: The file is unreadable or not what was written, and so is the copy.
         NewerStateError: A newer anchord wrote it.
@@ -128,7 +130,9 @@ def load_cli_state(file: Path) -> CliState:
         ) from error
     if state.version > STATE_VERSION:
         raise NewerStateError.for_schema_version(str(file), state.version)
-    return state
+    copy = _decode_copy(file)
+    forgotten = {*state.forgotten, *(copy.forgotten if copy else ())}
+    return msgspec.structs.replace(state, forgotten=tuple(sorted(forgotten)))
 
 
 def is_cli_state_whole(file: Path) -> bool:
