@@ -282,6 +282,20 @@ def test_a_quota_that_is_used_up_is_named_and_no_retry_is_promised_without_a_dae
     assert "by itself" not in refused.err
 
 
+def test_undo_of_a_file_in_a_folder_that_is_forgotten_too_says_so(shell: Shell) -> None:
+    file = shell.write("sub/a.md", CATS)
+    folder = str(shell.notes / "sub")
+    assert shell("index", "notes").code == 0
+    assert shell("forget", str(file), "--yes").code == 0
+    shell("forget", folder, "--yes")
+    undone = shell("forget", "--undo", str(file))
+    assert (undone.code, undone.out) == (0, "")
+    assert f'"{folder}" is forgotten as well' in undone.err
+    assert "may be indexed again" in shell("forget", "--undo", folder).out
+    assert shell("index").code == 0
+    assert shell("search", "kitten", "--mode", "text", "--json").json["groups"]
+
+
 def test_undo_of_a_forgotten_file_outside_the_indexed_folders_says_so(shell: Shell) -> None:
     file = shell.write("a.md", CATS)
     assert shell("index", "notes").code == 0

@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-from anchord.config.cli_state import load_cli_state
-from anchord.config.file import load_config
 from anchord.config.paths import find_paths
-from anchord.config.roots import gather_roots
 from anchord.config.schema import DOCUMENT_KINDS
 from anchord.errors import AnchordError
 
@@ -38,6 +35,11 @@ complete_chunk_type = one_of(CHUNK_TYPES)
 
 def complete_root(incomplete: str) -> list[str]:
     """Return the names of roots that begin so; none if the configuration cannot be read."""
+    # The commands that offer this need none of it themselves.
+    from anchord.config.cli_state import load_cli_state
+    from anchord.config.file import load_config
+    from anchord.config.roots import gather_roots
+
     try:
         paths = find_paths(os.environ)
         given_roots = load_cli_state(paths.cli_state_file).given_roots

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,7 +22,8 @@ from anchord.cli.app import (
 )
 from anchord.cli.commands.index import print_index_summary, warn_missing_folder
 from anchord.cli.output.progress import ask_with_progress
-from anchord.config.paths import absolute_path
+from anchord.config.cli_state import load_cli_state
+from anchord.config.paths import Paths, absolute_path
 from anchord.core.quoting import quote_name, quote_names
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
@@ -122,11 +124,23 @@ def forget(
     if json:
         print_json(result)
     elif undo:
-        print_line(f"{quote_name(result.path)} may be indexed again")
+        _print_undone(paths, absolute, result)
     else:
         _print_forgotten(result)
     if not undo and _is_empty(result):
         raise typer.Exit(1)
+
+
+def _print_undone(paths: Paths, path: str, result: ForgetAnswer) -> None:
+    """Say that a path may be indexed again, or which folder around it is still forgotten."""
+    for folder in load_cli_state(paths.cli_state_file).forgotten_paths:
+        if Path(path).is_relative_to(folder):
+            warn(
+                f"{quote_name(folder)} is forgotten as well, and so is everything in it; "
+                f"`anchord forget --undo` of that folder lets it in again"
+            )
+            return
+    print_line(f"{quote_name(result.path)} may be indexed again")
 
 
 def _confirm_forget(preview: ForgetAnswer) -> None:
