@@ -769,6 +769,19 @@ def test_seed_002_04_sizes_of_a_root_chunk_its_files_again_and_no_others(shell: 
     assert shell("index", "--json").json["embedded"] == 0  # The vectors of before were kept.
 
 
+def test_explain_shows_no_secret_of_a_name_or_of_a_pattern(shell: Shell) -> None:
+    token = "ghp_" + "sfxLHMtlw4tUa5zGyYT6S48Z3qbNqSHY0ilv"
+    shell.write(f"{token}.md", "# A\n")
+    shell.write(".gitignore", f"{token}*\n")
+    shell.configure(f"[[root]]\npath = '{shell.notes}'")
+    assert shell("index").code == 0
+    for options in ([], ["--json"]):
+        explained = shell("explain", f"{shell.notes}/{token}.md", *options)
+        assert explained.code == 0
+        assert "[REDACTED:github]" in explained.out
+        assert token not in explained.out + explained.err
+
+
 def test_explain_refuses_a_path_that_no_file_can_have(shell: Shell) -> None:
     shell.write("a.md", "# A\n")
     shell.configure(f"[[root]]\npath = '{shell.notes}'")

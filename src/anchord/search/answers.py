@@ -49,6 +49,7 @@ from anchord.sources.conversations.archive.reader import Archive, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
+from anchord.sources.secrets.redactor import redact
 from anchord.store.catalog.catalog import SqliteCatalog
 
 A = TypeVar("A")
@@ -309,7 +310,7 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
     if found is None or not found[1] or os.path.isdir(absolute):
         rule, hint = _explain_no_file(found)
         return ExplainAnswer(
-            path=escape_non_utf8(absolute),
+            path=escape_non_utf8(reader.files.redact_path(absolute)),
             indexed=False,
             rule=rule,
             decision="skip",
@@ -328,15 +329,15 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
     problem = _current_problem(record, observed)
     kind = "exchange" if exchanges else kind_of(origin.path) or "text"
     return ExplainAnswer(
-        path=escape_non_utf8(absolute),
+        path=escape_non_utf8(reader.files.redact_path(absolute)),
         root=origin.root,
         indexed=_is_indexed(record),
         chunks=_count_chunks([record, *map(catalog.get_record, exchanges)]),
         exchanges=len(exchanges) if is_transcript else None,
-        rule=match.reason,
+        rule=redact(match.reason).text,  # It quotes a pattern.
         strategy=recipe.plans.plan_for(origin.root, kind).strategy,
         decision=_DECISION_NAMES[type(decision)],
-        reason=decision.reason,
+        reason=redact(decision.reason).text,
         last_reason=catalog.last_reason(origin),
         problem=problem.reason if problem else None,
         size=observed.size if isinstance(observed, Fingerprint) else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from anchord.sources.conversations.exchange_redaction import (
 )
 from anchord.sources.conversations.formats.json_records import format_tool_call
 from anchord.sources.files.secret_names import redact_path
+from anchord.sources.files.source_memory import SourceMemory
 from anchord.sources.secrets.redactor import redact
 
 TOKEN = "ghp_" + "sfxLHMtlw4tUa5zGyYT6S48Z3qbNqSHY0ilv"
@@ -65,6 +67,20 @@ def test_a_token_in_a_name_is_seen_likewise(unseen: str) -> None:
 def test_what_only_resembles_it_stays() -> None:
     text = r"A A, &nbsp;, <b>, & and &amp; \u{1f600} stay; 5 < 7"
     assert redact(text).text == text
+
+
+def test_of_an_ignore_file_no_comment_is_stored_and_no_pattern_that_holds_a_secret(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "seen.json"
+    memory = SourceMemory(file)
+    memory.rules = {
+        "/a/.gitignore": f"# the token is {TOKEN}\n*.log\n!keep.log\n".encode(),
+        "/b/.gitignore": f"{TOKEN}*\n".encode(),
+    }
+    memory.save()
+    assert TOKEN not in file.read_text()
+    assert SourceMemory(file).rules == {"/a/.gitignore": b"#\n*.log\n!keep.log\n"}
 
 
 def exchange(tool: str) -> Exchange:

@@ -1,7 +1,7 @@
 """What anchord last saw of roots and ignore files, in a file of anchord's own: `data/seen.json`.
 
     {"version": 1,
-     "rules": {absolute path of an ignore file: its last good content},
+     "rules": {absolute path of an ignore file: its last good content without comments},
      "roots": {name of a root: {"path", "link", "device", "inode"}},
      "repositories": {absolute path of a repository: {"excludes_file", "ignores_case"}}}
 
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from anchord.core.regular_files import read_regular_file
+from anchord.sources.secrets.redactor import redact
 
 _VERSION = 1
 
@@ -112,7 +113,11 @@ class SourceMemory:
     def _as_json(self) -> dict[str, Any]:
         return {
             "version": _VERSION,
-            "rules": {_text(path): rules.decode("latin-1") for path, rules in self.rules.items()},
+            "rules": {
+                _text(path): stored.decode("latin-1")
+                for path, rules in self.rules.items()
+                if (stored := _without_secrets(rules)) is not None
+            },
             "roots": {
                 name: {**asdict(seen), "path": _text(seen.path), "link": _text(seen.link)}
                 for name, seen in self.roots.items()
@@ -129,6 +134,17 @@ class SourceMemory:
         except OSError:
             return None
         return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _without_secrets(rules: bytes) -> bytes | None:
+    """Return rules without their comments; None if a pattern holds a secret.
+
+    Rules that are not stored are unknown after a restart: while their file cannot be read, nothing
+    below it is indexed.
+    """
+    lines = [b"#" if line.startswith(b"#") else line for line in rules.split(b"\n")]
+    stored = b"\n".join(lines)
+    return None if redact(stored.decode("utf-8", "replace")).counts_by_kind else stored
 
 
 def _text(path: str) -> str:
