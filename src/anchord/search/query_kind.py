@@ -9,6 +9,7 @@ questions are recognised by their words, others by their question mark (docs/des
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -83,13 +84,21 @@ def kind_of_query(query: ParsedQuery) -> QueryKind:
     words = [word.replace("\u2019", "'") for word in _WORD.findall(query.text.lower())]
     if not words or query.identifier_share >= _MIN_IDENTIFIER_SHARE:
         return QueryKind.TERMS
-    tells = any(word.partition("'")[0] in _PERSONS for word in words)
-    if (
-        query.text.rstrip().endswith(_QUESTION_MARKS)
-        or (words[0] in _FIRST_WORDS and len(words) >= _MIN_QUESTION_WORDS)
-        or (tells and len(words) >= _MIN_TOLD_WORDS)
-    ):
+    if query.text.rstrip().endswith(_QUESTION_MARKS) or _asks(words) or _tells(words):
         return QueryKind.QUESTION
+    return QueryKind.SENTENCE if _is_sentence(words) else QueryKind.TERMS
+
+
+def _asks(words: Sequence[str]) -> bool:
+    return len(words) >= _MIN_QUESTION_WORDS and words[0] in _FIRST_WORDS
+
+
+def _tells(words: Sequence[str]) -> bool:
+    """Whether somebody tells what happens to him, as in "I can't find it"."""
+    persons = (word.partition("'")[0] in _PERSONS for word in words)
+    return len(words) >= _MIN_TOLD_WORDS and any(persons)
+
+
+def _is_sentence(words: Sequence[str]) -> bool:
     linking = sum(word in _LINKING_WORDS or "'" in word for word in words)
-    is_sentence = len(words) >= _MIN_SENTENCE_WORDS and linking >= _MIN_LINKING_SHARE * len(words)
-    return QueryKind.SENTENCE if is_sentence else QueryKind.TERMS
+    return len(words) >= _MIN_SENTENCE_WORDS and linking >= _MIN_LINKING_SHARE * len(words)
