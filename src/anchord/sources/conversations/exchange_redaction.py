@@ -52,10 +52,7 @@ def cut_tools(exchange: Exchange) -> Exchange:
 
 
 def _without_cut_word(tool: str) -> str:
-    """Return a stored tool's call without its last word if it was cut there.
-
-    Versions before 10 of the rules cut a call before they looked for secrets in it.
-    """
+    """Return a tool's call without its last word if it was cut there, perhaps in a secret."""
     return tool if len(tool) < MAX_TOOL_CHARS - 1 else tool.rpartition(" ")[0]
 
 
@@ -115,11 +112,15 @@ def redact_exchange_path(path: str) -> str:
     return exchange_path(source, session, exchange)
 
 
-def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
+def redact_encoded_exchange(
+    data: bytes, *, tools_were_cut_first: bool
+) -> tuple[bytes, Counter[str]]:
     """Return a stored exchange without secrets, and how many were replaced by kind.
 
     Args:
         data: JSON as `encode_exchange` returns it.
+        tools_were_cut_first: Whether the calls of its tools were cut before secrets were replaced
+            in them. The word at the cut is dropped then.
 
     Raises:
         ValueError, KeyError: It is damaged.
@@ -135,6 +136,8 @@ def redact_encoded_exchange(data: bytes) -> tuple[bytes, Counter[str]]:
     fields["exchange"] = redact_id(fields["exchange"])
     for name in ("question", "answer", "model"):
         fields[name] = clean(fields[name])
-    fields["tools"] = [_without_cut_word(clean(tool)) for tool in fields["tools"]]
+    if tools_were_cut_first:
+        fields["tools"] = [_without_cut_word(tool) for tool in fields["tools"]]
+    fields["tools"] = [clean(tool)[:MAX_TOOL_CHARS] for tool in fields["tools"]]
     fields["files"] = [clean(file) for file in fields["files"]]
     return fields_to_json(fields), counts

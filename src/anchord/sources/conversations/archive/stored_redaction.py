@@ -25,6 +25,8 @@ from anchord.sources.secrets.redactor import redact
 
 _META_KEY = "rules for secrets"
 _EXCHANGES_AT_ONCE = 200
+_FIRST_TO_CUT_LAST = 10
+"""The version of the rules with which calls of tools are cut after secrets were replaced."""
 _COMPRESSION_LEVEL = 6
 
 
@@ -65,12 +67,15 @@ class StoredRedaction:
         row = self._db.execute("SELECT value FROM meta WHERE key=?", (_META_KEY,)).fetchone()
         if row is not None and row[0] == rules:
             return 0
+        were_cut_first = _cut_tools_first(row[0] if row else "")
         changed = 0
         last_id = 0
         while ids := self._ids_after(last_id):
             last_id = ids[-1]
             with self._db.transaction():
-                changed += sum(map(self._clean_exchange, ids))
+                changed += sum(
+                    self._clean_exchange(each, tools_were_cut_first=were_cut_first) for each in ids
+                )
         with self._db.transaction():
             self._clean_sessions()
             self._clean_heads()
@@ -85,7 +90,7 @@ class StoredRedaction:
         )
         return [int(row[0]) for row in rows]
 
-    def _clean_exchange(self, exchange_id: int) -> bool:
+    def _clean_exchange(self, exchange_id: int, *, tools_were_cut_first: bool) -> bool:
         self._clean_last_path(exchange_id)
         is_renamed = self._rename_exchange(exchange_id)
         content, digest, counts = self._db.execute(
@@ -93,7 +98,9 @@ class StoredRedaction:
         ).fetchone()
         try:
             stored = zlib.decompress(content)
-            clean, new_counts = redact_encoded_exchange(stored)
+            clean, new_counts = redact_encoded_exchange(
+                stored, tools_were_cut_first=tools_were_cut_first
+            )
             all_counts = Counter(json.loads(counts or "{}")) + new_counts
         except (zlib.error, ValueError, TypeError, KeyError):
             return False  # A damaged exchange: `salvage` and `read` say so.
@@ -196,3 +203,13 @@ class StoredRedaction:
 
 def _holds_no_secret(mark: str) -> bool:
     return not redact(mark).counts_by_kind and not redact(unquote(mark)).counts_by_kind
+
+
+def _cut_tools_first(rules: str) -> bool:
+    """Whether these rules were those of an anchord that cut calls before it looked for secrets.
+
+    Args:
+        rules: Their name with their version; "" if secrets were never replaced.
+    """
+    version = rules.rpartition(" ")[2]
+    return not version.isdigit() or int(version) < _FIRST_TO_CUT_LAST
