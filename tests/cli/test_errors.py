@@ -290,7 +290,8 @@ def test_undo_of_a_file_in_a_folder_that_is_forgotten_too_says_so(shell: Shell) 
     shell("forget", folder, "--yes")
     undone = shell("forget", "--undo", str(file))
     assert (undone.code, undone.out) == (0, "")
-    assert f'"{folder}" is forgotten as well' in undone.err
+    assert f'"{folder}" and everything in it is still forgotten' in undone.err
+    assert f"`anchord forget --undo {folder}`" in undone.err
     assert "may be indexed again" in shell("forget", "--undo", folder).out
     assert shell("index").code == 0
     assert shell("search", "kitten", "--mode", "text", "--json").json["groups"]

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from anchord.config.paths import find_paths
+from anchord.config.paths import paths_of_home
 from anchord.core.types import Vector
 from anchord.daemon.access import open_index_reader
 from anchord.store.table.plain_table import PlainTable, open_plain_table
@@ -30,12 +30,10 @@ def open_table(home: str | os.PathLike[str] | None = None) -> Iterator[PlainTabl
         StoreError: There is no index yet, or it cannot be opened.
         ConfigError: The configuration is not valid.
     """
-    places = {} if home is None else {"ANCHORD_HOME": os.fspath(home)}
-    paths = find_paths({**os.environ, **places})
-    with open_index_reader(paths) as reader:
+    with open_index_reader(paths_of_home(home)) as reader:
         embedder = reader.profile.embedder
 
         def embed(questions: Sequence[str]) -> Sequence[Vector]:
             return embedder.embed(questions, is_query=True)
 
-        yield open_plain_table(reader.store.dataset_uri, reader.profile.dimension, embed)
+        yield open_plain_table(reader.store.uri, reader.profile.dimension, embed)

@@ -228,6 +228,12 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
     )
 
 
+def paths_of_home(home: str | os.PathLike[str] | None) -> Paths:
+    """Return the paths of a home that a program names; None for ANCHORD_HOME or this user's own."""
+    places = {} if home is None else {"ANCHORD_HOME": os.fspath(home)}
+    return find_paths({**os.environ, **places})
+
+
 def _run_folder(environment: Mapping[str, str], data_folder: Path) -> Path:
     """Return the folder of the socket: that of the login session, else one below the temp folder.
 

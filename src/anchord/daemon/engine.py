@@ -15,7 +15,7 @@ from typing import Self, TextIO, TypeVar, cast
 import structlog
 
 from anchord.config.file import load_config
-from anchord.config.paths import Paths, find_paths
+from anchord.config.paths import Paths, paths_of_home
 from anchord.daemon.access import open_index_reader, query_one_generation
 from anchord.daemon.handlers import RpcHandlers
 from anchord.daemon.host.log_stream import DroppingStream
@@ -69,8 +69,7 @@ class Engine(BlockingMethods):
     @classmethod
     def of_home(cls, home: str | os.PathLike[str] | None) -> Self:
         """Return an engine of the index in a home, as ANCHORD_HOME; None for this user's own."""
-        places = {} if home is None else {"ANCHORD_HOME": os.fspath(home)}
-        return cls(find_paths({**os.environ, **places}))
+        return cls(paths_of_home(home))
 
     def __enter__(self) -> Self:
         """Return the engine."""

@@ -24,7 +24,7 @@ from anchord.cli.commands.index import print_index_summary, warn_missing_folder
 from anchord.cli.output.progress import ask_with_progress
 from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths, absolute_path
-from anchord.core.quoting import quote_name, quote_names
+from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
 from anchord.ipc import requests
@@ -135,10 +135,8 @@ def _print_undone(paths: Paths, path: str, result: ForgetAnswer) -> None:
     """Say that a path may be indexed again, or which folder around it is still forgotten."""
     for folder in load_cli_state(paths.cli_state_file).forgotten_paths:
         if Path(path).is_relative_to(folder):
-            warn(
-                f"{quote_name(folder)} is forgotten as well, and so is everything in it; "
-                f"`anchord forget --undo` of that folder lets it in again"
-            )
+            command = quote_command("anchord forget --undo", folder, "PATH")
+            warn(f"{quote_name(folder)} and everything in it is still forgotten: {command}")
             return
     print_line(f"{quote_name(result.path)} may be indexed again")
 

@@ -101,12 +101,14 @@ class IndexCheck:
         return not self.is_repair_due
 
     def note_new_table(self) -> None:
-        """Note the files of a table that has replaced the former one.
+        """Take the table's files as they are: it was replaced or repaired.
 
-        Damage of the former one is none of the new one's. But rows that the former one lacked when
-        the new one was begun are missing there, too: all ids are compared.
+        What was altered before does not count any more. But rows that the former table lacked can
+        be missing in this one, too: all ids are compared.
         """
-        self._note_files()
+        self._files = list_table_files(self._table)
+        self._altered_files.clear()
+        self.is_audit_due, self.is_repair_due = True, False
 
     def request_repair(self) -> None:
         """Ask for a read of the whole table: rows could not be read.
@@ -134,22 +136,13 @@ class IndexCheck:
         if self.is_repair_due:
             self._repair()
             # Before the comparison: a file that is lost while it runs makes a repair due again.
-            self._note_files()
+            self.note_new_table()
         files = audit_index(self._writer)
         self.is_audit_due = False
         self.look_for_altered_files()
         self._next_audit = time.monotonic() + _AUDIT_EVERY_S
         log.info("index.audited", files_to_reread=len(files))
         return files
-
-    def _note_files(self) -> None:
-        """Take the table's files as they are; all ids must be compared then.
-
-        What was altered before does not count any more.
-        """
-        self._files = list_table_files(self._table)
-        self._altered_files.clear()
-        self.is_audit_due, self.is_repair_due = True, False
 
     def _repair(self) -> None:
         # A second error soon after a read that found nothing: only an index is not read by that.

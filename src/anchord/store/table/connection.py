@@ -73,7 +73,8 @@ class TableConnection:
             StoreError: The uri cannot be reached; for a reader also when there is no table.
         """
         self.name = name
-        self._uri = uri
+        self.uri = uri
+        """The LanceDB uri that the table is in."""
         self._dimension = dimension
         self._is_writer = is_writer
         self._model = model
@@ -84,8 +85,8 @@ class TableConnection:
     def _open_or_create(self) -> None:
         """Open the table; the writer creates it if it is missing."""
         try:
-            if is_local(self._uri):
-                exists = has_local_table(self._uri, self.name)
+            if is_local(self.uri):
+                exists = has_local_table(self.uri, self.name)
             else:
                 exists = self.name in run_sync(self._db.list_tables()).tables
         except LANCE_ERRORS as error:
@@ -95,18 +96,18 @@ class TableConnection:
         elif self._is_writer:
             self._create()
         else:
-            message = f"{self._uri}: there is no index yet"
+            message = f"{self.uri}: there is no index yet"
             raise StoreError(message, "run `anchord index` to create it")
 
     def _unreachable(self, error: Exception) -> StoreError:
         raise_if_unavailable(self.place, error)
-        return StoreError(f"{self._uri}: {first_line(error)}", "check the uri under [store]")
+        return StoreError(f"{self.uri}: {first_line(error)}", "check the uri under [store]")
 
     def _connect(self) -> None:
         index_cache, metadata_cache = _WRITER_CACHES if self._is_writer else _READER_CACHES
         self.session = lancedb.Session(index_cache, metadata_cache)
         connection = lancedb.connect_async(
-            self._uri,
+            self.uri,
             # 0: look for a newer version before each query. None: never.
             read_consistency_interval=None if self._is_writer else timedelta(0),
             session=self.session,
@@ -124,23 +125,23 @@ class TableConnection:
         except LANCE_ERRORS as error:
             raise_if_unavailable(self.place, error)
             raise StoreDamagedError(
-                f"{self._uri}: {first_line(error)}", "run `anchord index` to rebuild it"
+                f"{self.uri}: {first_line(error)}", "run `anchord index` to rebuild it"
             ) from error
         self.schema_version = int((schema.metadata or {}).get(VERSION_METADATA_KEY.encode(), b"0"))
         if self.schema_version > SCHEMA_VERSION:
             raise NewerStateError.for_schema_version(
-                f"the table in {self._uri}", self.schema_version
+                f"the table in {self.uri}", self.schema_version
             )
         # Lance reads a manifest that is all NUL, or whose names of columns are damaged, without an
         # error.
         if "vector" not in schema.names or unknown_columns(schema):
             raise StoreDamagedError(
-                f"{self._uri}: the newest version has other columns",
+                f"{self.uri}: the newest version has other columns",
                 "run `anchord index` to rebuild it",
             )
         if schema.field("vector").type.list_size != self._dimension:
             raise DimensionMismatchError(
-                f"{self._uri} has vectors of another dimension than the configured model",
+                f"{self.uri} has vectors of another dimension than the configured model",
                 "run `anchord index` to rebuild it, or configure the former model again",
             )
         self.handle = handle
@@ -154,7 +155,7 @@ class TableConnection:
         except LANCE_ERRORS as error:
             raise_if_unavailable(self.place, error)
             raise StoreError(
-                f"{self._uri}: {first_line(error)}", "check the free space of the disk"
+                f"{self.uri}: {first_line(error)}", "check the free space of the disk"
             ) from error
 
     def reopen(self, *, clear_cache: bool) -> None:
@@ -179,12 +180,12 @@ class TableConnection:
     @property
     def place(self) -> str:
         """What a message calls the table."""
-        return f"the table in {self._uri}"
+        return f"the table in {self.uri}"
 
     @property
     def dataset_uri(self) -> str:
         """The uri under which pylance opens the table."""
-        return f"{self._uri}/{self.name}.lance"
+        return f"{self.uri}/{self.name}.lance"
 
     def run_query(
         self, query: Callable[[LanceTable], Awaitable[T]], *, check_for_newer: bool = True

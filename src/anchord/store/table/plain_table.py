@@ -16,6 +16,7 @@ from lancedb.embeddings import EmbeddingFunctionConfig, TextEmbeddingFunction
 from lancedb.table import Table
 
 from anchord.core.types import Vector
+from anchord.store.table.table import TABLE_NAME
 
 PlainTable: TypeAlias = Table
 
@@ -44,11 +45,11 @@ class QuestionEmbeddings(TextEmbeddingFunction):
         return [array("f", vector).tolist() for vector in self.embed([*texts])]
 
 
-def open_plain_table(dataset_uri: str, dimension: int, embed: Embed) -> PlainTable:
+def open_plain_table(uri: str, dimension: int, embed: Embed) -> PlainTable:
     """Open the table with LanceDB, so that it can be searched by a question's meaning.
 
     Args:
-        dataset_uri: The table's uri, as `LanceStore.dataset_uri`.
+        uri: The LanceDB uri that the table is in.
         dimension: Numbers in a vector.
         embed: Embeds questions, as those that the index was made for.
 
@@ -56,8 +57,7 @@ def open_plain_table(dataset_uri: str, dimension: int, embed: Embed) -> PlainTab
         ValueError: There is no table.
     """
     function = QuestionEmbeddings(dimension=dimension, embed=embed)
-    uri, _, file_name = dataset_uri.rpartition("/")
-    table: Any = lancedb.connect(uri).open_table(file_name.removesuffix(".lance"))
+    table: Any = lancedb.connect(uri).open_table(TABLE_NAME)
     config = EmbeddingFunctionConfig(
         vector_column="vector", source_column="text", function=function
     )

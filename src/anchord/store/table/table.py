@@ -429,6 +429,11 @@ class LanceStore:
         return self._size_bytes
 
     @property
+    def uri(self) -> str:
+        """The LanceDB uri that the table is in."""
+        return self._table.uri
+
+    @property
     def dataset_uri(self) -> str:
         """The uri under which pylance opens the table."""
         return self._table.dataset_uri
