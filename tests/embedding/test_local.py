@@ -785,6 +785,31 @@ def test_a_query_while_the_model_is_made_ready_is_refused_at_once_and_texts_wait
     assert (bench.counted("exports"), bench.embedder.fallback_reason) == (1, "")
 
 
+def test_a_model_is_prepared_once_in_the_background(bench: Bench) -> None:
+    bench.instruct("export", "wait")
+    assert not bench.embedder.is_prepared
+    bench.embedder.prepare_in_background()
+    with bench.gate().open("w"):
+        assert bench.embedder.state == "preparing"
+        assert not bench.embedder.is_prepared
+        bench.embedder.prepare_in_background()
+    spin(lambda: bench.embedder.is_prepared and bench.embedder.state == "off")
+    bench.embedder.prepare_in_background()
+    assert bench.embed("a") == [[1, 1, 0]]
+    assert bench.counted("exports") == 1
+    assert LocalEmbedder(bench.files, WorkerOptions(exports_folder=bench.models)).is_prepared
+
+
+def test_a_preparation_that_fails_is_told_by_the_next_text(bench: Bench) -> None:
+    bench.renew("int8")
+    bench.instruct("export", "die")
+    bench.embedder.prepare_in_background()
+    spin(lambda: bench.counted("exports") and bench.embedder.state == "off")
+    with pytest.raises(EmbedderError, match="this model has no int8 version"):
+        bench.embed("a")
+    assert not bench.embedder.is_prepared
+
+
 class Interrupted(LocalEmbedder):
     """Calls a function while a caller checks whether the model is ready."""
 

@@ -42,9 +42,15 @@ class Model:
         """Begin with a model that makes 100 vectors a second."""
         self.dimension = 2
         self.is_immediate = False
+        self.is_prepared = True
+        self.preparations = 0
         self.texts_per_second = 100.0
         self.embedded: list[str] = []
         self.fails_after = 10**9
+
+    def prepare_in_background(self) -> None:
+        """Count the calls while the model is not prepared."""
+        self.preparations += not self.is_prepared
 
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
         """Embed texts."""
@@ -343,6 +349,32 @@ def test_a_commit_waits_for_sixteen_texts_or_half_a_second(
     assert told.due_keys == (set() if waits else keys)
     assert vectorless(commit) == (set() if waits else {each.id for each in rows})
     assert len(commit.model.embedded) == (count if waits else 0)
+
+
+def test_words_do_not_wait_until_the_model_is_prepared_which_begins_with_the_first_text(
+    commit: Commits,
+) -> None:
+    words_first(commit).model.is_prepared = False
+    commit.committer.restless_files.add(FILE)
+    told = commit(update(texts(1)))
+    assert told is not None
+    assert vectorless(commit) == {"text0"}
+    assert (commit.model.embedded, commit.model.preparations) == ([], 1)
+    commit(update([]))
+    assert commit.model.preparations == 1
+    commit.model.is_prepared = True
+    commit(update(texts(2)))
+    assert len(commit.model.embedded) == 2
+    assert commit.model.preparations == 1
+
+
+def test_where_rows_need_their_vectors_the_commit_waits_for_a_model_that_is_not_prepared(
+    commit: Commits,
+) -> None:
+    commit.model.is_prepared = False
+    commit(update(texts(1)))
+    assert vectorless(commit) == set()
+    assert len(commit.model.embedded) == 1
 
 
 @pytest.mark.parametrize("why", ["asked for", "immediate", "needs vectors"])

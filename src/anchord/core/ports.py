@@ -401,6 +401,20 @@ class Embedder(Protocol):
     def is_immediate(self) -> bool:
         """Whether making vectors takes no longer than writing rows, so that no text waits."""
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether a text can be embedded at once.
+
+        Otherwise the first text waits until the model was prepared for this machine, once, which
+        takes ten seconds or more.
+        """
+
+    def prepare_in_background(self) -> None:
+        """Begin to prepare the model unless it is prepared, or being prepared; returns at once.
+
+        What goes wrong is raised by the next text.
+        """
+
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
         """Embed texts and wait for all of them.
 

@@ -27,6 +27,7 @@ class HashEmbedder:
     model_id = "hash-384/1"
     fallback_reason = ""
     is_immediate = True
+    is_prepared = True
 
     def __init__(self) -> None:
         """Start with no texts counted."""
@@ -34,6 +35,9 @@ class HashEmbedder:
         """Texts since the start, queries included."""
         self.texts_per_second = 0.0
         """Texts a second of the last call."""
+
+    def prepare_in_background(self) -> None:
+        """Do nothing: there is no model."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - queries are texts
         """Return an L2-normalised float32 vector for each text, in order."""

@@ -17,6 +17,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -113,6 +114,27 @@ class LocalEmbedder:
         """
         model_id = f"{self.provider}/{self._model_digest}"
         return f"{model_id}/{INT8}" if self._options.precision == INT8 else model_id
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it is known which runtime serves the model here, and its export exists.
+
+        Reads all files of the model at the first call, and a small file until it is prepared.
+        """
+        return self._default_queue is not None or self._find_export() is not None
+
+    def prepare_in_background(self) -> None:
+        """Export the model in a thread unless that was done or is being done.
+
+        An export that fails is not tried again for ten minutes; texts raise what went wrong.
+        """
+        if self._closed or self._is_preparing or self.is_prepared:
+            return
+        threading.Thread(target=self._try_to_prepare, name="prepare-model", daemon=True).start()
+
+    def _try_to_prepare(self) -> None:
+        with suppress(EmbedderError):
+            self._ready_queues()
 
     @property
     def texts_per_second(self) -> float:
@@ -341,10 +363,7 @@ class LocalEmbedder:
         path is the folder of the exports.
         """
         options = self._options
-        found = export_cache.find_export(
-            options.exports_folder, self._model_digest, options.precision
-        )
-        if found:
+        if found := self._find_export():
             return found
         if self._export_info and self._clock() < self._retry_export_at:
             return self._export_info, options.exports_folder
@@ -363,6 +382,12 @@ class LocalEmbedder:
             self._export_process = None
         self._retry_export_at = self._clock() + _EXPORT_RETRY_S
         return made
+
+    def _find_export(self) -> tuple[ExportInfo, Path] | None:
+        options = self._options
+        return export_cache.find_export(
+            options.exports_folder, self._model_digest, options.precision
+        )
 
     def _remember_export_process(self, process: subprocess.Popen[bytes]) -> None:
         self._export_process = process

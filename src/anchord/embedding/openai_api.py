@@ -75,6 +75,7 @@ class OpenAIEmbedder:
 
     fallback_reason = ""
     is_immediate = False
+    is_prepared = True
 
     def __init__(
         self,
@@ -138,6 +139,9 @@ class OpenAIEmbedder:
         """
         own = hash_fields(self._name, self._server.query_prefix, self._server.text_prefix)
         return f"openai/{own}/{self.dimension}"
+
+    def prepare_in_background(self) -> None:
+        """Do nothing: the server has its models ready."""
 
     @property
     def texts_per_second(self) -> float:

@@ -101,7 +101,12 @@ class Committer:
         """Whether a commit waits for the vectors of so many texts."""
         seconds_of_texts = self.dependencies.embedder.texts_per_second * DIRECT_S
         is_quick = text_count <= DIRECT_TEXTS or text_count <= seconds_of_texts
-        return (is_quick and not self.model_fails) or not self._writes_words_first
+        return (is_quick and self._answers_soon) or not self._writes_words_first
+
+    @property
+    def _answers_soon(self) -> bool:
+        """Whether the model can be asked: it works, and need not be prepared first."""
+        return not self.model_fails and self.dependencies.embedder.is_prepared
 
     def commit(
         self, updates: Sequence[FileUpdate], should_stop: Callable[[], bool]
@@ -177,6 +182,9 @@ class Committer:
             EmbedderError: The model is not available, and rows may not lack vectors.
         """
         keys = list(text_by_key)
+        if keys and self._writes_words_first:
+            # Meanwhile files are read. It has nothing to do if the model was used before.
+            self.dependencies.embedder.prepare_in_background()
         if not self._embeds_now(len(keys)):
             keys = self._keys_of_restless_files(updates, keys)
         try:
@@ -191,7 +199,7 @@ class Committer:
     def _keys_of_restless_files(
         self, updates: Sequence[FileUpdate], missing_keys: Sequence[str]
     ) -> list[str]:
-        if self.model_fails:
+        if not self._answers_soon:
             return []
         restless = [update for update in updates if update.origin in self.restless_files]
         keys = {key for update in restless for key, _ in update.texts_to_embed}

@@ -57,6 +57,7 @@ class MissingModelEmbedder:
     fallback_reason = ""
     texts_per_second = 0.0
     is_immediate = False
+    is_prepared = True
 
     def __init__(self, name: str, identity: str, dimension: int) -> None:
         """Stand in for a model.
@@ -69,6 +70,9 @@ class MissingModelEmbedder:
         self.name = name
         self.model_id = identity
         self.dimension = dimension
+
+    def prepare_in_background(self) -> None:
+        """Do nothing: there is no model."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it always raises
         """Raise EmbedderError: there is no model.
