@@ -17,6 +17,7 @@ from sample_messages import message
 from anchord.cli.output.dashboard import build_dashboard
 from anchord.cli.output.editor import editor_arguments, open_in_editor
 from anchord.cli.output.render import search_lines
+from anchord.cli.output.status_text import progress_lines
 from anchord.core.quoting import sanitize_line
 from anchord.errors import UsageError
 from anchord.ipc.messages.searching import Passage
@@ -199,6 +200,36 @@ def test_the_view_shows_roots_queue_changes_with_their_cost_and_failures() -> No
         "changed",
     ]
     assert max(len(line) for line in view.splitlines()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("changed", "lines"),
+    [
+        ({}, ["words: 12 chunks of 3 files so far; 2 files wait, about 4.0 s left"]),
+        (
+            {"pending": 0, "chunks": 4_000, "without_vector": 1_000, "vectors_left_s": 300.0},
+            ["meaning: 3,000 of 4,000 chunks so far, about 5 min left"],
+        ),
+        (
+            {
+                "left_s": None,
+                "without_vector": 12,
+                "embedder": {"state": "preparing", "model": "m"},
+            },
+            [
+                "words: 12 chunks of 3 files so far; 2 files wait",
+                "meaning: 0 of 12 chunks so far",
+                "preparing the model for this machine: once, about 15 s",
+            ],
+        ),
+        ({"pending": 0}, []),
+    ],
+)
+def test_the_status_says_what_words_and_meaning_find_so_far(
+    changed: dict[str, Any], lines: list[str]
+) -> None:
+    report = message(StatusAnswer, {**REPORT, "chunks": 12, **changed})
+    assert list(progress_lines(report)) == lines
 
 
 def test_a_degraded_state_says_why_and_an_idle_one_has_no_queue() -> None:

@@ -35,6 +35,7 @@ _POLL_S = 0.05
 _STOP_ATTEMPTS = 3
 _MAX_LOG_BYTES = 10_000_000
 _ERROR_PREFIX = "anchord: "
+_FIRST_STEPS = "search now: words are found first; `anchord status` shows how far indexing is"
 
 FoldersArgument = Annotated[
     list[str] | None,
@@ -90,6 +91,7 @@ def start(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
                 _add_to_running(home, running_pid, folders, kind)
             else:
                 print_line(f"anchord is running (process {process.pid}); its log is {log_file}")
+                print_line(_FIRST_STEPS)
             return
         time.sleep(_POLL_S)
     raise _start_error(log_file, log_start, process)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -10,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anchord.cli.output.render import format_age
+from anchord.cli.output.status_text import progress_lines
 from anchord.core.quoting import sanitize_line
 from anchord.ipc.messages.status import RootStatus, StatusAnswer
 
@@ -54,7 +56,7 @@ def _health(report: StatusAnswer) -> Panel:
     process = report.pid
     about = f"  anchord {version}, process {process}"
     lines = [Text(sanitize_line(reason), "red") for reason in report.degraded]
-    lines += map(_text, _health_lines(report))
+    lines += map(_text, chain(progress_lines(report), _health_lines(report)))
     return Panel(
         Group(*lines),
         title=Text.assemble((state, f"bold {color}"), about),

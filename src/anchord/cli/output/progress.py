@@ -106,12 +106,15 @@ def _show(bar: Progress, task: TaskID, report: ProgressReport, most_missing: int
     elif report.verify:
         shown = ("transcripts read", report.verify.done, report.verify.total)
     elif report.model == "preparing":
-        shown = ("preparing the model for this machine, once", report.done, 0)
-    elif report.without_vector and not report.pending:
+        # Files are read meanwhile, unless they may not lack their vectors.
+        doing = "preparing the model for this machine, once"
+        total = report.done + report.pending if report.pending else 0
+        shown = (doing, report.done, total)
+    elif report.pending or not report.without_vector:
+        shown = (report.state, report.done, report.done + report.pending)
+    else:
         made = most_missing - report.without_vector
         shown = ("making vectors; words find everything already", made, most_missing)
-    else:
-        shown = (report.state, report.done, report.done + report.pending)
     description, done, total = shown
     bar.update(task, description=description, completed=done, total=total or None, rate=rate)
 

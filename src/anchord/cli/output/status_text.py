@@ -33,6 +33,8 @@ def status_lines(report: StatusAnswer) -> Iterator[str]:
     yield _state(report)
     for reason in report.degraded:
         yield f"  [red]{escape_markup(reason)}[/]"
+    for line in progress_lines(report):
+        yield f"  {line}"
     generation = report.generation
     if generation:
         yield _new_index_progress(generation)
@@ -41,7 +43,6 @@ def status_lines(report: StatusAnswer) -> Iterator[str]:
     yield from _root_lines(report.roots)
     yield from detached_group_lines(report.detached)
     yield _work(report)
-    yield from _missing_vectors(report)
     yield from _activity(report)
     yield _store(report.store)
     yield from _model(report.embedder)
@@ -106,33 +107,36 @@ def _watch_method(root: RootStatus) -> str:
     return f"{watches} watches, {polled_folders} folders polled"
 
 
+def progress_lines(report: StatusAnswer) -> Iterator[str]:
+    """Yield how much of the files is found by words, and by meaning, while something is missing.
+
+    Args:
+        report: The daemon's answer to `status`.
+    """
+    files, waiting, chunks = report.files, report.pending, report.chunks
+    if waiting:
+        indexed = f"words: {chunks:,} chunks of {files:,} files so far"
+        yield f"{indexed}; {waiting:,} files wait{_time_left(report.left_s)}"
+    missing = report.without_vector
+    if missing:
+        made = max(0, chunks - missing)
+        yield f"meaning: {made:,} of {chunks:,} chunks so far{_time_left(report.vectors_left_s)}"
+    if report.embedder.state == "preparing":
+        yield "preparing the model for this machine: once, about 15 s"
+
+
+def _time_left(seconds: float | None) -> str:
+    return f", about {format_age(seconds)} left" if seconds else ""
+
+
 def _work(report: StatusAnswer) -> str:
     pending = report.pending
-    remaining = _remaining_time(report)
     failed = len(report.failed)
     embedded = report.embedded_total
     reused = report.reused_total
     commits = report.commits_total
-    queue = f"pending {pending}{remaining}, failed {failed}"
+    queue = f"pending {pending}, failed {failed}"
     return f"  {queue}, embedded {embedded}, reused {reused}, commits {commits}"
-
-
-def _missing_vectors(report: StatusAnswer) -> Iterator[str]:
-    if not report.without_vector:
-        return
-    chunks, seconds_left = report.chunks, report.vectors_left_s
-    time_left = f", about {format_age(seconds_left)} left" if seconds_left else ""
-    made = chunks - report.without_vector
-    yield f"  words: all {chunks:,} chunks; meaning: {made:,} of {chunks:,}{time_left}"
-
-
-def _remaining_time(report: StatusAnswer) -> str:
-    seconds_left = report.left_s
-    if not seconds_left:
-        return ""
-    rate = report.embedder.rate
-    time_left = format_age(seconds_left)
-    return f" (about {time_left} left, {rate:.0f} texts/s)"
 
 
 def _activity(report: StatusAnswer) -> Iterator[str]:
