@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from anchord.index.opening import open_writer
 from anchord.index.session import IndexWriter
 from anchord.ipc import requests
 from anchord.ipc.messages.upkeep import IndexAnswer
+from anchord.sources.files import rule_files
 
 ALL = ["ants.md", "bees.md", "deep/crickets.md"]
 
@@ -275,3 +278,21 @@ def test_a_file_that_is_written_all_the_time_is_named_and_the_others_are_indexed
 def test_what_is_quiet_again_is_no_problem_any_more(service: InProcessService) -> None:
     assert len(index_while_written(service, 4).problems) == 1
     assert service.ask(requests.index([])).problems == ()
+
+
+def test_an_ignore_file_that_cannot_be_read_for_a_moment_hides_nothing_from_the_answer(
+    docs: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docs.write(".gitignore", "cicadas.md\n")
+    read_whole, failures = rule_files._read_whole, iter([errno.EIO])
+
+    def read_or_fail(descriptor: int) -> bytes:
+        for number in failures:
+            raise OSError(number, os.strerror(number))
+        return read_whole(descriptor)
+
+    monkeypatch.setattr(rule_files, "SETTLE_NS", 50_000_000)
+    monkeypatch.setattr(rule_files, "_read_whole", read_or_fail)
+    answer = docs.index()
+    assert (answer.files, answer.problems) == (len(ALL), ())
+    assert docs.indexed() == ALL

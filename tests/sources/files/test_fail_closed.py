@@ -169,6 +169,35 @@ def test_an_error_of_the_disk_is_no_empty_file(
         assert tree.included() == {"a.md", "sub/b.md"}
 
 
+@pytest.mark.parametrize(("error", "may_pass"), [(5, True), (24, True), (116, True), (13, False)])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_rules_that_an_error_hides_are_read_again_once_if_it_may_pass(
+    tree: Tree,
+    monkeypatch: pytest.MonkeyPatch,
+    error: int,
+    may_pass: bool,  # noqa: FBT001 - a column of the table
+    is_known: bool,  # noqa: FBT001 - likewise
+) -> None:
+    (tree.folder / ".gitignore").write_text("private.md\n")
+    if is_known:
+        tree.walk()
+    rules = tree.files.rules
+
+    def fail(*_: object) -> bytes:
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as fault:
+        fault.setattr(rule_files, "_read_whole", fail)
+        tree.walk()
+        wait_s = rules.settle_in_s("notes")
+        assert (wait_s is not None) == may_pass
+        tree.clock.settle()
+        tree.walk()
+        assert rules.settle_in_s("notes") is None
+    tree.walk()
+    assert rules.settle_in_s("notes") is None
+
+
 def test_a_save_that_deletes_the_file_first_lets_nothing_in(tree: Tree) -> None:
     rules = tree.folder / ".gitignore"
     rules.write_text("private.md\n")

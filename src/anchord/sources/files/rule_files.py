@@ -1,7 +1,8 @@
 """Reads ignore files so that they fail closed.
 
 - A file that cannot be read keeps its last good rules. Without any, nothing below its folder is
-  indexed (`RuleFile.is_closed`).
+  indexed (`RuleFile.is_closed`). Most errors, such as one of the disk, may pass: after two seconds
+  the file is read again.
 - A file that is gone, or that ignores less than before, is believed once its folder, or the file,
   has been quiet for two seconds: an editor may be in the middle of a save. Until then its last good
   rules hold, together with what it newly ignores. After ten seconds it is believed in any case.
@@ -16,7 +17,7 @@ import stat
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anchord.core.types import Problem
 from anchord.sources.files.source_memory import SourceMemory
@@ -25,6 +26,10 @@ SETTLE_NS = 2_000_000_000
 """Longer than a save takes, also one that deletes the file and writes it again."""
 _MAX_WAIT_NS = 10_000_000_000
 _MAX_BYTES = 1_000_000
+_LASTING_ERRORS = frozenset(
+    (errno.EACCES, errno.EPERM, errno.ELOOP, errno.EISDIR, errno.EINVAL, errno.EFBIG, errno.ENXIO)
+)
+"""Errors that do not pass by themselves: what the file is, and who may read it."""
 
 OpenFile = Callable[[], AbstractContextManager[int]]
 """Opens a file; raises OSError."""
@@ -77,7 +82,11 @@ class RuleFiles:
         except (FileNotFoundError, NotADirectoryError):
             return self._absent(path, known, is_outside=is_outside)
         except OSError as error:
-            return _unreadable(known, error)
+            unreadable = _unreadable(known, error)
+            if error.errno in _LASTING_ERRORS:
+                return unreadable
+            failing_since = self._unsettled_since.get(path, self._clock())
+            return replace(unreadable, settles_at_ns=self._settles_at(path, failing_since))
         lines = split_lines(content)
         if known is not None and _ignores_less(split_lines(known), lines):
             settles_at = self._settles_at(path, changed_ns)
