@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -295,4 +296,20 @@ def test_an_ignore_file_that_cannot_be_read_for_a_moment_hides_nothing_from_the_
     monkeypatch.setattr(rule_files, "_read_whole", read_or_fail)
     answer = docs.index()
     assert (answer.files, answer.problems) == (len(ALL), ())
+    assert docs.indexed() == ALL
+
+
+def test_an_index_that_lost_its_table_does_not_wait_for_files_whose_folder_was_replaced(
+    docs: Folder,
+) -> None:
+    docs.index()
+    docs.folder.rename(docs.base / "elsewhere")
+    docs.write("other.md", text_of("others"))
+    shutil.rmtree(docs.home / "data" / "lance" / "chunks.lance")
+    answer = docs.index()
+    assert answer.chunks == 0
+    assert [reason.partition(":")[0] for reason in answer.away] == ['"docs"']
+    shutil.rmtree(docs.folder)
+    (docs.base / "elsewhere").rename(docs.folder)
+    assert docs.index().away == ()
     assert docs.indexed() == ALL

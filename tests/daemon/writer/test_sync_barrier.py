@@ -39,6 +39,19 @@ def test_a_call_without_pending_files_returns_after_its_walk() -> None:
         assert called.result()
 
 
+def test_calls_stop_waiting_for_files_that_nothing_will_index_and_go_on_for_vectors() -> None:
+    barrier, rung = SyncBarrier(), Event()
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(barrier.wait, None, rung.set)
+        rung.wait()
+        barrier.set_pending_paths([A], barrier.accept_new_calls(), [B])
+        barrier.stop_waiting_for_files()
+        assert not called.done()
+        barrier.mark_vectors_done(B)
+        barrier.release_finished_calls()
+        assert called.result()
+
+
 def test_a_call_whose_time_is_over_says_so() -> None:
     assert not SyncBarrier().wait(0.01, lambda: None)
 

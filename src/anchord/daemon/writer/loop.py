@@ -415,6 +415,8 @@ class WriterLoop:
         # Unexpected errors still count: maintenance below may be what raises them.
         self.backoff.clear_reason()
         self.work.forget_model_problem(is_building=bool(self.next_generation))
+        if not (self.work_queue or self.work_queue.root_checks.unsettled_roots):
+            self._barrier.stop_waiting_for_files()
         stats, maintenance = self.stats, self.maintenance
         if maintenance.is_check_due(now):
             self.index_check.look_for_altered_files()

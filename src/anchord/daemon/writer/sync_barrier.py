@@ -172,6 +172,16 @@ class SyncBarrier:
         for call in self._accepted_calls:
             call.pending_paths.discard(origin)
 
+    def stop_waiting_for_files(self) -> None:
+        """Let no call wait for a file any more. Only while no file and no hint waits.
+
+        A walk may have kept the rows of files that calls waited for: their root's folder is away,
+        or their deletion is held. The answer of `sync` names these roots.
+        """
+        for call in self._accepted_calls:
+            call.pending_paths.clear()
+        self.release_finished_calls()
+
     def expect_vectors(self, origin: RootedPath) -> None:
         """Make the calls that wait for a file wait for its vectors too. Before `mark_done`."""
         for call in self._accepted_calls:
