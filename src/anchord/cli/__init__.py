@@ -13,6 +13,7 @@ import sys
 from contextlib import suppress
 
 from anchord._version import __version__
+from anchord.cli.light_imports import without
 from anchord.cli.output.console import print_text
 from anchord.cli.registry import Exit
 from anchord.errors import AnchordError, StoreUnavailableError
@@ -114,14 +115,8 @@ def _import_msgspec() -> None:
     msgspec takes one function from it if it can, and else the one in `typing`, which does the same
     for the types of this program.
     """
-    library = "typing_extensions"
-    if library in sys.modules:
-        return
-    sys.modules[library] = None  # type: ignore[assignment] # Python's mark: cannot be imported
-    try:
+    with without("typing_extensions"):
         import msgspec  # noqa: F401
-    finally:
-        del sys.modules[library]
 
 
 def _print_error(text: str) -> None:

@@ -10,7 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-_BLANKS = re.compile(r"\s*")
+from anchord.core.lazy_re import lazy_re
+
+_BLANKS = lazy_re(r"\s*")
 
 
 class BoilerplateFilter:
