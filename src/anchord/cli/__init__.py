@@ -16,12 +16,12 @@ from anchord._version import __version__
 from anchord.cli.light_imports import without
 from anchord.cli.output.console import print_text
 from anchord.cli.registry import Exit
+from anchord.core.quoting import sanitize_line
 from anchord.errors import AnchordError, StoreUnavailableError
 
 __all__ = ["main"]
 
 _EXIT_FAILURE = 1
-_EXIT_USAGE = 2
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
 _NO_MEMORY = ("can't start new thread", "failed to map segment from shared object")
@@ -120,10 +120,8 @@ def _import_msgspec() -> None:
 
 
 def _print_error(text: str) -> None:
-    from anchord.cli.app import warn
-
     with suppress(OSError):
-        warn(f"anchord: {' '.join(text.split())}")
+        print_text(sanitize_line(f"anchord: {' '.join(text.split())}"), is_stderr=True)
 
 
 def _describe_os_error(error: OSError) -> str:

@@ -28,7 +28,7 @@ _DELETE = 0x7F
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-class Paths(msgspec.Struct, frozen=True, kw_only=True):
+class Paths(msgspec.Struct, frozen=True):
     """The files and folders of one anchord home. None of them need exist."""
 
     config_file: Path
