@@ -15,7 +15,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from anchord.chunking.engine.layout import Heading
@@ -132,7 +131,7 @@ def _parser() -> MarkdownIt:
 def _parse_blocks(lines: Sequence[str]) -> Outline:
     outline, list_depth = Outline(), 0
     tokens = _parser().parse("\n".join(lines))
-    for token, next_token in pairwise([*tokens, None]):
+    for number, token in enumerate(tokens):
         kind = token.type
         if kind == "list_item_close":
             list_depth -= 1
@@ -148,9 +147,9 @@ def _parse_blocks(lines: Sequence[str]) -> Outline:
                     kind=kind,
                 )
             )
-        if kind == "heading_open" and is_top_level and next_token:
+        if kind == "heading_open" and is_top_level:
             # The token after it holds the title.
-            outline.add_heading(token, next_token.content, first, end)
+            outline.add_heading(token, tokens[number + 1].content, first, end)
         elif kind == "list_item_open":
             list_depth += 1
             item = Block(
