@@ -19,7 +19,6 @@ from unittest import mock
 
 import pytest
 import structlog
-import typer.main
 from preloaded import PreloadedDaemon
 
 from anchord.cli import main
@@ -97,7 +96,6 @@ def call_here(
         stack.callback(structlog.reset_defaults)
         stack.enter_context(mock.patch.dict(os.environ, environment, clear=True))
         stack.enter_context(mock.patch.object(sys, "argv", ["anchord", *arguments]))
-        stack.enter_context(mock.patch.object(typer.main, "get_command", _get_command))
         # Otherwise each command takes a tenth of a second at least.
         stack.enter_context(mock.patch.object(progress, "_POLL_S", 0.01))
         stack.enter_context(
@@ -125,21 +123,6 @@ def call_here(
             code = 1
         assert isinstance(code, int)
         return Printed(code, out.getvalue().decode(), err.getvalue().decode())
-
-
-_build_command = typer.main.get_command
-_built: dict[frozenset[object], object] = {}
-"""Registered commands -> typer's command of them."""
-
-
-def _get_command(app: typer.Typer) -> object:
-    """Build each command once."""
-    if any("completion" in argument for argument in sys.argv):  # Depends on the shell.
-        return _build_command(app)
-    commands = frozenset((*app.registered_commands, *app.registered_groups))
-    if commands not in _built:
-        _built[commands] = _build_command(app)
-    return _built[commands]
 
 
 class Shell:

@@ -21,11 +21,11 @@ from rich.console import Console
 from sample_messages import message
 
 from anchord.cli.app import print_json, print_line, warn
-from anchord.cli.output.console import escape_markup
 from anchord.cli.output.dashboard import build_dashboard
 from anchord.cli.output.detached import detached_hit_lines
 from anchord.cli.output.editor import editor_arguments
 from anchord.cli.output.log import configure_stderr_logging
+from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.render import (
     chunk_lines,
     conversation_lines,

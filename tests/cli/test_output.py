@@ -266,15 +266,15 @@ def test_a_name_cannot_steer_the_terminal_or_pass_for_markup() -> None:
     reason="neither groff nor mandoc is installed",
 )
 def test_the_manual_is_read_without_a_complaint(tmp_path: Any) -> None:  # noqa: ANN401 - a path
-    import typer  # noqa: PLC0415 - only here
+    from typer.main import get_command  # noqa: PLC0415 - only here
 
-    from anchord.cli.app import app  # noqa: PLC0415 - likewise
     from anchord.cli.commands.man_page import man_page_lines  # noqa: PLC0415 - likewise
     from anchord.cli.loading import load_commands  # noqa: PLC0415 - likewise
+    from anchord.cli.typer_app import build  # noqa: PLC0415 - likewise
 
-    load_commands(app, ["man"])
+    lines = man_page_lines(get_command(build(load_commands(["man"]))))
     file = tmp_path / "anchord.1"
-    file.write_text("\n".join(man_page_lines(typer.main.get_command(app))) + "\n", "utf-8")
+    file.write_text("\n".join(lines) + "\n", "utf-8")
     reader = (
         ["groff", "-man", "-Tutf8", "-ww", str(file)]
         if shutil.which("groff")

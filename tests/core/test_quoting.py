@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import unicodedata
+from unittest import mock
 
 import pytest
 from hostile import HOSTILE, KEPT, is_unsafe, unsafe_in
@@ -158,3 +159,21 @@ def test_gaps_between_fields_cannot_be_forged() -> None:
     assert escape_gaps("a  b   c d") == "a \\u{20}b \\u{20}\\u{20}c d"
     assert escape_gaps("a\u3000\u2003b\tc") == "a\\u{3000}\\u{2003}b\\u{9}c"
     assert escape_path("a: b/c:d") == "a:\\u{20}b/c:d"
+
+
+@given(
+    st.text(
+        st.sampled_from(
+            "ab  \t\u00a0\u00ad\u00e9\u0301\u2013\u2026\u200d\u202e\u2764\ufe0f\ue000\udcff\x7f"
+        )
+        | st.characters(),
+        max_size=12,
+    )
+)
+def test_a_line_that_looks_plain_at_a_glance_is_left_as_the_whole_rules_leave_it(line: str) -> None:
+    def all_forms() -> list[str]:
+        return [escape_line(line), escape_text(line), sanitize_line(line), escape_gaps(line)]
+
+    with mock.patch("anchord.core.quoting._is_plain", return_value=False):
+        by_rules = all_forms()
+    assert all_forms() == by_rules

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import time
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
-import typer
 
-from anchord._version import __version__
-from anchord.cli.help_groups import GroupedCommands
-from anchord.cli.output.console import print_text, stdout_console
-from anchord.config.file import load_config
+from anchord.cli.output.console import print_text
+from anchord.cli.output.markup import print_markup
+from anchord.cli.parameters import Option
+from anchord.cli.registry import Commands
 from anchord.config.paths import Paths, find_paths
-from anchord.config.schema import Config
 from anchord.core.quoting import escape_json, sanitize_line
 from anchord.daemon.access import not_running_error, try_connect
 from anchord.errors import NotRunningError, StoreDamagedError
@@ -24,44 +21,17 @@ from anchord.ipc.client import Client
 from anchord.ipc.methods import REPEATABLE
 from anchord.ipc.requests import Call
 
-app = typer.Typer(
-    name="anchord",
-    cls=GroupedCommands,
-    help="Keeps a search index of your folders current; a one-line edit re-embeds one chunk.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    from anchord.config.schema import Config
+
+app = Commands("Keeps a search index of your folders current; a one-line edit re-embeds one chunk.")
 
 A = TypeVar("A")
 
 _REPEAT_S = 30.0
 """How long after a call began it is repeated if the daemon restarts."""
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-@app.callback(invoke_without_command=True)
-def main_callback(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-) -> None:
-    """Keep a search index of your folders current; a one-line edit re-embeds one chunk."""
-    if version:
-        print_text(f"anchord {__version__}")
-        raise typer.Exit
-    exit_with_help_if_no_command(context)
-
-
-def exit_with_help_if_no_command(context: typer.Context) -> None:
-    """Print the help and exit with code 2 if no command was given.
-
-    Raises:
-        typer.Exit: No command was given.
-    """
-    if context.invoked_subcommand is None:
-        print_text(context.get_help(), is_stderr=True)
-        raise typer.Exit(2)
+JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 
 
 def print_line(line: str, *, markup: bool = False) -> None:
@@ -73,7 +43,7 @@ def print_line(line: str, *, markup: bool = False) -> None:
     """
     safe_line = sanitize_line(line)
     if markup:
-        stdout_console().print(safe_line)
+        print_markup(safe_line)
     else:
         print_text(safe_line)
 
@@ -100,6 +70,8 @@ def load_user_config(paths: Paths) -> Config:
     Raises:
         ConfigError: The configuration is not valid.
     """
+    from anchord.config.file import load_config
+
     return load_config(paths.config_file)
 
 
@@ -182,6 +154,8 @@ def ask_engine(paths: Paths, call: Call[A]) -> A:
 
 
 def _ask_engine_once(paths: Paths, call: Call[A]) -> A:
+    import logging
+
     from anchord.cli.output.log import configure_stderr_logging
     from anchord.cli.output.progress import BackgroundCall, poll
     from anchord.daemon.engine import Engine  # Loads LanceDB.

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from typer.core import TyperGroup
-
-if TYPE_CHECKING:
-    import typer
-
 HELP_GROUPS: dict[str, dict[str, str]] = {
     "Search": {
         "search": "Search by meaning and by words.",
@@ -61,34 +54,3 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
     },
 }
 """Title -> command -> summary, of at most 60 characters: no line is wrapped at 80 columns."""
-
-
-class GroupedCommands(TyperGroup):
-    """A group of commands whose help lists them under the titles of `HELP_GROUPS`."""
-
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override] # noqa: ARG002 - typer's own base is vendored
-        """Return the names of the commands in the order of the help."""
-        return [name for group in HELP_GROUPS.values() for name in group]
-
-    def format_commands(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override] # noqa: ARG002 - likewise
-        """Write the groups. `formatter` is click's HelpFormatter."""
-        width = max(len(name) for group in HELP_GROUPS.values() for name in group)
-        for title, summaries in HELP_GROUPS.items():
-            with formatter.section(title):  # type: ignore[attr-defined] # likewise
-                padded = [(name.ljust(width), summary) for name, summary in summaries.items()]
-                formatter.write_dl(padded)  # type: ignore[attr-defined] # likewise
-
-
-class UncutCommands(TyperGroup):
-    """A group of commands whose help shows the whole first sentence of each."""
-
-    def format_commands(self, ctx: typer.Context, formatter: object) -> None:  # type: ignore[override] # likewise
-        """Write the list of commands. `formatter` is click's HelpFormatter."""
-        no_limit = 1_000
-        rows = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            if command:
-                rows.append((name, command.get_short_help_str(no_limit)))
-        with formatter.section("Commands"):  # type: ignore[attr-defined] # likewise
-            formatter.write_dl(rows)  # type: ignore[attr-defined] # likewise

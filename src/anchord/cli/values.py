@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from anchord.config.paths import find_paths
-from anchord.config.schema import DOCUMENT_KINDS
+from anchord.cli.parameters import Completer
 from anchord.errors import AnchordError
-
-Completer = Callable[[str], list[str]]
-"""Takes the beginning of a word, returns the words that begin with it."""
 
 MODES = ("hybrid", "vector", "text")
 ROOT_KINDS = ("project", "conversations")
@@ -28,9 +24,15 @@ def one_of(values: Iterable[str]) -> Completer:
 
 
 complete_mode = one_of(MODES)
-complete_kind = one_of(DOCUMENT_KINDS)
 complete_root_kind = one_of(ROOT_KINDS)
 complete_chunk_type = one_of(CHUNK_TYPES)
+
+
+def complete_kind(incomplete: str) -> list[str]:
+    """Return the kinds of documents that begin so."""
+    from anchord.config.schema import DOCUMENT_KINDS
+
+    return one_of(DOCUMENT_KINDS)(incomplete)
 
 
 def complete_root(incomplete: str) -> list[str]:
@@ -38,6 +40,7 @@ def complete_root(incomplete: str) -> list[str]:
     # The commands that offer this need none of it themselves.
     from anchord.config.cli_state import load_cli_state
     from anchord.config.file import load_config
+    from anchord.config.paths import find_paths
     from anchord.config.roots import gather_roots
 
     try:

@@ -11,13 +11,11 @@ import grp
 import os
 import pwd
 import stat
-import tempfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
+import msgspec
 
 from anchord.errors import UsageError
 
@@ -30,8 +28,7 @@ _DELETE = 0x7F
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(msgspec.Struct, frozen=True):
     """The files and folders of one anchord home. None of them need exist."""
 
     config_file: Path
@@ -219,6 +216,8 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
             run_folder=base / "run",
             log_folder=base / "log",
         )
+    import platformdirs  # noqa: PLC0415 - not needed with ANCHORD_HOME
+
     standard = platformdirs.PlatformDirs("anchord", appauthor=False)
     return Paths(
         config_file=standard.user_config_path / "config.toml",
@@ -247,6 +246,8 @@ def _run_folder(environment: Mapping[str, str], data_folder: Path) -> Path:
         return Path(session_folder) / f"anchord{suffix}"
     if _IS_MAC:
         return data_folder / "run"
+    import tempfile  # noqa: PLC0415 - only without a session
+
     return Path(tempfile.gettempdir()) / f"anchord-{os.geteuid()}{suffix}"
 
 

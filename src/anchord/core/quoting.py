@@ -19,9 +19,7 @@ letters of a script that uses them, or between two emoji, and the selectors of a
 from __future__ import annotations
 
 import functools
-import json
 import re
-import shlex
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -31,8 +29,8 @@ _MAX_SHOWN = 4
 _MAX_MARKS = 8
 """Combining marks on one letter. No script needs more; hundreds cover the lines around them."""
 
-ESCAPED_CHARACTER = re.compile(r"\\u\{(?!d[89a-f]..\})((?:10|[0-9a-f])?[0-9a-f]{1,4})\}")
-"""A character as `escape_line` writes it; the group is its code point. No surrogates."""
+ESCAPED_CHARACTER = r"\\u\{(?!d[89a-f]..\})((?:10|[0-9a-f])?[0-9a-f]{1,4})\}"
+"""Pattern of a character as `escape_line` writes it; the group is its code point. No surrogates."""
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 _INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f"
@@ -78,15 +76,19 @@ _JOINERS = "\u200c\u200d\ufe0e\ufe0f\u180b-\u180d\u180f"
 _CONTROLS_BUT_TAB = _CONTROLS.replace("\x00-\x1f", "\x00-\x08\x0a-\x1f")
 _CONTROLS_BUT_LINE_END = _CONTROLS.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f")
 """Without the tab, too."""
+_FIRST_MARK = "\u0300"
+"""Below it are ASCII, Latin letters and their signs; what is unsafe there is not printable."""
+_PLAIN_PUNCTUATION = frozenset(map(chr, range(0x2010, 0x2028)))
+"""Dashes, quotation marks, bullets and the ellipsis."""
 _MAX_NAME_CHARS = 60
 _MAX_PATH_CHARS = 200
 """Of a name or a path in a sentence."""
 _MAX_NAMES = 10
 """Names that a sentence lists."""
-_GAP = re.compile(r"(?<= ) +|[^\S ]+")
+_GAP = r"(?<= ) +|[^\S ]+"
 """What can look like the two spaces between fields: each space after one, and wider white space."""
-_NOT_ASCII = re.compile(r"[^\x00-\x7e]+")
-_MAYBE_MARKS = re.compile(rf"[^\w\s\x21-\x7e]{{{_MAX_MARKS + 1},}}")
+_NOT_ASCII = r"[^\x00-\x7e]+"
+_MAYBE_MARKS = rf"[^\w\s\x21-\x7e]{{{_MAX_MARKS + 1},}}"
 """Runs that are long enough to contain too many marks: marks are no letters to `re`."""
 
 
@@ -136,7 +138,7 @@ def unescape_line(line: str) -> str:
     Args:
         line: Any string. A text that had `\u{hex}` itself loses that.
     """
-    return ESCAPED_CHARACTER.sub(lambda escape: chr(int(escape[1], 16)), line)
+    return re.sub(ESCAPED_CHARACTER, lambda escape: chr(int(escape[1], 16)), line)
 
 
 def escape_text(text: str) -> str:
@@ -181,6 +183,8 @@ def quote_name(name: str) -> str:
         half = limit // 2
         start, end = shown[: half - 1], shown[-half:]
         shown = escape_line(f"{start}…{end}")
+    import json  # noqa: PLC0415 - most processes quote no name
+
     return json.dumps(shown, ensure_ascii=False).replace("`", "\\u0060")
 
 
@@ -207,6 +211,8 @@ def quote_command(command: str, name: str, placeholder: str = "NAME") -> str:
     """
     if len(name) > _max_chars(name) or "`" in name or escape_line(name) != name:
         return f"`{command} {placeholder}`"
+    import shlex  # noqa: PLC0415 - likewise
+
     end_of_options = "-- " if name.startswith("-") else ""
     return f"`{command} {end_of_options}{shlex.quote(name)}`"
 
@@ -224,7 +230,7 @@ def escape_gaps(line: str) -> str:
     Returns:
         The line with each space after a space, and each tab or other white space, as `\u{20}`.
     """
-    return _GAP.sub(_escape_run, line)
+    return line if _is_plain(line) and "  " not in line else re.sub(_GAP, _escape_run, line)
 
 
 def escape_path(path: str) -> str:
@@ -241,6 +247,8 @@ def sanitize_line(line: str) -> str:
     Args:
         line: Any string, also with markup.
     """
+    if _is_plain(line):
+        return line
     printable = _limit_marks(escape_non_utf8(line), "\N{REPLACEMENT CHARACTER}")
     return _runs_of_unsafe(_CONTROLS_BUT_TAB).sub(_replace_each, printable)
 
@@ -251,10 +259,24 @@ def escape_json(encoded: str) -> str:
     Args:
         encoded: A valid JSON text, whose strings therefore have no control characters below U+0020.
     """
-    return _NOT_ASCII.sub(_escape_part_for_json, encoded)
+    return re.sub(_NOT_ASCII, _escape_part_for_json, encoded)
+
+
+def _is_plain(line: str) -> bool:
+    """Return whether a line has nothing to escape, at a glance: False says nothing.
+
+    Most lines are plain, and the patterns of unsafe characters take some milliseconds to compile.
+    """
+    if not line.isprintable():
+        return False
+    return line.isascii() or all(
+        char < _FIRST_MARK or char in _PLAIN_PUNCTUATION for char in set(line)
+    )
 
 
 def _escape(controls: str, text: str) -> str:
+    if _is_plain(text):
+        return text
     limited = _limit_marks(escape_non_utf8(text), "")
     return _runs_of_unsafe(controls).sub(_escape_run, limited)
 
@@ -296,7 +318,7 @@ def _limit_marks(text: str, replacement: str) -> str:
     def limit(match: re.Match[str]) -> str:
         return _without_excess_marks(match[0], replacement)
 
-    return _MAYBE_MARKS.sub(limit, text)
+    return re.sub(_MAYBE_MARKS, limit, text)
 
 
 def _without_excess_marks(run: str, replacement: str) -> str:

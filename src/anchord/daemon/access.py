@@ -8,11 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.errors import AnchordError, NotRunningError, StoreDamagedError, StoreError
 from anchord.ipc.client import Client
@@ -33,8 +31,7 @@ T = TypeVar("T")
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[A]):
+class Answer(NamedTuple, Generic[A]):
     """An answer, and where it comes from."""
 
     value: A
@@ -183,6 +180,7 @@ def open_index_reader(paths: Paths) -> Iterator[IndexReader]:
         StoreError: There is no index, it cannot be opened, or its replacement takes over 5 s.
     """
     # Loads LanceDB: half a second that no client of the socket needs.
+    from anchord.config.file import load_config  # noqa: PLC0415
     from anchord.index.opening import open_reader  # noqa: PLC0415
 
     require_index(paths)
@@ -215,6 +213,7 @@ def generation_id(paths: Paths) -> int:
     Raises:
         StoreError: As `_wait_for_promotion`.
     """
+    from anchord.config.file import load_config  # noqa: PLC0415 - likewise
     from anchord.index.table_location import store_uri  # noqa: PLC0415 - likewise
     from anchord.store.table.table import TABLE_NAME  # noqa: PLC0415 - likewise
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from anchord.config.schema import RoomConfig
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.files.ignore_patterns import IgnorePatterns, compile_patterns
 
 DEFAULT_TOPIC = "general"
@@ -95,12 +96,12 @@ _MEMORIES: Mapping[str, str] = {
 }
 """Memory type -> phrases that mark it, as a regular expression. The first listed wins a tie."""
 _TOPIC_WORDS = {
-    topic: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for topic, words in _TOPICS.items()
+    topic: lazy_re(rf"\b(?:{words})\b", re.IGNORECASE) for topic, words in _TOPICS.items()
 }
 _NAME_WORDS = {topic: frozenset(words.split()) for topic, words in _NAMES.items()}
-_MEMORY_PHRASES = {kind: re.compile(words, re.IGNORECASE) for kind, words in _MEMORIES.items()}
-_CASE_CHANGE = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_WORD = re.compile(r"[^\W\d_]+|\d+")
+_MEMORY_PHRASES = {kind: lazy_re(words, re.IGNORECASE) for kind, words in _MEMORIES.items()}
+_CASE_CHANGE = lazy_re(r"(?<=[a-z])(?=[A-Z])")
+_WORD = lazy_re(r"[^\W\d_]+|\d+")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ The daemon serves them. A command without a daemon calls the same ones in its ow
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.chunks import ChunkAnswer
@@ -49,8 +50,7 @@ P = TypeVar("P", bound=Params)
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class Method(Generic[P, A]):
+class Method(msgspec.Struct, Generic[P, A], frozen=True):
     """A method of the socket."""
 
     name: str
@@ -60,8 +60,7 @@ class Method(Generic[P, A]):
     """The type that its result is decoded as."""
 
 
-@dataclass(frozen=True, slots=True)
-class Handler(Generic[P, A]):
+class Handler(msgspec.Struct, Generic[P, A], frozen=True):
     """A method, and the function that answers it."""
 
     method: Method[P, A]

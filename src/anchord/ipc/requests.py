@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from anchord.core.dates import parse_time_span
 from anchord.core.quoting import escape_non_utf8
@@ -53,8 +54,7 @@ from anchord.ipc.messages.upkeep import (
 A = TypeVar("A")
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[A]):
+class Call(msgspec.Struct, Generic[A], frozen=True):
     """A method with its parameters; its answer is an `A`."""
 
     method: methods.Method[Any, A]

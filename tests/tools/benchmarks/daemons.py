@@ -32,15 +32,19 @@ class Daemon:
         self.home.mkdir(mode=0o700)
         self.folder.mkdir()
         (self.home / "config.toml").write_text(settings, "utf-8")
-        self._environment = os.environ | {"ANCHORD_HOME": str(self.home)}
+
+    def environment(self, source: str = "") -> dict[str, str]:
+        """Return the environment of its commands; with the folder `src` of another commit, of its code."""
+        other = {"PYTHONPATH": source} if source else {}
+        return dict(os.environ) | {"ANCHORD_HOME": str(self.home)} | other
 
     @contextmanager
-    def running(self) -> Iterator[psutil.Process]:
-        """Start it, wait until it answers, and end it."""
+    def running(self, source: str = "") -> Iterator[psutil.Process]:
+        """Start it, wait until it answers, and end it; with the code in another `src` if one is given."""
         with (self.home / "run.log").open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "anchord", "run", str(self.folder)],
-                env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.environment(source), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             )  # fmt: skip
         try:
             until(lambda: self._answers(process))
@@ -68,7 +72,7 @@ class Daemon:
 
     def verify(self) -> int:
         """Return the exit code of `anchord verify`."""
-        return run([sys.executable, "-m", "anchord", "verify"], self._environment).code
+        return run([sys.executable, "-m", "anchord", "verify"], self.environment()).code
 
     def _answers(self, process: subprocess.Popen[bytes]) -> bool:
         if process.poll() is not None:

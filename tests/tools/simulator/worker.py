@@ -33,7 +33,6 @@ import anchord.search.answers
 import anchord.sources.conversations.reader_process
 import anchord.store.backup.snapshot
 import anchord.store.table.maintenance
-from anchord.cli.app import app
 from anchord.cli.loading import load_commands
 from anchord.sources.conversations.events import TooLongError
 from anchord.sources.conversations.reader_process import ReaderProcess, UnreadableTranscriptError
@@ -45,7 +44,7 @@ def _prepare() -> None:
 
     Nothing here starts a thread: lancedb itself is imported and not used.
     """
-    load_commands(app, [])
+    load_commands([])
     importlib.metadata.version = functools.cache(importlib.metadata.version)
 
 

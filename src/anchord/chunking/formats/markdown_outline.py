@@ -14,19 +14,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING
 
 from anchord.chunking.engine.layout import Heading
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 _MAX_FRONT_MATTER_LINES = 400
 _MAX_UNCLOSED_FENCES = 3
 _FRONT_MATTER_CLOSERS = {"---": ("---", "..."), "+++": ("+++",)}
-_PARSER = MarkdownIt("commonmark").enable("table")
-_PARSER.core.ruler.enableOnly(["normalize", "block"])
-_END = Token("end", "", 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +118,20 @@ def _blank_front_matter(lines: Sequence[str], front_matter_lines: int) -> list[s
     return [""] * front_matter_lines + list(lines[front_matter_lines:])
 
 
+@cache
+def _parser() -> MarkdownIt:
+    """Return the parser; it is loaded for the first document: many a start reads none."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
+
+
 def _parse_blocks(lines: Sequence[str]) -> Outline:
     outline, list_depth = Outline(), 0
-    tokens = _PARSER.parse("\n".join(lines))
-    for token, next_token in pairwise([*tokens, _END]):
+    tokens = _parser().parse("\n".join(lines))
+    for number, token in enumerate(tokens):
         kind = token.type
         if kind == "list_item_close":
             list_depth -= 1
@@ -140,7 +149,7 @@ def _parse_blocks(lines: Sequence[str]) -> Outline:
             )
         if kind == "heading_open" and is_top_level:
             # The token after it holds the title.
-            outline.add_heading(token, next_token.content, first, end)
+            outline.add_heading(token, tokens[number + 1].content, first, end)
         elif kind == "list_item_open":
             list_depth += 1
             item = Block(

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from anchord.cli.app import (
     JsonOption,
     app,
@@ -21,6 +19,8 @@ from anchord.cli.app import (
     warn,
 )
 from anchord.cli.output.progress import ask_with_progress, progress_bar
+from anchord.cli.parameters import Argument, Option
+from anchord.cli.registry import Exit
 from anchord.config.paths import Paths, absolute_path
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect
@@ -34,13 +34,13 @@ _BYTES_PER_MB = 1_000_000
 
 @app.command()
 def backup(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    target: Annotated[str, Argument(metavar="TARGET")],
     check: Annotated[
-        bool, typer.Option("--check", help="Read the backups in TARGET and report damage.")
+        bool, Option("--check", help="Read the backups in TARGET and report damage.")
     ] = False,
     keep: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--keep",
             metavar="N",
             min=1,
@@ -82,12 +82,10 @@ def backup(
 
 @app.command()
 def restore(
-    source: Annotated[str, typer.Argument(metavar="SOURCE")],
+    source: Annotated[str, Argument(metavar="SOURCE")],
     moves: Annotated[
         list[str] | None,
-        typer.Option(
-            "--map", metavar="OLD=NEW", help="Folders below OLD are below NEW on this machine."
-        ),
+        Option("--map", metavar="OLD=NEW", help="Folders below OLD are below NEW on this machine."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -157,7 +155,7 @@ def _check(folder: str, *, as_json: bool) -> None:
         print_json({"ok": not problems, "snapshots": names, "problems": shown})
     else:
         _print_check(names, [partial.name for partial in interrupted], problems)
-    raise typer.Exit(1 if problems else 0)
+    raise Exit(1 if problems else 0)
 
 
 def _print_check(names: list[str], interrupted_names: list[str], problems: list[str]) -> None:

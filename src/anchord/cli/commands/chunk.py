@@ -11,11 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-import typer
-
 from anchord.cli import values
 from anchord.cli.app import JsonOption, app, ensure_paths, load_user_config, print_json, print_line
-from anchord.cli.output.console import escape_markup
+from anchord.cli.output.markup import escape_markup
+from anchord.cli.parameters import Argument, Option
+from anchord.cli.registry import Exit
 from anchord.config.effective import NO_OVERRIDES, RootChunking
 from anchord.config.paths import Paths
 from anchord.config.schema import Config, check_strategy
@@ -41,21 +41,21 @@ class _ChunkedDocument(NamedTuple):
 
 @app.command()
 def chunk(
-    file: Annotated[str, typer.Argument(metavar="FILE|-")],
+    file: Annotated[str, Argument(metavar="FILE|-")],
     strategy: Annotated[
         str,
-        typer.Option(
+        Option(
             "--strategy",
             help=f"{', '.join(STRATEGIES)}; default: as configured.",
             autocompletion=values.one_of(STRATEGIES),
         ),
     ] = "",
     path: Annotated[
-        str, typer.Option("--path", metavar="NAME", help="Path to use for the ids and the format.")
+        str, Option("--path", metavar="NAME", help="Path to use for the ids and the format.")
     ] = "",
     check: Annotated[
         bool,
-        typer.Option("--check", help="Check the chunks, print figures; exit 1 if a check fails."),
+        Option("--check", help="Check the chunks, print figures; exit 1 if a check fails."),
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -81,7 +81,7 @@ def chunk(
     ]
     if check:
         is_valid = _print_check(chunked, plan, tokenizer, as_json=json)
-        raise typer.Exit(0 if is_valid else 1)
+        raise Exit(0 if is_valid else 1)
     if json:
         print_json(_describe(chunked, plan))
     else:
@@ -179,9 +179,9 @@ def _without_secrets(config: Config, document: Document, name: str) -> Document:
 
 @app.command()
 def diff(
-    file: Annotated[str, typer.Argument(metavar="FILE")],
+    file: Annotated[str, Argument(metavar="FILE")],
     against: Annotated[
-        str, typer.Option("--against", metavar="FILE2|GIT_REV", help="Default: HEAD.")
+        str, Option("--against", metavar="FILE2|GIT_REV", help="Default: HEAD.")
     ] = "HEAD",
     json: JsonOption = False,
 ) -> None:

@@ -10,8 +10,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from anchord.cli.app import (
     JsonOption,
     app,
@@ -21,7 +19,9 @@ from anchord.cli.app import (
     print_line,
     warn,
 )
-from anchord.cli.output.console import escape_markup
+from anchord.cli.output.markup import escape_markup
+from anchord.cli.output.prompt import confirm
+from anchord.cli.parameters import Option
 from anchord.config.paths import Paths
 from anchord.config.roots import add_root_to_config, gather_roots
 from anchord.config.schema import make_root_config
@@ -35,11 +35,9 @@ if TYPE_CHECKING:
 
 @app.command()
 def discover(
-    add: Annotated[
-        bool, typer.Option("--add", help="Ask for each folder whether to index it.")
-    ] = False,
+    add: Annotated[bool, Option("--add", help="Ask for each folder whether to index it.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="With --add: index all of them, without asking.")
+        bool, Option("--yes", "-y", help="With --add: index all of them, without asking.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -91,7 +89,7 @@ def _offer_to_index(paths: Paths, folders: Sequence[ConversationFolder], *, ask:
     for folder in folders:
         if folder.root:
             continue
-        if not ask or typer.confirm(f"index {quote_name(folder.path)}?"):
+        if not ask or confirm(f"index {quote_name(folder.path)}?"):
             taken_names.add(_add(paths, folder, taken_names))
 
 

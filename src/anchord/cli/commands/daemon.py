@@ -1,4 +1,4 @@
-"""`run`, `start`, `stop`, `restart`, `pause`, `resume`: control the daemon."""
+"""`run`, `start`, `stop`, `restart`: control the daemon."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from anchord.cli import values
-from anchord.cli.app import app, ask_daemon, ensure_paths, load_user_config, print_line, warn
+from anchord.cli.app import app, ensure_paths, load_user_config, print_line, warn
 from anchord.cli.output.log import configure_stderr_logging
+from anchord.cli.parameters import Argument, Option
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
 from anchord.errors import AlreadyRunningError, AnchordError, NotRunningError
-from anchord.ipc import requests
 from anchord.ipc.client import Client
 from anchord.ipc.patience import NotAnsweringError
 from anchord.store.writer_lock import lock_holder_pid
@@ -39,11 +37,11 @@ _FIRST_STEPS = "search now: words are found first; `anchord status` shows how fa
 
 FoldersArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[PATH]...", help="Folders besides the configured roots."),
+    Argument(metavar="[PATH]...", help="Folders besides the configured roots."),
 ]
 KindOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--kind",
         help="Kind of these folders: project or conversations.",
         autocompletion=values.complete_root_kind,
@@ -108,18 +106,6 @@ def restart() -> None:
     """Stop the daemon, if it runs, and start it again."""
     _stop(ensure_paths())
     start()
-
-
-@app.command()
-def pause() -> None:
-    """Pause indexing until `resume`, or until the daemon ends; searches still work."""
-    ask_daemon(ensure_paths(), requests.pause())
-
-
-@app.command()
-def resume() -> None:
-    """Resume indexing after `pause`."""
-    ask_daemon(ensure_paths(), requests.resume())
 
 
 def _resolve_folders(home: Paths, folder_arguments: list[str] | None, kind: str) -> list[str]:

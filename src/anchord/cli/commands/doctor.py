@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-import typer
-
 from anchord.cli.app import JsonOption, app, print_json, print_line
-from anchord.cli.output.console import escape_markup
+from anchord.cli.output.markup import escape_markup
+from anchord.cli.registry import Exit
 from anchord.config.paths import find_paths
 from anchord.core.quoting import escape_non_utf8
 
@@ -45,4 +44,4 @@ def doctor(json: JsonOption = False) -> None:
             ]
         )
     if any(finding.health is Health.BAD for finding in findings):
-        raise typer.Exit(1)
+        raise Exit(1)

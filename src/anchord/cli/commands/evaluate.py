@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from anchord.cli.app import (
     JsonOption,
     app,
@@ -22,6 +20,7 @@ from anchord.cli.app import (
     print_line,
 )
 from anchord.cli.output.console import stderr_console, stdout_console
+from anchord.cli.parameters import Argument, Option
 from anchord.config.schema import check_strategy
 from anchord.config.strategies import STRATEGIES
 from anchord.errors import UsageError
@@ -36,22 +35,22 @@ _SHARES = "0.5,0.7"
 
 
 TargetArgument = Annotated[
-    str, typer.Argument(metavar="DIR|FILE", help="A folder of markdown documents, or one document.")
+    str, Argument(metavar="DIR|FILE", help="A folder of markdown documents, or one document.")
 ]
 QuestionsOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--questions",
         metavar="FILE",
         help="JSON lines with a question, a path, and a section or first and last line.",
     ),
 ]
 StrategiesOption = Annotated[
-    str, typer.Option("--strategies", metavar="A,B", help="Chunking strategies to compare.")
+    str, Option("--strategies", metavar="A,B", help="Chunking strategies to compare.")
 ]
 EmbeddedOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--embedded",
         metavar="A,B",
         help="What to embed, compared for the first strategy: content, heading, path.",
@@ -59,7 +58,7 @@ EmbeddedOption = Annotated[
 ]
 SharesOption = Annotated[
     str,
-    typer.Option(
+    Option(
         "--shares",
         metavar="N,M",
         help="Weights of meaning against words, 0 to 1, compared with the default.",
@@ -67,17 +66,17 @@ SharesOption = Annotated[
 ]
 ModelsOption = Annotated[
     str,
-    typer.Option("--models", metavar="A,B", help="Models to compare; default: the configured one."),
+    Option("--models", metavar="A,B", help="Models to compare; default: the configured one."),
 ]
 CommitsOption = Annotated[
-    int, typer.Option("--commits", min=0, help="How many edits of the git history to measure.")
+    int, Option("--commits", min=0, help="How many edits of the git history to measure.")
 ]
 MostOption = Annotated[
-    int, typer.Option("--most", min=1, help="Maximum number of questions of each kind.")
+    int, Option("--most", min=1, help="Maximum number of questions of each kind.")
 ]
 PictureOption = Annotated[
     str,
-    typer.Option("--picture", metavar="FILE.svg", help="Draw a chart of quality and cost."),
+    Option("--picture", metavar="FILE.svg", help="Draw a chart of quality and cost."),
 ]
 
 

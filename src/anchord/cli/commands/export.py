@@ -9,10 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from anchord.cli.app import app, ensure_paths, warn
 from anchord.cli.output.console import stderr_console
+from anchord.cli.parameters import Argument, Option
 from anchord.config.roots import find_root
 from anchord.core.quoting import quote_name
 from anchord.daemon.access import open_index_reader
@@ -28,11 +27,9 @@ _FORMATS = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 def export(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE|-", help="FILE.parquet or FILE.jsonl; `-` prints JSON lines."),
+        Argument(metavar="FILE|-", help="FILE.parquet or FILE.jsonl; `-` prints JSON lines."),
     ],
-    vectors: Annotated[
-        bool, typer.Option("--vectors/--no-vectors", help="Include the vectors.")
-    ] = True,
+    vectors: Annotated[bool, Option("--vectors/--no-vectors", help="Include the vectors.")] = True,
 ) -> None:
     """Write every chunk with its text, place and vector to a file that other programs read."""
     suffix = Path(file).suffix.lower()

@@ -1,4 +1,4 @@
-"""`index`, `sync`, `verify`, `dump`: bring the index up to date, check it, print it."""
+"""`index`, `verify`, `dump`: bring the index up to date, check it, print it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import sys
 from typing import Annotated
 
 import msgspec
-import typer
 
 from anchord.cli.app import (
     JsonOption,
     app,
-    ask_daemon,
     ask_engine,
     ensure_paths,
     load_user_config,
@@ -23,15 +21,16 @@ from anchord.cli.output.progress import (
     ask_with_progress,
     progress_bar,
 )
+from anchord.cli.parameters import Argument, Option
+from anchord.cli.registry import Exit
 from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
-from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_command, quote_name
+from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_name
 from anchord.daemon.access import ask_index, query_index, require_index, try_connect
 from anchord.errors import UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.upkeep import (
-    MAX_WAIT_S,
     DifferenceAnswer,
     IndexAnswer,
     VerifyAnswer,
@@ -44,7 +43,7 @@ _MAX_NUMBER_DIGITS = 9
 def index(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Folders to index; default: all that were added."),
+        Argument(metavar="[PATH]...", help="Folders to index; default: all that were added."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -79,54 +78,11 @@ def print_index_summary(result: IndexAnswer, *, as_json: bool) -> None:
     print_line(f"up to date: {size}; {work}")
 
 
-def warn_missing_folder(root_name: str) -> None:
-    """Warn that a root's folder is not the one that was indexed, so its chunks stay as they are."""
-    warn(
-        f"the folder of {quote_name(root_name)} is missing or another one is in its place: the "
-        "index keeps what it had of it; `anchord status` says more"
-    )
-
-
-@app.command()
-def sync(
-    timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            metavar="S",
-            min=0,
-            max=MAX_WAIT_S,
-            help="Give up after S seconds.",
-        ),
-    ] = None,
-    words: Annotated[
-        bool, typer.Option("--words", help="Wait for search by words only, not by meaning.")
-    ] = False,
-    json: JsonOption = False,
-) -> None:
-    """Wait until every change made before this command is searchable."""
-    result = ask_daemon(ensure_paths(), requests.sync(timeout, words=words))
-    if json:
-        print_json(result)
-        return
-    subject = "search by words is up to date" if words else "up to date"
-    print_line(f"{subject} ({result.waited_s:.2f} s)")
-    for root_name in result.away:
-        warn_missing_folder(root_name)
-    for root_name, file_count in result.held.items():
-        warn(
-            f"{file_count} files of {quote_name(root_name)} vanished at once; the index keeps them "
-            f"until {quote_command('anchord confirm-delete', root_name)}"
-        )
-
-
 @app.command()
 def verify(
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Repair what differs, and only that.")
-    ] = False,
+    repair: Annotated[bool, Option("--repair", help="Repair what differs, and only that.")] = False,
     vectors: Annotated[
-        str, typer.Option("--vectors", metavar="N|all", help="How many vectors to embed again.")
+        str, Option("--vectors", metavar="N|all", help="How many vectors to embed again.")
     ] = "16",
     json: JsonOption = False,
 ) -> None:
@@ -149,7 +105,7 @@ def verify(
         print_json(result)
     else:
         _print_verify_result(result, repair=repair)
-    raise typer.Exit(0 if result.ok else 1)
+    raise Exit(0 if result.ok else 1)
 
 
 def _parse_vector_count(vectors: str) -> int | None:

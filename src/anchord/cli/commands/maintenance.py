@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from anchord.cli import values
 from anchord.cli.app import (
     JsonOption,
@@ -20,8 +18,12 @@ from anchord.cli.app import (
     print_line,
     warn,
 )
-from anchord.cli.commands.index import print_index_summary, warn_missing_folder
+from anchord.cli.commands.index import print_index_summary
+from anchord.cli.commands.live import warn_missing_folder
 from anchord.cli.output.progress import ask_with_progress
+from anchord.cli.output.prompt import confirm
+from anchord.cli.parameters import Argument, Option
+from anchord.cli.registry import Exit
 from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths, absolute_path
 from anchord.core.quoting import quote_command, quote_name, quote_names
@@ -30,16 +32,12 @@ from anchord.errors import UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.upkeep import ForgetAnswer
 
-RootNameArgument = Annotated[
-    str, typer.Argument(metavar="ROOT", autocompletion=values.complete_root)
-]
+RootNameArgument = Annotated[str, Argument(metavar="ROOT", autocompletion=values.complete_root)]
 
 
 @app.command()
 def rescan(
-    name: Annotated[
-        str, typer.Argument(metavar="[ROOT]", autocompletion=values.complete_root)
-    ] = "",
+    name: Annotated[str, Argument(metavar="[ROOT]", autocompletion=values.complete_root)] = "",
     json: JsonOption = False,
 ) -> None:
     """Compare a folder (default: all) with the index now; return when all changes are indexed."""
@@ -72,7 +70,7 @@ def confirm_delete(name: RootNameArgument, json: JsonOption = False) -> None:
 def reindex(
     force_rechunk: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--force-rechunk",
             help="Chunk every file again, into a new index that then replaces this one.",
         ),
@@ -104,9 +102,9 @@ def rebuild(json: JsonOption = False) -> None:
 
 @app.command()
 def forget(
-    path: Annotated[str, typer.Argument(metavar="PATH")],
-    undo: Annotated[bool, typer.Option("--undo", help="Allow it to be indexed again.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
+    path: Annotated[str, Argument(metavar="PATH")],
+    undo: Annotated[bool, Option("--undo", help="Allow it to be indexed again.")] = False,
+    yes: Annotated[bool, Option("--yes", "-y", help="Delete without asking.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Delete a file or folder from the index for good, with old versions and caches.
@@ -128,7 +126,7 @@ def forget(
     else:
         _print_forgotten(result)
     if not undo and _is_empty(result):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _print_undone(paths: Paths, path: str, result: ForgetAnswer) -> None:
@@ -146,14 +144,14 @@ def _confirm_forget(preview: ForgetAnswer) -> None:
 
     Raises:
         UsageError: There is no terminal to ask on.
-        typer.Abort: The answer is no.
+        KeyboardInterrupt: The answer is no.
     """
     question = f"delete {_listed(preview)} from the index for good"
     if not sys.stdin.isatty():
         raise UsageError(f"this would {question}", "add --yes to do it")
     first, rest = question[0].upper(), question[1:]
-    if not typer.confirm(f"{first}{rest}?", err=True):
-        raise typer.Abort
+    if not confirm(f"{first}{rest}?", is_stderr=True):
+        raise KeyboardInterrupt
 
 
 def _is_empty(counts: ForgetAnswer) -> bool:

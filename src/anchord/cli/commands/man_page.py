@@ -6,10 +6,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import typer
-
 from anchord._version import __version__
 from anchord.cli.app import app
+from anchord.cli.loading import MODULE_OF_COMMAND
 
 _FILES = (
     (
@@ -33,7 +32,11 @@ _EXIT_STATUS = (
 @app.command()
 def man() -> None:
     """Print the manual page: `anchord man | man -l -`."""
-    lines = man_page_lines(typer.main.get_command(app))
+    from typer.main import get_command
+
+    from anchord.cli.typer_app import build
+
+    lines = man_page_lines(get_command(build(MODULE_OF_COMMAND)))
     sys.stdout.write("\n".join(lines) + "\n")
 
 

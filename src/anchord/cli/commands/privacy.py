@@ -8,18 +8,16 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from anchord.cli.app import (
     JsonOption,
     app,
     ensure_paths,
-    exit_with_help_if_no_command,
     print_json,
     print_line,
     warn,
 )
-from anchord.cli.help_groups import UncutCommands
+from anchord.cli.parameters import Argument
+from anchord.cli.registry import Exit
 from anchord.core.quoting import escape_gaps
 from anchord.daemon.access import query_index
 from anchord.errors import UsageError
@@ -28,19 +26,10 @@ if TYPE_CHECKING:
     from anchord.index.session import IndexReader
     from anchord.search.secrets_report import SecretsReport
 
-privacy_app = typer.Typer(
-    cls=UncutCommands, help="List replaced secrets, or check a file for secrets."
-)
-app.add_typer(privacy_app, name="privacy")
+privacy_commands = app.group("privacy", "List replaced secrets, or check a file for secrets.")
 
 
-@privacy_app.callback(invoke_without_command=True)
-def privacy_callback(context: typer.Context) -> None:
-    """List replaced secrets, or check a file for secrets."""
-    exit_with_help_if_no_command(context)
-
-
-@privacy_app.command("report")
+@privacy_commands.command("report")
 def privacy_report(json: JsonOption = False) -> None:
     """List the indexed files in which secrets were replaced, by kind, and the files left out.
 
@@ -69,10 +58,8 @@ def privacy_report(json: JsonOption = False) -> None:
     print_line(f"{replaced}, {len(report.left_out)} files left out ({report.rules})")
 
 
-@privacy_app.command("check")
-def privacy_check(
-    file: Annotated[str, typer.Argument(metavar="FILE")], json: JsonOption = False
-) -> None:
+@privacy_commands.command("check")
+def privacy_check(file: Annotated[str, Argument(metavar="FILE")], json: JsonOption = False) -> None:
     """Show the secrets that the rules find in a file; exit 1 if there are any.
 
     The secrets are printed on a terminal only; elsewhere their lines are printed without them.
@@ -101,7 +88,7 @@ def privacy_check(
             warn("The file holds mostly secrets: it is not indexed.")
         if not rows:
             print_line("No secrets found.")
-    raise typer.Exit(1 if rows else 0)
+    raise Exit(1 if rows else 0)
 
 
 def _counts(by_kind: dict[str, int]) -> str:

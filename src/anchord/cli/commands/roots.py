@@ -1,10 +1,8 @@
-"""`add`, `remove`, `roots`, `config`: which folders are indexed, and how."""
+"""`add`, `remove`, `config`: which folders are indexed, and how."""
 
 from __future__ import annotations
 
 from typing import Annotated
-
-import typer
 
 from anchord.cli import values
 from anchord.cli.app import (
@@ -12,13 +10,12 @@ from anchord.cli.app import (
     app,
     ask_daemon_or_engine,
     ensure_paths,
-    exit_with_help_if_no_command,
     load_user_config,
     print_json,
     print_line,
     warn,
 )
-from anchord.cli.help_groups import UncutCommands
+from anchord.cli.parameters import Argument, Option
 from anchord.config.cli_state import load_cli_state
 from anchord.config.effective import find_ignored_keys, iter_effective_values
 from anchord.config.file import load_config, read_set_keys
@@ -31,7 +28,7 @@ from anchord.config.roots import (
 )
 from anchord.config.schema import make_root_config
 from anchord.config.strategies import KEY_ALIASES
-from anchord.core.quoting import escape_gaps, escape_non_utf8, quote_name, quote_names
+from anchord.core.quoting import escape_non_utf8, quote_name, quote_names
 from anchord.core.types import Root
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
@@ -42,14 +39,12 @@ from anchord.store.catalog.catalog import SqliteCatalog
 
 @app.command()
 def add(
-    path: Annotated[str, typer.Argument(metavar="PATH")],
+    path: Annotated[str, Argument(metavar="PATH")],
     kind: Annotated[
         str,
-        typer.Option(
-            "--kind", help="project or conversations", autocompletion=values.complete_root_kind
-        ),
+        Option("--kind", help="project or conversations", autocompletion=values.complete_root_kind),
     ] = "project",
-    name: Annotated[str, typer.Option("--name", help="Default: the folder's name.")] = "",
+    name: Annotated[str, Option("--name", help="Default: the folder's name.")] = "",
     json: JsonOption = False,
 ) -> None:
     """Add a folder to the configuration; a running daemon indexes it at once."""
@@ -76,7 +71,7 @@ def add(
 
 @app.command()
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=values.complete_root)],
+    name: Annotated[str, Argument(metavar="NAME", autocompletion=values.complete_root)],
     json: JsonOption = False,
 ) -> None:
     """Stop indexing a folder: delete it from the configuration, and its chunks from the index.
@@ -99,42 +94,12 @@ def remove(
         )
 
 
-@app.command()
-def roots(json: JsonOption = False) -> None:
-    """List the indexed folders."""
-    paths = ensure_paths()
-    client = try_connect(paths)
-    if client is not None:
-        with client:
-            listed = client.roots()
-    else:
-        listed = _list_without_daemon(paths)
-    if json:
-        print_json(listed)
-        return
-    if not listed:
-        warn("no folders yet: `anchord add FOLDER` adds one")
-    names = [escape_gaps(root.name) for root in listed]
-    width = max(map(len, names), default=0)
-    for name, root in zip(names, listed, strict=True):
-        path = escape_gaps(root.path)
-        figures = f"{root.kind}, {root.files} files, {root.chunks} chunks, {root.origin}"
-        print_line(f"{name:<{width}}  {path}  ({figures})")
-
-
-config_app = typer.Typer(
-    cls=UncutCommands, help="Show the effective configuration, print its path, or check it."
+config_commands = app.group(
+    "config", "Show the effective configuration, print its path, or check it."
 )
-app.add_typer(config_app, name="config")
 
 
-@config_app.callback(invoke_without_command=True)
-def config_callback(context: typer.Context) -> None:
-    """Show the effective configuration, print its path, or check it."""
-    exit_with_help_if_no_command(context)
-
-
-@config_app.command("show")
+@config_commands.command("show")
 def config_show(json: JsonOption = False) -> None:
     """Print every key with its value and where the value comes from."""
     paths = ensure_paths()
@@ -185,7 +150,7 @@ def _is_set(key: str, set_keys: frozenset[str]) -> bool:
     return False
 
 
-@config_app.command("path")
+@config_commands.command("path")
 def config_path(json: JsonOption = False) -> None:
     """Print the path of the configuration file."""
     file = ensure_paths().config_file
@@ -195,7 +160,7 @@ def config_path(json: JsonOption = False) -> None:
         print_line(str(file))
 
 
-@config_app.command("check")
+@config_commands.command("check")
 def config_check(json: JsonOption = False) -> None:
     """Check the configuration: fails for errors, warns of keys that have no effect."""
     paths = ensure_paths()
@@ -223,7 +188,8 @@ def _given_roots(paths: Paths) -> list[Root]:
     return load_cli_state(paths.cli_state_file).given_roots
 
 
-def _list_without_daemon(paths: Paths) -> tuple[RootAnswer, ...]:
+def list_without_daemon(paths: Paths) -> tuple[RootAnswer, ...]:
+    """Return the indexed folders, with the counts of the catalog if there is one."""
     from anchord.daemon.answers import root_answers
 
     found_roots = _gather_all_roots(paths)

@@ -1,23 +1,16 @@
-"""`status`, `search`, `show`, `explain`, `errors`.
-
-The daemon answers them; `search`, `show` and `explain` read the index where none runs.
-"""
+"""`search`, `show`, `explain`: the daemon answers them; where none runs, they read the index."""
 
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from typing import Annotated
-
-import typer
 
 from anchord.cli import values
 from anchord.cli.app import (
     JsonOption,
     app,
     ask_daemon,
-    connect_or_raise,
     ensure_paths,
     load_user_config,
     print_json,
@@ -25,14 +18,14 @@ from anchord.cli.app import (
     warn,
 )
 from anchord.cli.output import render
-from anchord.cli.output.console import escape_markup, stdout_console
+from anchord.cli.output.console import stdout_console
 from anchord.cli.output.detached import detached_hit_lines
-from anchord.cli.output.editor import open_in_editor
-from anchord.cli.output.status_text import status_lines
+from anchord.cli.output.markup import is_terminal
+from anchord.cli.parameters import Argument, Option
 from anchord.config.paths import Paths, absolute_path
-from anchord.core.quoting import escape_non_utf8, escape_path, quote_name
+from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import ask_daemon_or_index, ask_index
-from anchord.errors import AnchordError, NotRunningError, UsageError
+from anchord.errors import AnchordError, UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.searching import (
     MAX_CONTEXT_CHUNKS,
@@ -43,81 +36,19 @@ from anchord.ipc.messages.searching import (
 
 
 @app.command()
-def status(
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Refresh every second, until Ctrl-C.")
-    ] = False,
-    json: JsonOption = False,
-) -> None:
-    """Show what the daemon does and whether it is healthy.
-
-    Exit code 0: healthy; 1: degraded; 3: not running.
-    """
-    if watch and json:
-        raise UsageError("--watch cannot be combined with --json", "leave one of them out")
-    if watch:
-        _watch_status()
-        return
-    try:
-        report = ask_daemon(ensure_paths(), requests.status())
-    except NotRunningError as error:
-        if json:
-            print_json({"state": "not running", "degraded": [error.message]})
-        raise
-    if json:
-        print_json(report)
-    else:
-        for line in status_lines(report):
-            print_line(line, markup=True)
-    raise typer.Exit(1 if report.state == "degraded" else 0)
-
-
-def _watch_status() -> None:
-    """Show the status until Ctrl-C, also across restarts of the daemon.
-
-    Raises:
-        NotRunningError: No daemon runs at the start.
-    """
-    from rich.live import Live
-    from rich.text import Text
-
-    from anchord.cli.output.dashboard import build_dashboard
-
-    paths = ensure_paths()
-    connect_or_raise(paths).close()
-    console = stdout_console()
-    with (
-        suppress(KeyboardInterrupt),
-        Live(
-            console=console,
-            screen=console.is_terminal,
-            auto_refresh=False,
-        ) as live,
-    ):
-        while True:
-            try:
-                live.update(build_dashboard(ask_daemon(paths, requests.status())), refresh=True)
-            except NotRunningError as error:
-                live.update(Text(f"{error.message}; retrying every second", "yellow"), refresh=True)
-            time.sleep(1)
-
-
-@app.command()
 def search(  # noqa: PLR0917 - one parameter an option
-    query: Annotated[str, typer.Argument(metavar="QUERY")],
+    query: Annotated[str, Argument(metavar="QUERY")],
     k: Annotated[
         int,
-        typer.Option(
-            "-k", min=1, max=MAX_HITS, help="How many files (with --show-chunks: chunks)."
-        ),
+        Option("-k", min=1, max=MAX_HITS, help="How many files (with --show-chunks: chunks)."),
     ] = 10,
     mode: Annotated[
         str,
-        typer.Option("--mode", help="hybrid, vector or text", autocompletion=values.complete_mode),
+        Option("--mode", help="hybrid, vector or text", autocompletion=values.complete_mode),
     ] = "hybrid",
     root: Annotated[
         str,
-        typer.Option(
+        Option(
             "--root",
             help="Only this folder, by its name in `anchord roots`.",
             autocompletion=values.complete_root,
@@ -125,49 +56,47 @@ def search(  # noqa: PLR0917 - one parameter an option
     ] = "",
     path: Annotated[
         str,
-        typer.Option(
-            "--path", metavar="GLOB", help="Only this folder, or paths that match: '*.md'."
-        ),
+        Option("--path", metavar="GLOB", help="Only this folder, or paths that match: '*.md'."),
     ] = "",
     kind: Annotated[
         str,
-        typer.Option(
+        Option(
             "--kind",
             help="Only this kind: markdown, text, code, exchange, ...",
             autocompletion=values.complete_kind,
         ),
     ] = "",
     section: Annotated[
-        str, typer.Option("--section", metavar='"A > B"', help="Only below these headings.")
+        str, Option("--section", metavar='"A > B"', help="Only below these headings.")
     ] = "",
-    room: Annotated[str, typer.Option("--room", help="Only this room or topic.")] = "",
-    session: Annotated[str, typer.Option("--session", help="Only this conversation.")] = "",
+    room: Annotated[str, Option("--room", help="Only this room or topic.")] = "",
+    session: Annotated[str, Option("--session", help="Only this conversation.")] = "",
     chunk_type: Annotated[
         str,
-        typer.Option(
+        Option(
             "--type",
             help="Only section, text, code_block, table or list.",
             autocompletion=values.complete_chunk_type,
         ),
     ] = "",
     language: Annotated[
-        str, typer.Option("--lang", help="Only code of this language: python, go, ...")
+        str, Option("--lang", help="Only code of this language: python, go, ...")
     ] = "",
     since: Annotated[
         str,
-        typer.Option(
+        Option(
             "--since", metavar="D", help="Only what changed or was said since: 2026-01-31, 7d, 3h."
         ),
     ] = "",
     until: Annotated[
-        str, typer.Option("--until", metavar="D", help="Only what changed or was said until then.")
+        str, Option("--until", metavar="D", help="Only what changed or was said until then.")
     ] = "",
     show_chunks: Annotated[
-        bool, typer.Option("--show-chunks", help="List chunks, not grouped by file.")
+        bool, Option("--show-chunks", help="List chunks, not grouped by file.")
     ] = False,
     expand: Annotated[
         int,
-        typer.Option(
+        Option(
             "--expand",
             metavar="CHARS",
             min=0,
@@ -176,19 +105,15 @@ def search(  # noqa: PLR0917 - one parameter an option
         ),
     ] = 0,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Wait first until all changes so far are indexed.")
+        bool, Option("--fresh", help="Wait first until all changes so far are indexed.")
     ] = False,
     detached: Annotated[
         bool,
-        typer.Option(
-            "--detached", help="Also search conversations kept but not indexed, by words."
-        ),
+        Option("--detached", help="Also search conversations kept but not indexed, by words."),
     ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show how each hit was found.")
-    ] = False,
+    explain: Annotated[bool, Option("--explain", help="Show how each hit was found.")] = False,
     open_it: Annotated[
-        bool, typer.Option("--open", help="Open the best hit in $VISUAL or $EDITOR, at its line.")
+        bool, Option("--open", help="Open the best hit in $VISUAL or $EDITOR, at its line.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -223,6 +148,8 @@ def search(  # noqa: PLR0917 - one parameter an option
     else:
         _print_results(results, explain=explain)
     if open_it and results.groups:
+        from anchord.cli.output.editor import open_in_editor
+
         open_in_editor(results.groups[0][0])
 
 
@@ -242,13 +169,11 @@ def _print_results(results: SearchAnswer, *, explain: bool) -> None:
 
 @app.command()
 def show(
-    chunk_id: Annotated[
-        str, typer.Argument(metavar="ID", help="A chunk's id, or its first digits.")
-    ],
-    whole: Annotated[bool, typer.Option("--whole", help="All chunks of its file.")] = False,
+    chunk_id: Annotated[str, Argument(metavar="ID", help="A chunk's id, or its first digits.")],
+    whole: Annotated[bool, Option("--whole", help="All chunks of its file.")] = False,
     context: Annotated[
         int,
-        typer.Option(
+        Option(
             "--context",
             metavar="N",
             min=0,
@@ -265,8 +190,7 @@ def show(
     if json:
         print_json(answer)
         return
-    console = stdout_console()
-    width = console.width if console.is_terminal else None
+    width = stdout_console().width if is_terminal() else None
     for chunk in answer.chunks:
         for line in render.chunk_lines(chunk, width):
             print_line(line, markup=True)
@@ -276,7 +200,7 @@ def show(
 
 
 @app.command()
-def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: JsonOption = False) -> None:
+def explain(path: Annotated[str, Argument(metavar="PATH")], json: JsonOption = False) -> None:
     """Explain whether a file is indexed, which rule decided, and what happens to it next."""
     absolute = absolute_path(path)
     paths = ensure_paths()
@@ -290,18 +214,6 @@ def explain(path: Annotated[str, typer.Argument(metavar="PATH")], json: JsonOpti
         return
     for line in render.explain_lines(answer):
         print_line(line, markup=True)
-
-
-@app.command()
-def errors(json: JsonOption = False) -> None:
-    """List the files that are not indexed, or only in part, and why."""
-    listed = ask_daemon(ensure_paths(), requests.errors())
-    if json:
-        print_json(listed)
-        return
-    for failure in listed:
-        path = escape_markup(escape_path(failure.path))
-        print_line(f"[yellow]{path}[/]: {escape_markup(failure.reason)}", markup=True)
 
 
 def _resolve_path_filter(paths: Paths, path_filter: str) -> str:

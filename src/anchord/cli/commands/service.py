@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-import typer
-
 from anchord.cli.app import (
     JsonOption,
     app,
     ensure_paths,
-    exit_with_help_if_no_command,
     print_json,
     print_line,
     warn,
 )
-from anchord.cli.help_groups import UncutCommands
+from anchord.cli.parameters import Option
+from anchord.cli.registry import Exit
 from anchord.config.file import load_config
 from anchord.config.schema import Config
 from anchord.core.quoting import escape_non_utf8
@@ -27,30 +25,22 @@ _NOT_INSTALLED = 3
 
 SandboxOption = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--sandbox",
         help="systemd: add a drop-in that makes the file system read-only and hides devices.",
     ),
 ]
 OnDemandOption = Annotated[
     bool,
-    typer.Option("--socket", help="systemd: start the daemon at the first command, by its socket."),
+    Option("--socket", help="systemd: start the daemon at the first command, by its socket."),
 ]
 
-service_app = typer.Typer(
-    cls=UncutCommands,
-    help="Run anchord as a service: it starts with your session and restarts after a failure.",
+service_commands = app.group(
+    "service", "Run anchord as a service: it starts with your session and restarts after a failure."
 )
-app.add_typer(service_app, name="service")
 
 
-@service_app.callback(invoke_without_command=True)
-def service_callback(context: typer.Context) -> None:
-    """Run anchord as a service: it starts with your session and restarts after a failure."""
-    exit_with_help_if_no_command(context)
-
-
-@service_app.command("install")
+@service_commands.command("install")
 def service_install(
     sandbox: SandboxOption = False, socket: OnDemandOption = False, json: JsonOption = False
 ) -> None:
@@ -89,7 +79,7 @@ def _print_install_hints(config: Config) -> None:
         )
 
 
-@service_app.command("uninstall")
+@service_commands.command("uninstall")
 def service_uninstall(json: JsonOption = False) -> None:
     """Stop the service and delete its files; keeps the index and the configuration."""
     removed_files = install.uninstall_service(os.environ)
@@ -103,7 +93,7 @@ def service_uninstall(json: JsonOption = False) -> None:
         print_line("anchord is not installed as a service")
 
 
-@service_app.command("status")
+@service_commands.command("status")
 def service_status(json: JsonOption = False) -> None:
     """Show whether the service is installed, up to date and running.
 
@@ -126,9 +116,9 @@ def service_status(json: JsonOption = False) -> None:
     else:
         _print_status(status)
     if not status.installed:
-        raise typer.Exit(_NOT_INSTALLED)
+        raise Exit(_NOT_INSTALLED)
     if not (status.active and status.up_to_date):
-        raise typer.Exit(_NOT_ACTIVE)
+        raise Exit(_NOT_ACTIVE)
 
 
 def _print_status(status: install.ServiceStatus) -> None:
@@ -147,7 +137,7 @@ def _print_status(status: install.ServiceStatus) -> None:
         )
 
 
-@service_app.command("print")
+@service_commands.command("print")
 def service_print(
     sandbox: SandboxOption = False, socket: OnDemandOption = False, json: JsonOption = False
 ) -> None:

@@ -40,12 +40,3 @@ def _make_console(*, is_stderr: bool) -> Console:
 def print_text(text: str, *, is_stderr: bool = False) -> None:
     """Print a text as it is, and a line break; without rich."""
     print(text, file=sys.stderr if is_stderr else sys.stdout, flush=True)
-
-
-def escape_markup(text: str) -> str:
-    """Escape a text that is put into one with rich's markup, before a tag or the end."""
-    from rich.markup import escape
-
-    # rich doubles one backslash at the end, and not several: three would disable the next tag.
-    beginning = text.rstrip("\\")
-    return escape(beginning) + "\\" * 2 * (len(text) - len(beginning))

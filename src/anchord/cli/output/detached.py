@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from anchord.cli.output.console import escape_markup
+from anchord.cli.output.markup import escape_markup
 from anchord.core.quoting import escape_gaps, sanitize_line
 from anchord.ipc.messages.searching import DetachedHit
 from anchord.ipc.messages.status import DetachedCounts

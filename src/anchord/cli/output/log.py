@@ -9,6 +9,7 @@ from collections.abc import MutableMapping
 from types import TracebackType
 from typing import Any, TextIO, cast
 
+from anchord.cli.light_imports import without
 from anchord.core.quoting import escape_fields
 
 _MAX_CAUSES = 5
@@ -22,7 +23,10 @@ def configure_stderr_logging(level: int = logging.INFO) -> None:
     Args:
         level: The lowest level to log.
     """
-    import structlog
+    # structlog would format exceptions with rich, which takes long to load. Here they are formatted
+    # without it.
+    with without("rich"):
+        import structlog
 
     from anchord.daemon.host.log_stream import DroppingStream
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
-from anchord.cli.output.console import escape_markup
+from anchord.cli.output.markup import escape_markup
 from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (

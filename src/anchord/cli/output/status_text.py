@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from anchord.cli.output.console import escape_markup
 from anchord.cli.output.detached import detached_group_lines
+from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.render import format_age
 from anchord.core.quoting import escape_gaps, escape_path
 from anchord.ipc.messages.status import (

@@ -9,13 +9,14 @@ has none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import BinaryIO, Protocol
 
-_FORMAT_NAME = re.compile(r"[0-9]{1,4}|[A-Za-z]+(?:[_./:-][A-Za-z]+)*")
+from anchord.core.lazy_re import lazy_re
+
+_FORMAT_NAME = lazy_re(r"[0-9]{1,4}|[A-Za-z]+(?:[_./:-][A-Za-z]+)*")
 _MAX_NAME_CHARS = 40
 
 

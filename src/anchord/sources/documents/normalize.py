@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from anchord.core.lazy_re import lazy_re
 
-_UNSAFE_CHARS = re.compile("[\0\ud800-\udfff]")
+_UNSAFE_CHARS = lazy_re("[\0\ud800-\udfff]")
 
 
 def normalize_text(text: str) -> str:

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.documents.normalize import normalize_text
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
-_JSON_SYMBOL = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')
-_LANGUAGE_NAME = re.compile(r"[\w+#.-]{1,30}")
+_FENCE = lazy_re(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_JSON_SYMBOL = lazy_re(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]')
+_LANGUAGE_NAME = lazy_re(r"[\w+#.-]{1,30}")
 _SOURCE_KEYS = frozenset({"source", "input"})
 _MAX_SOURCE_DEPTH = 6
 """Of a piece of a cell's source: worksheets, number, cells, number, input, number."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
-import re
 from dataclasses import replace
 
+from anchord.core.lazy_re import lazy_re
 from anchord.core.types import Document, Problem
 from anchord.sources.documents.file_types import kind_of, language_of
 from anchord.sources.documents.normalize import normalize_text
@@ -19,7 +19,7 @@ _BOMS = (  # The UTF-32 BOM begins with the UTF-16 one, so it is tried first.
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-_CONTROL_CHARS = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROL_CHARS = lazy_re("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 _MAX_ODD_SHARE = 0.1
 """A file with a larger share of control and undecodable characters is binary."""

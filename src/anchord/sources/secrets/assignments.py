@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from functools import lru_cache
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import (
     is_description,
@@ -38,7 +39,7 @@ _WRAPS = (
     r"|[bru]{1,2}(?=[\"'])|!{1,2}binary\s|\$(?=')|\(\s{0,40}(?=[\"']))?"
 )
 """What makes bytes or an object of a string: `[]byte("...")`, `b"..."`, and a shell's `$'...'`."""
-_ASSIGNMENT = re.compile(
+_ASSIGNMENT = lazy_re(
     rf"[a-z]{{3,10}}[\w.-]{{0,40}}(?P<close>\\{{0,3}}[\"'`]?\]?)(?:"
     rf"(?P<assign>{_ASSIGNS})|(?P<call>\(\s?|,(?:\s|[ \t]{{2,16}})?)|(?P<tag>>)"
     r"|(?P<said>(?:\s(?:is|was|are|to|contains|holds)\s|\??[ \t]{1,16})(?=\S{0,200}\d)))"
@@ -47,11 +48,11 @@ _ASSIGNMENT = re.compile(
     rf"(?P<value>(?(open)[^\s\"'`][^\n\"'`]{{0,{_MAX_VALUE}}}|[^\s\"'`<>][^\n\"'`<>]{{0,{_MAX_VALUE}}})))"
 )
 """Matches lower-case text. The value is looked at and not taken: it can hold another name."""
-_NAME_CHARS = re.compile(r"[\w.-]{0,60}")
-_WORD_BEFORE = re.compile(r"\w+(?= $)")
-_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_BLOCK = re.compile(r"[|>][-+]?\s*\n\s*$")
-_BARE_END = re.compile(r"[\s,;)}\]]|&\w+=|\\[nrt]|\\*$|$")
+_NAME_CHARS = lazy_re(r"[\w.-]{0,60}")
+_WORD_BEFORE = lazy_re(r"\w+(?= $)")
+_NAME_WORD = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_BLOCK = lazy_re(r"[|>][-+]?\s*\n\s*$")
+_BARE_END = lazy_re(r"[\s,;)}\]]|&\w+=|\\[nrt]|\\*$|$")
 _QUALIFIER = frozenset(
     """
     prod production dev development staging live old new current previous value val plain plaintext
@@ -96,17 +97,17 @@ _MIN_SAID_SECRET = 16
 _MIN_SAID_PASSWORD = 6
 _MIN_LOOSE_KEY = 24
 _MIN_WIFI_PHRASE = 8
-_SET_OPTION = re.compile(r"--set(?:-string)?[ =]\S{0,40}$")
-_ASSIGNED_WORD = re.compile(r"(?=\D{0,60}\d)[\w.!-]{6,60}")
-_ENV_LINE = re.compile(r"(?:^|\n)[ \t]{0,8}(?:env|arg|export|setenv)[ \t]{1,4}$", re.IGNORECASE)
-_CONSTANT = re.compile(r"[A-Z][A-Z0-9_]{3,60}")
-_ARN = re.compile(r"\barn:aws[\w-]{0,20}:secretsmanager:[\w-]{0,40}:\d{0,12}:$")
+_SET_OPTION = lazy_re(r"--set(?:-string)?[ =]\S{0,40}$")
+_ASSIGNED_WORD = lazy_re(r"(?=\D{0,60}\d)[\w.!-]{6,60}")
+_ENV_LINE = lazy_re(r"(?:^|\n)[ \t]{0,8}(?:env|arg|export|setenv)[ \t]{1,4}$", re.IGNORECASE)
+_CONSTANT = lazy_re(r"[A-Z][A-Z0-9_]{3,60}")
+_ARN = lazy_re(r"\barn:aws[\w-]{0,20}:secretsmanager:[\w-]{0,40}:\d{0,12}:$")
 """What stands before `secret:NAME` of AWS's store: NAME is none."""
 _MAX_ARN = 90
 _NEAR = 200
-_BESIDE_SECRET = re.compile(r"\bsecret[\"']?\s{0,3}[:=]", re.IGNORECASE)
+_BESIDE_SECRET = lazy_re(r"\bsecret[\"']?\s{0,3}[:=]", re.IGNORECASE)
 """A key and a secret are given together."""
-_HEX = re.compile(r"[0-9a-fA-F]+")
+_HEX = lazy_re(r"[0-9a-fA-F]+")
 
 
 class NameClass(Enum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_placeholder
 from anchord.sources.secrets.words import WordPlaces
@@ -15,7 +16,7 @@ _VALUE = (
 )
 _NO_WORD = r"[^\"'\n]{0,60}[\d!#$%^&*+?~]"
 """A value with a digit or a sign."""
-_CURL_USER = re.compile(
+_CURL_USER = lazy_re(
     r"(?:\s-\w{0,4}u|\s--(?:proxy-)?user|\s--(?:http-)?auth|\s-a)[ =]{0,3}\\{0,3}[\"']?"
     r"[^\s:\"']{0,100}:(?P<secret>[^\s\"'@\\]{3,200})"
 )
@@ -75,15 +76,15 @@ _WORDS = (
 """What a secret stands behind: a word in lower case, and the pattern that begins with it."""
 _FORMS_BY_OPTION: dict[str, list[tuple[re.Pattern[str], re.Pattern[str]]]] = {}
 for _option, _tool, _form in _OPTIONS:
-    _forms = (re.compile(_tool, re.IGNORECASE), re.compile(_form.replace("@", _VALUE)))
+    _forms = (lazy_re(_tool, re.IGNORECASE), lazy_re(_form.replace("@", _VALUE)))
     _FORMS_BY_OPTION.setdefault(_option, []).append(_forms)
 _OPTIONS_IN_LOWER_CASE = tuple(dict.fromkeys(option.lower() for option in _FORMS_BY_OPTION))
-_COMPILED_WORDS = tuple((word, re.compile(form.replace("@", _VALUE))) for word, form in _WORDS)
-_PASS_ARGUMENT = re.compile(
+_COMPILED_WORDS = tuple((word, lazy_re(form.replace("@", _VALUE))) for word, form in _WORDS)
+_PASS_ARGUMENT = lazy_re(
     rf"pass(?:(?:in|out)? pass:|word [057] |(?<=storepass)[ =]|(?<=keypass)[ =]){_VALUE}"
 )
-_PIPED = re.compile(rf"(?:echo|printf)(?: -\w)? {_VALUE}\\{{0,3}}[\"']? ?$")
-_READS_PASSWORD = re.compile(r"\| (?:sudo (?:-\w )*-S\b|docker login\b)")
+_PIPED = lazy_re(rf"(?:echo|printf)(?: -\w)? {_VALUE}\\{{0,3}}[\"']? ?$")
+_READS_PASSWORD = lazy_re(r"\| (?:sudo (?:-\w )*-S\b|docker login\b)")
 _FETCHES = ("curl ", "wget ")
 _PIPES = ("| sudo ", "| docker ")
 WORDS = (
@@ -95,12 +96,12 @@ WORDS = (
 )
 _MAX_OPTION_PLACE = 300
 """How far from its command an option is looked for."""
-_HTML_INPUT = re.compile(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,2000})[\"']")
-_CSV_HEADER = re.compile(
+_HTML_INPUT = lazy_re(r"[\"'][^<>\n]{0,200}\svalue=[\"'](?P<secret>[^\"'<>\n{}$]{4,2000})[\"']")
+_CSV_HEADER = lazy_re(
     r"^(?=[^\n]{0,300}\b(?:url|login|username|user)\b)[^\n|;:]{0,300}\bpassword\b[^\n|;:]{0,200}$",
     re.MULTILINE,
 )
-_CSV_LINE = re.compile(r"(?P<fields>[^\n]{0,2000})[^\n]*(?:\n|$)")
+_CSV_LINE = lazy_re(r"(?P<fields>[^\n]{0,2000})[^\n]*(?:\n|$)")
 WEAK_PASSWORDS = frozenset(
     "password pass passwd pwd secret pw changeme token name repo mypassword mypass port".split()  # noqa: SIM905 - a list of words
 )

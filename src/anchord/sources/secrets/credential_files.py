@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.finding import Finding
 
 _MAX_CHARS = 100_000
@@ -14,19 +15,19 @@ _MIN_SETTINGS_SHARE = 0.8
 _MIN_SECRET_LINES = 2
 _MIN_SECRET_LINE_SHARE = 0.3
 _KEY_MATERIAL = frozenset({"private-key", "age", "password-hash"})
-_NETRC_LINE = re.compile(r"\s*(?:machine|default|login|password|account|macdef)\b")
-_PROSE = re.compile(
+_NETRC_LINE = lazy_re(r"\s*(?:machine|default|login|password|account|macdef)\b")
+_PROSE = lazy_re(
     r"^(?:[ \t]*(?:```|~~~|<!?[A-Za-z])"
     r"|(?![ \t]*[#;/-])[^\n:=\"]{0,60}?\b[A-Za-z]{2,12} [A-Za-z]{2,12} [A-Za-z]{2,12}\b)",
     re.MULTILINE,
 )
 """A sentence, a fence of Markdown or a tag: the file is one for people."""
-_NETRC = re.compile(r"^[ \t]*(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s", re.MULTILINE)
-_KUBECTL_CONFIG = re.compile(r"^kind:[ \t]*[\"']?Config\b", re.MULTILINE)
-_KUBECTL_USERS = re.compile(r"^users:", re.MULTILINE)
-_DOCKER_CONFIG = re.compile(r"\s*\{\s*\"auths\"\s*:")
-_COMMENT = re.compile(r"\s*(?:#|//|;|<!--|\[|---|$)")
-_SETTING = re.compile(r"\s*(?:export\s+|set\s+|-\s+)?[\"']?[\w./-]+[\"']?\s*[:=]")
+_NETRC = lazy_re(r"^[ \t]*(?:machine\s+\S+|default)\s+login\s+\S+\s+password\s", re.MULTILINE)
+_KUBECTL_CONFIG = lazy_re(r"^kind:[ \t]*[\"']?Config\b", re.MULTILINE)
+_KUBECTL_USERS = lazy_re(r"^users:", re.MULTILINE)
+_DOCKER_CONFIG = lazy_re(r"\s*\{\s*\"auths\"\s*:")
+_COMMENT = lazy_re(r"\s*(?:#|//|;|<!--|\[|---|$)")
+_SETTING = lazy_re(r"\s*(?:export\s+|set\s+|-\s+)?[\"']?[\w./-]+[\"']?\s*[:=]")
 
 
 def holds_mostly_secrets(text: str, findings: Sequence[Finding]) -> bool:

@@ -8,30 +8,31 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.structures import decode_base64, printable_text
 from anchord.sources.secrets.words import WordPlaces
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{2}|\d{1,3})"
 _LIST = rf"(?P<list>{_NUMBER}(?:\s{{0,2}},\s{{0,20}}{_NUMBER}){{7,600}})"
-_NUMBER_LIST = re.compile(rf"\w{{4,12}}[^\n\d]{{0,12}}\s{{0,20}}{_LIST}")
-_ONE_NUMBER = re.compile(_NUMBER)
+_NUMBER_LIST = lazy_re(rf"\w{{4,12}}[^\n\d]{{0,12}}\s{{0,20}}{_LIST}")
+_ONE_NUMBER = lazy_re(_NUMBER)
 _LIST_WORDS = ("fromcharcode", "bytes([", "byte{", "byte[]", "bytearray(", "uint8array", "char[]")
 """What makes a text of numbers begins with one of these."""
-_KEY_PAIR = re.compile(r"\[\s{0,9}(?:\d{1,3}\s{0,2},\s{0,9}){63}\d{1,3}\s{0,9}\]")
+_KEY_PAIR = lazy_re(r"\[\s{0,9}(?:\d{1,3}\s{0,2},\s{0,9}){63}\d{1,3}\s{0,9}\]")
 """A key pair of Solana: 64 bytes."""
 _KEY_PAIR_WORDS = tuple(f"[{digit}" for digit in "123456789")
 _MIN_DISTINCT_BYTES = 32
 _MAX_BYTE = 255
-_PIECES = re.compile(r"[\"']([^\"'\n]{1,200})[\"']")
-_ONLY_PIECES = re.compile(r"(?:\s{0,20}[\"'][^\"'\n]{1,200}[\"']\s{0,20},?){2,200}\s{0,20}")
-_JOINS = re.compile(r"\.join\(\s?(?:[\"']{2}\s?\)|\[)")
+_PIECES = lazy_re(r"[\"']([^\"'\n]{1,200})[\"']")
+_ONLY_PIECES = lazy_re(r"(?:\s{0,20}[\"'][^\"'\n]{1,200}[\"']\s{0,20},?){2,200}\s{0,20}")
+_JOINS = lazy_re(r"\.join\(\s?(?:[\"']{2}\s?\)|\[)")
 _MAX_LIST = 2_000
-_HEX = re.compile(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){12,500}(?![A-Za-z0-9])", re.IGNORECASE)
-_BASE32 = re.compile(r"(?<![A-Za-z0-9])[A-Z2-7]{24,800}(?![A-Za-z0-9])")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-_SAID_TO_BE_PASSWORD = re.compile(r"pass\w{1,9}\b[^\n]{0,60}\bbase64\b", re.IGNORECASE)
-_NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{2,60})[\"']?\s{0,4}(?::=|=>|=|:)[^=\n]{0,40}$")
+_HEX = lazy_re(r"(?<![A-Za-z0-9])(?:[0-9a-f]{2}){12,500}(?![A-Za-z0-9])", re.IGNORECASE)
+_BASE32 = lazy_re(r"(?<![A-Za-z0-9])[A-Z2-7]{24,800}(?![A-Za-z0-9])")
+_BASE64 = lazy_re(r"[A-Za-z0-9+/]{16,}={0,2}")
+_SAID_TO_BE_PASSWORD = lazy_re(r"pass\w{1,9}\b[^\n]{0,60}\bbase64\b", re.IGNORECASE)
+_NAME_BEFORE = lazy_re(r"([A-Za-z_][\w.-]{2,60})[\"']?\s{0,4}(?::=|=>|=|:)[^=\n]{0,40}$")
 _MAX_BEFORE = 110
 WORDS = (*_LIST_WORDS, *_KEY_PAIR_WORDS, ".join(")
 

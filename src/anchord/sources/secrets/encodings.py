@@ -10,6 +10,7 @@ import html
 import re
 from dataclasses import dataclass
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.words import WordPlaces
 
 _INVISIBLE_RANGES = (
@@ -55,7 +56,7 @@ _ASCII_ESCAPES = (
     r"[\"'](?<=[\w+/=!#$%^&*~-].)(?:\s{0,40}(?:\.\.|[+.&\\])\s{0,40}|\s{1,40})[\"'](?=[\w+/=!#$%^&*~-])",
     r"&(?:amp|quot|lt|gt|apos|#\d{2,3}|#x[0-9A-Fa-f]{2});",
 )
-_ESCAPE = re.compile(f"{'|'.join(_ASCII_ESCAPES)}|[{INVISIBLE}]")
+_ESCAPE = lazy_re(f"{'|'.join(_ASCII_ESCAPES)}|[{INVISIBLE}]")
 _SPACES = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 WORDS = (
     *(f"%{digit}" for digit in "0123456789abcdef"),

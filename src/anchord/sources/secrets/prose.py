@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_chosen, is_placeholder, is_random, is_word_list
 from anchord.sources.secrets.words import WordPlaces
 
-_PASS_NAMES = re.compile(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
+_PASS_NAMES = lazy_re(r"pass(?:word|wort|phrase|code|e)(?:s|es)?")
 _NAMES = (
     *"kennwort senha wachtwoord adgangskode adgangskoden passord passordet salasana".split(),  # noqa: SIM905 - a list of words
     *("heslo", "geslo", "lozinka", "parola", "contrasenya", "kata sandi", " pw"),
@@ -22,24 +23,24 @@ _NAMES_BEYOND_ASCII = (
 )
 """What people call a password, in a text in lower case."""
 _NAMES_WITHOUT_SPACES = ("パスワード", "密码", "密碼", "비밀번호")
-_SAID_WITHOUT_SPACES = re.compile(
+_SAID_WITHOUT_SPACES = lazy_re(
     r"(?:\uff08[^\uff08\uff09\n]{1,20}\uff09)?(?:は|为|為|是|은|는|가|\s|[:=\uff1a]){1,4}[「『“\"'`]?(?P<value>[!#-&(-;=?-_a-~]{5,200})"
 )
-_SAID = re.compile(
+_SAID = lazy_re(
     r"[*_]{0,2}(?:\s(?:for|of|at|on|in|für|der|des|zum|zur|im|am|vom|van|voor|pour|du|de|del|per|do|da|dla|til|för|для|от|to)"
     r"(?:\s[\w@./'-]{1,40}){1,3})?"
     r"\s{0,2}(?:(?:\s(?:is|was|lautet|ist|war|est|es|er|är|è|é|jest|to|auf|à|a|это|\u2013|\u2014)"
     r"(?:\s(?:now|jetzt|désormais|maintenant|ahora|ora|nu|set to))?)?\s?:?|:[*_]{0,2})\s{1,3}"
     r"(?P<open>[*_]{0,2}(?:[`\"'“„]|«\s?)?)(?P<value>[^\s`\"'“”«»|<>]{5,200})"
 )
-_DIRECT = re.compile(r"\s(?P<value>(?=\S{0,60}\d)[^\W\d]\S{5,60}?)(?=[.,;]?(?:\s|$))")
+_DIRECT = lazy_re(r"\s(?P<value>(?=\S{0,60}\d)[^\W\d]\S{5,60}?)(?=[.,;]?(?:\s|$))")
 """Without a verb: in languages whose letters are no ASCII, code has no such words."""
-_QUOTED_PHRASE = re.compile(
+_QUOTED_PHRASE = lazy_re(
     r"[*_]{0,2}(?:\s(?:for|of|on|to)(?:\s[\w'-]{1,20}){1,4})?\s{0,2}"
     r"(?:is|was|lautet|ist|est|es|è|é|=|:)\s{0,3}"
     r"[`\"“„](?P<value>[a-z]{1,12}(?:[ ](?:[a-z]{1,12}|\d{1,4})){2,9})[`\"”“]"
 )
-_SAID_BEFORE = re.compile(
+_SAID_BEFORE = lazy_re(
     r"[`\"'“](?P<value>[^\s`\"'“”]{5,80})[`\"'”]\s(?:as|als|comme|como|come|is|ist)\s"
     r"(?:(?:the|your|my|its|das|mein|dein|le|la|el)\s)?(?:[\w-]{1,20}\s){0,2}$"
 )
@@ -47,7 +48,7 @@ _MAX_BEFORE = 120
 _MAIL_WORDS = ("gmail", "smtp")
 _MAX_AFTER_MAIL = 200
 _OTHER_NAMES = ("one is ", "one was ", "new value: ")
-_OTHER = re.compile(r"[`\"'“]?(?P<value>[^\s`\"'”]{6,80})")
+_OTHER = lazy_re(r"[`\"'“]?(?P<value>[^\s`\"'”]{6,80})")
 """The password that is said after another one was named."""
 _PIN_NAMES = (
     *("pin is ", "pin: ", "pin code is ", "pin lautet ", "pin ist ", "pin est ", "pin es ", "pin "),
@@ -58,36 +59,36 @@ _PIN_NAMES = (
         for verb in (" is", ":")
     ),
 )
-_PIN_WITHOUT_SPACES = re.compile(
+_PIN_WITHOUT_SPACES = lazy_re(
     r"(?:\uff08[^\uff08\uff09\n]{1,20}\uff09)?(?:は|为|是|\s|[:=\uff1a]){1,3}(?P<value>\d{4,8})(?![\w.])"
 )
 _PIN_NAMES_WITHOUT_SPACES = ("暗証番号", "个人识别码")
-_PIN = re.compile(r"(?P<value>\d{4,12}[#*]?)(?![\w.]*\w)")
-_CELL = re.compile(
+_PIN = lazy_re(r"(?P<value>\d{4,12}[#*]?)(?![\w.]*\w)")
+_CELL = lazy_re(
     r"[*_`]{0,3}\s{0,20}\|\s{0,20}[`*]{0,3}(?P<value>[^\s|`*]{5,200})[`*]{0,3}\s{0,20}\|"
 )
-_HTML_CELL = re.compile(
+_HTML_CELL = lazy_re(
     r"\s{0,4}</t[hd]>\s{0,40}<td[^<>\n]{0,80}>\s{0,20}(?P<value>[^\s<>]{5,200})\s{0,20}</td>"
 )
-_NEXT_LINE = re.compile(
+_NEXT_LINE = lazy_re(
     r"[^\n]{0,120}:[ \t]{0,4}\n[ \t]{0,8}[`*]{0,3}(?P<value>[^\s`*]{8,100})[`*]{0,3}"
     r"[ \t]{0,4}(?=\n|$)"
 )
-_IN_NAME = re.compile(r"[-_](?P<value>(?=\w{0,40}\d)[A-Za-z0-9]{8,40})(?![\w-])")
+_IN_NAME = lazy_re(r"[-_](?P<value>(?=\w{0,40}\d)[A-Za-z0-9]{8,40})(?![\w-])")
 """In the name of a file: `router-password-Kd83nvQe.txt`."""
-_SHELL_PROMPT = re.compile(r"[\w.-]{1,40}@[\w.-]{1,60}:\S{0,80}[$#%]")
-_FROM_TO = re.compile(
+_SHELL_PROMPT = lazy_re(r"[\w.-]{1,40}@[\w.-]{1,60}:\S{0,80}[$#%]")
+_FROM_TO = lazy_re(
     r"\sfrom\s[`\"']?(?P<old>[^\s`\"']{5,80})[`\"']?\sto\s[`\"']?(?P<value>[^\s`\"']{5,80})"
 )
 _PAIR_NAMES = ("log in", "login", "logins", "credential", "creds", "sign in", "zugang")
-_PAIR = re.compile(r"[^\n]{0,90}?[\w@.] / (?P<value>[^\s/|`\"']{6,80})(?=\s|$)")
+_PAIR = lazy_re(r"[^\n]{0,90}?[\w@.] / (?P<value>[^\s/|`\"']{6,80})(?=\s|$)")
 """User and password: `lena@example.org / secret`."""
-_APP_PASSWORD = re.compile(r"[^\n.]{0,30}?[\s:\"'`](?P<value>[a-z]{4}(?: [a-z]{4}){3})\b")
-_QUOTED_APP_PASSWORD = re.compile(r"[\"'](?P<value>[a-z]{4}(?: [a-z]{4}){3})[\"']")
-_NO_WORD = re.compile(r"[bcdfghjklmnpqrstvwxz]{3}")
+_APP_PASSWORD = lazy_re(r"[^\n.]{0,30}?[\s:\"'`](?P<value>[a-z]{4}(?: [a-z]{4}){3})\b")
+_QUOTED_APP_PASSWORD = lazy_re(r"[\"'](?P<value>[a-z]{4}(?: [a-z]{4}){3})[\"']")
+_NO_WORD = lazy_re(r"[bcdfghjklmnpqrstvwxz]{3}")
 """Four letters of a word rarely have three consonants in a row."""
-_PROMPT = re.compile(r" for '[^'\n]{1,200}': (?P<value>\S{4,2000})$", re.MULTILINE)
-_WORD = re.compile(r"[a-z]+")
+_PROMPT = lazy_re(r" for '[^'\n]{1,200}': (?P<value>\S{4,2000})$", re.MULTILINE)
+_WORD = lazy_re(r"[a-z]+")
 _SEED_NAMES = (
     " phrase",
     "seed",
@@ -96,24 +97,24 @@ _SEED_NAMES = (
     "mnemonic",
     *(f"{n} words" for n in (12, 15, 18, 21, 24)),
 )
-_SEED = re.compile(
+_SEED = lazy_re(
     r"[^\n:=]{0,30}(?:[:=]|\sis)[\s\"'`]{1,4}(?:\d{1,2}[.)] )?"
     r"(?P<value>[a-z]{3,8}(?:(?:[ ,\n]{1,2}[a-z]{3,8}){11,23}"
     r"|(?:[ ,\n]{1,2}\d{1,2}[.)] [a-z]{3,8}){11,23}))\b"
 )
 _CODE_NAMES = ("recovery code", "backup code")
-_CODES = re.compile(
+_CODES = lazy_re(
     r"[^\n]{0,60}:[ \t]*(?:\n[ \t]*){0,3}"
     r"(?P<codes>(?:[ \t*\-\d.)]{0,6}[a-z0-9]{4,10}(?:[- ][a-z0-9]{4,10}){0,3}"
     r"(?:[ ,\t\n]{1,3}|$)){1,20})"
 )
-_CODE_LINES = re.compile(
+_CODE_LINES = lazy_re(
     r"[^\n]{0,80}\n(?:[^\n]{0,80}\n){0,3}?"
     r"(?P<codes>(?:[ \t*\-\d.)]{0,6}[a-z0-9]{4,10}(?:[- ][a-z0-9]{4,10}){1,3}"
     r"[ \t]{0,4}(?:\n|$)){2,20})"
 )
 _OTP_NAMES = ("setup key", "2fa key", "authenticator key", "manual key", "entry key", "totp secret")
-_OTP = re.compile(r"(?:\sis)?[\s:=\"'`]{1,4}(?P<value>(?:[a-z2-7]{4}[ -]?){3,15}[a-z2-7]{4})\b")
+_OTP = lazy_re(r"(?:\sis)?[\s:=\"'`]{1,4}(?P<value>(?:[a-z2-7]{4}[ -]?){3,15}[a-z2-7]{4})\b")
 WORDS = (
     "pass",
     *_NAMES,
@@ -129,8 +130,8 @@ WORDS = (
     "app pass",
     *_MAIL_WORDS,
 )
-_CODE = re.compile(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|\b\d{4} \d{4}\b|[a-z0-9]{8,10}")
-_DIGIT_CODE = re.compile(r"\d{4} ?\d{4}")
+_CODE = lazy_re(r"[a-z0-9]{4,10}(?:-[a-z0-9]{4,10})+|\b\d{4} \d{4}\b|[a-z0-9]{8,10}")
+_DIGIT_CODE = lazy_re(r"\d{4} ?\d{4}")
 
 
 def find_in_prose(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:

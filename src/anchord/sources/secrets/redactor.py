@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets import (
     assignments,
     commands,
@@ -38,22 +39,22 @@ from anchord.sources.secrets.tokens import shared_token_finder
 from anchord.sources.secrets.values import is_random
 from anchord.sources.secrets.words import WordPlaces, WordSearch
 
-_MARK = re.compile(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
+_MARK = lazy_re(r"\[REDACTED:[a-z0-9-]{0,40}\]?")
 _MAX_PASSES = 6
 _MIN_CUT = 100
 """A longer match may be cut: the patterns limit their values, so that they take linear time."""
-_REST = re.compile(r"[!#$%*+./0-9:=?A-Z^_a-z~-]*(?<![.:!?])")
+_REST = lazy_re(r"[!#$%*+./0-9:=?A-Z^_a-z~-]*(?<![.:!?])")
 """The rest of a value that was cut, without the punctuation behind it."""
-_CONTINUED = re.compile(r"(?:\\\n[ \t]{0,40}[\w+/=.-]{8,2000})+")
+_CONTINUED = lazy_re(r"(?:\\\n[ \t]{0,40}[\w+/=.-]{8,2000})+")
 """The lines after a backslash at a line's end."""
-_SOFT_BREAKS = re.compile(r"(?:(?:(?<==)|=)\n[\w+/.-]{1,76})+")
+_SOFT_BREAKS = lazy_re(r"(?:(?:(?<==)|=)\n[\w+/.-]{1,76})+")
 """Lines that go on in quoted-printable text (RFC 2045, 6.7)."""
-_WRAPPED = re.compile(r"\n(?P<rest>[\w+/=.-]{16,2000})(?=\n|$)")
+_WRAPPED = lazy_re(r"\n(?P<rest>[\w+/=.-]{16,2000})(?=\n|$)")
 _MIN_WRAPPED = 30
 _MIN_LINE = 60
 """A terminal that is narrower is rare."""
 _MAX_LINE = 2000
-_SEALED_VALUE = re.compile(r"Ag[A-Za-z0-9+/]{80,}={0,2}")
+_SEALED_VALUE = lazy_re(r"Ag[A-Za-z0-9+/]{80,}={0,2}")
 _MAX_SEALED = 20_000
 """How many characters of other values can stand before a sealed one."""
 _LONG_I = "\u0130"

@@ -5,16 +5,17 @@ Most of a text has none, so the rules for tokens look at little of it.
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Sequence
+
+from anchord.core.lazy_re import lazy_re
 
 _RUN_CHARS = f"{string.ascii_letters}{string.digits}_+/=-"
 _MIN_RUN = 16
 _IN_RUN, _OUTSIDE = b"x", b" "
 _TABLE = bytes(ord(_IN_RUN) if chr(code) in _RUN_CHARS else ord(_OUTSIDE) for code in range(256))
 _NEEDLE = _IN_RUN * _MIN_RUN
-_GENERATED = re.compile(r"[0-9A-Z]")
+_GENERATED = lazy_re(r"[0-9A-Z]")
 
 
 def generated_runs(text: str) -> Sequence[tuple[int, int]]:

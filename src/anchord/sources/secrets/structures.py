@@ -6,6 +6,7 @@ import binascii
 import re
 from collections.abc import Iterator, Sequence
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.commands import WEAK_PASSWORDS
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import (
@@ -19,51 +20,51 @@ from anchord.sources.secrets.words import WordPlaces
 
 _MAX_KEY_CHARS = 40_000
 _MIN_KEY_CHARS = 16
-_PEM_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_KEY_BODY = re.compile(
+_PEM_BEGIN = lazy_re(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = lazy_re(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_KEY_BODY = lazy_re(
     r"(?:(?:\\[nr]|[\s\"'\\+>|])*(?:[A-Z][A-Za-z-]{2,20}: [^\n]{1,100}(?=\n)|[A-Za-z0-9+/=]{16,}))*"
 )
 """Lines of key material and of headers; a shorter last line stays."""
-_KEY_LINE = re.compile(r"[A-Za-z0-9+/=]+")
-_URL_PASSWORD = re.compile(
+_KEY_LINE = lazy_re(r"[A-Za-z0-9+/=]+")
+_URL_PASSWORD = lazy_re(
     r"://(?P<user>[^\s/:@\"'<>`]{0,100}):(?P<secret>[^\s\"'<>@/`]{3,})@(?=[\w\[$.{-])"
 )
-_URL_USER = re.compile(rf"://(?P<secret>[A-Za-z0-9_-]{{32,}})@(?!{SENTRY_HOST})")
-_QUERY = re.compile(
+_URL_USER = lazy_re(rf"://(?P<secret>[A-Za-z0-9_-]{{32,}})@(?!{SENTRY_HOST})")
+_QUERY = lazy_re(
     r"[?&](?:amp;)?(?:sig|signature|x-amz-signature|x-goog-signature|x-amz-security-token|key|code|"
     r"password|pwd|access_key|hapikey|client_secret|apikey|api_key|token)=(?P<secret>[^\s\"'<>&;]{12,512})",
     re.IGNORECASE,
 )
 _QUERY_WORDS = tuple(f"{sign}{first}" for sign in "?&" for first in "sxkcpaht\u017f")
 """A parameter begins so: the last is a long s, which stands for an s where case is ignored."""
-_BEARER = re.compile(r"bearer[\s:=]{1,3}\\{0,3}[\"']?(?P<secret>[a-z0-9._~+/=-]{16,2000})")
+_BEARER = lazy_re(r"bearer[\s:=]{1,3}\\{0,3}[\"']?(?P<secret>[a-z0-9._~+/=-]{16,2000})")
 """Matches lower-case text."""
-_BASIC = re.compile(r"basic\s{1,3}(?P<secret>[a-z0-9+/_-]{8,500}={0,2})")
-_NETRC = re.compile(
+_BASIC = lazy_re(r"basic\s{1,3}(?P<secret>[a-z0-9+/_-]{8,500}={0,2})")
+_NETRC = lazy_re(
     r"machine\s{1,9}\S{1,200}\s{1,9}login\s{1,9}\S{1,200}\s{1,9}password\s{1,9}(?P<secret>\S{3,200})"
 )
-_WORDPRESS = re.compile(
+_WORDPRESS = lazy_re(
     r"define\(\s?[\"']\w{3,20}_(?:KEY|SALT)[\"'],\s{1,12}(?P<quote>[\"'])(?P<secret>[^\n]{64})(?P=quote)"
 )
 """Its keys are 64 of any characters."""
-_RAILS_KEY = re.compile(
+_RAILS_KEY = lazy_re(
     r"(?:_key|_salt)[\"']?:[ \t]{1,4}[\"']?(?P<secret>[A-Za-z0-9]{32,64})(?![A-Za-z0-9])"
 )
 _PORT_WORDS = tuple(f":{first}" for first in "0123456789*")
-_PGPASS_PORT = re.compile(r":(?:\d{2,5}|\*):")
-_PGPASS = re.compile(
+_PGPASS_PORT = lazy_re(r":(?:\d{2,5}|\*):")
+_PGPASS = lazy_re(
     r"[\w.*-]{1,200}:(?:\d{2,5}|\*):[^\s:]{1,100}:[^\s:]{1,100}:(?P<secret>\S{3,1000})$",
     re.MULTILINE,
 )
-_GO_DSN = re.compile(r"(?:^|[\s\"'`=])[\w.-]{1,60}:(?P<secret>[^\s\"'`@/]{3,100})$")
+_GO_DSN = lazy_re(r"(?:^|[\s\"'`=])[\w.-]{1,60}:(?P<secret>[^\s\"'`@/]{3,100})$")
 _GO_DSN_WORDS = ("@tcp(", "@unix(")
 """A connection string of Go's MySQL driver: `user:password@tcp(host:port)/database`."""
-_JWK_OBJECT = re.compile(r"[^{}]{0,4000}\}")
-_JWK_PRIVATE = re.compile(r"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,4}:\s{0,4}\"(?P<secret>[\w-]{16,1400})\"")
+_JWK_OBJECT = lazy_re(r"[^{}]{0,4000}\}")
+_JWK_PRIVATE = lazy_re(r"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,4}:\s{0,4}\"(?P<secret>[\w-]{16,1400})\"")
 """The private numbers of a JSON Web Key (RFC 7518, 6.2.2 to 6.4)."""
-_WIF = re.compile(r"(?<![A-Za-z0-9])[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])")
-_BITLOCKER = re.compile(r"(?<![\d-])\d{6}(?:-\d{6}){7}(?![\d-])")
+_WIF = lazy_re(r"(?<![A-Za-z0-9])[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])")
+_BITLOCKER = lazy_re(r"(?<![\d-])\d{6}(?:-\d{6}){7}(?![\d-])")
 _BY_WORD = (
     ("wif", _WIF, "wallet-key"),
     ("wallet", _WIF, "wallet-key"),
@@ -73,17 +74,17 @@ _BY_WORD = (
 )
 """A word, and the form of the key that stands within some lines of it."""
 _NEAR = 300
-_TWITTER = re.compile(r"(?<![A-Za-z0-9])A{18,24}(?P<tail>[A-Za-z0-9%]{60,120})(?![A-Za-z0-9])")
+_TWITTER = lazy_re(r"(?<![A-Za-z0-9])A{18,24}(?P<tail>[A-Za-z0-9%]{60,120})(?![A-Za-z0-9])")
 _TWITTER_WORD = "a" * 18
-_COOKIE = re.compile(
+_COOKIE = lazy_re(
     r"\b[\w.-]{0,40}(?:sess|sid|auth|token|jwt|csrf|login)[\w.-]{0,40}=(?P<secret>[^\s;\"',]{16,2000})",
     re.IGNORECASE,
 )
-_MANIFEST = re.compile(r"^kind:[ \t]*[\"']?Secret\b", re.MULTILINE)
-_MANIFEST_DATA = re.compile(
+_MANIFEST = lazy_re(r"^kind:[ \t]*[\"']?Secret\b", re.MULTILINE)
+_MANIFEST_DATA = lazy_re(
     r"^(?:data|stringData):[ \t]*\n((?:[ \t]+\S.*\n?|[ \t]*\n)*)", re.MULTILINE
 )
-_MANIFEST_VALUE = re.compile(r"^[ \t]+[\w.-]+:[ \t]*[\"']?(?P<secret>[^\s\"'|>]{4,})", re.MULTILINE)
+_MANIFEST_VALUE = lazy_re(r"^[ \t]+[\w.-]+:[ \t]*[\"']?(?P<secret>[^\s\"'|>]{4,})", re.MULTILINE)
 WORDS = (
     *("private key", "://", "sig=", "machine", "cookie", "kind:", "secret", "basic", "bearer"),
     *_QUERY_WORDS,
@@ -99,7 +100,7 @@ _MAX_COMMAND = 2000
 _MAX_DSN = 170
 _HEAD = 24
 """As many characters of base64 are decoded to see whether the rest is worth it."""
-_PRINTABLE = re.compile(rb"[\t\r\n -~]+")
+_PRINTABLE = lazy_re(rb"[\t\r\n -~]+")
 
 
 def find_structured(text: str, lower_text: str, places: WordPlaces) -> Iterator[Finding]:

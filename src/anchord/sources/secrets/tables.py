@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.assignments import NameClass, classify_name
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.values import is_password, is_placeholder, is_random
 from anchord.sources.secrets.words import WordPlaces
 
 WORDS = ("pass", "key", "secret", "token")
-_ROW = re.compile(r"[^\n]{1,2000}\n?")
-_RULE = re.compile(r"[ \t]{0,8}\|?[ \t:|-]{3,400}\n")
+_ROW = lazy_re(r"[^\n]{1,2000}\n?")
+_RULE = lazy_re(r"[ \t]{0,8}\|?[ \t:|-]{3,400}\n")
 """The line between head and rows."""
 _MAX_HEAD = 500
 _MAX_ROWS = 500

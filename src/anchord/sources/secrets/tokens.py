@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.secrets.finding import Finding
 from anchord.sources.secrets.rule_pack import TokenRule, load_rule_pack
 from anchord.sources.secrets.values import is_token_placeholder
@@ -16,7 +17,7 @@ _BORDER = r"(?<![A-Za-z0-9])"
 _ESCAPED_BORDER = rf"(?:{_BORDER}|(?<=\\[nrt])|(?<=%[0-9A-F]{{2}}))"
 """A token begins at a word, or after an escaped character."""
 _MIN_DISTINCTIVE = 4
-_WORD_PREFIX = re.compile(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)[-_$]?")
+_WORD_PREFIX = lazy_re(r"[A-Za-z0-9.]+|(?:api|key|live|test|secret|sandbox|access_token)[-_$]?")
 """Prefixes that are also the end of a word or a name."""
 _RARE_IN_WORDS = frozenset(
     (

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_PLACEHOLDER = re.compile(
+from anchord.core.lazy_re import lazy_re
+
+_PLACEHOLDER = lazy_re(
     r"your|xxxx|\*\*\*|\.\.\.|…|•••|<[\w\s./:-]{1,40}>|^[<>]|[<>]$|\{\{|\}\}|[$#]\{|\$\(|%\(\w+\)[sd]|\[redacted:|example|sample|"
     r"placeholder|^@microsoft\.keyvault|^(?:vault|op|ref\+\w+|awssm|arn:aws[\w-]{0,9}):|replac|change[_-]?(?:me|it|this)|insert|dummy|todo|fixme|lorem|not[_-]?a[_-]?real|"
     r"(?:^|[_\W])(?:my|fake|foo|bar|baz|test|mock|demo)(?:[_\W]|$)|^(?:some|the)(?:[_\W]|$)|"
@@ -16,32 +18,30 @@ _PLACEHOLDER = re.compile(
     r"required|optional|hidden|bearer|basic|digest|password\d{0,4}!?|passwd|passw0rd|pass|pwd|"
     r"secrets?|tokens?|keys?|credentials?|api[_-]?key|admin|root|guest|user|username|letmein|qwerty)$"
 )
-_TOKEN_PLACEHOLDER = re.compile(
+_TOKEN_PLACEHOLDER = lazy_re(
     r"(?-i:xxxx|XXXX)|\*\*\*|\.\.\.|your[_-]|example|placeholder|replace|[_-]here$|"
     r"(\w)\1{15,}",
     re.IGNORECASE,
 )
-_EXPRESSION = re.compile(
+_EXPRESSION = lazy_re(
     r"\w\(|^[&*@!]?[A-Za-z_]\w*\[|^[$%@!{]|^[A-Z]\w*(?:Key|Token|Secret|String|Str|Bytes|Type)s?$|^[&*]?[A-Za-z_]\w*(?:(?:\.|::|->|\?\.)[A-Za-z_]\w*)+[!?]?$|"
     r"^(?:self|this|process|os|env|args|config|settings|options|request|secrets|var|local|data|params)\."
 )
-_NAMES_AND_NUMBER = re.compile(r"(?:[A-Z][a-z]{2,20}\.){1,3}[A-Z][a-z]{2,20}\d{2,4}[!?]?")
+_NAMES_AND_NUMBER = lazy_re(r"(?:[A-Z][a-z]{2,20}\.){1,3}[A-Z][a-z]{2,20}\d{2,4}[!?]?")
 """`Word.Word77`: an attribute in code, and in a sentence a password."""
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_PART = re.compile(r"[A-Za-z0-9]+")
-_WORD_AND_NUMBER = re.compile(
-    r"[A-Za-z]{1,}\d{0,3}|\d{1,4}|v\d{1,3}|\d{1,3}[a-z]{1,2}|[a-z]\d[a-z]+"
-)
-_CAMEL_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_CONSONANTS = re.compile(r"[bcdfghjklmnpqrstvwxz]{6,}", re.IGNORECASE)
-_LETTER = re.compile(r"[A-Za-z]")
-_DIGIT = re.compile(r"\d")
-_SPECIAL = re.compile(r"[!@#$%^&*+?~|=]")
-_SYMBOL = re.compile(r"[!@#$%^*~]")
+_URL = lazy_re(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_DATE = lazy_re(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?")
+_UUID = lazy_re(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_PART = lazy_re(r"[A-Za-z0-9]+")
+_WORD_AND_NUMBER = lazy_re(r"[A-Za-z]{1,}\d{0,3}|\d{1,4}|v\d{1,3}|\d{1,3}[a-z]{1,2}|[a-z]\d[a-z]+")
+_CAMEL_PIECE = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CONSONANTS = lazy_re(r"[bcdfghjklmnpqrstvwxz]{6,}", re.IGNORECASE)
+_LETTER = lazy_re(r"[A-Za-z]")
+_DIGIT = lazy_re(r"\d")
+_SPECIAL = lazy_re(r"[!@#$%^&*+?~|=]")
+_SYMBOL = lazy_re(r"[!@#$%^*~]")
 SENTRY_HOST = r"[\w.-]{0,60}sentry[\w.-]{0,60}/\d"
-_SENTRY_DSN = re.compile(rf"https?://[0-9a-f]{{32}}@{SENTRY_HOST}+$")
+_SENTRY_DSN = lazy_re(rf"https?://[0-9a-f]{{32}}@{SENTRY_HOST}+$")
 _MAX_PLACEHOLDER = 80
 """Only so much of a value is compared with placeholders: a long random one contains their words."""
 _MAX_TOKEN_PLACEHOLDER = 300
@@ -55,8 +55,8 @@ _MIN_PASSWORD_CHARS = 5
 _MIN_PHRASE_WORDS = 3
 _MIN_PHRASE_CHARS = 10
 _PAIR = 2
-_SEPARATORS = re.compile(r"[-_.]")
-_VERSION = re.compile(r"v?\d+(?:\.\d+)+")
+_SEPARATORS = lazy_re(r"[-_.]")
+_VERSION = lazy_re(r"v?\d+(?:\.\d+)+")
 _BINDING_WORDS = frozenset(
     """
     a an and are as at be by for from in into is it its not of off on only or out per than that the
@@ -65,11 +65,11 @@ _BINDING_WORDS = frozenset(
     long short old new next plain text base64 utf8 sha256 sha1 sha512 md5 md4 aes256 ascii
     """.split()  # noqa: SIM905 - a list of words
 )
-_DESCRIBED = re.compile(r"(?:[A-Za-z]\w*-)+[a-z]+(?:ed|able|ible|only|based|like|compliant)")
-_DESCRIBES = re.compile(
+_DESCRIBED = lazy_re(r"(?:[A-Za-z]\w*-)+[a-z]+(?:ed|able|ible|only|based|like|compliant)")
+_DESCRIBES = lazy_re(
     r"(?:.(?:ed|able|ible|less|ly|ive|ized|ised)|only|aware|free|safe|specific|dependent|insensitive)$"
 )
-_NAMES_ITSELF = re.compile(r"pass|pwd|secret|token|credential|key|auth|login|user|required|valid")
+_NAMES_ITSELF = lazy_re(r"pass|pwd|secret|token|credential|key|auth|login|user|required|valid")
 
 
 def is_placeholder(value: str) -> bool:

@@ -186,7 +186,7 @@ def _literal_regex(text: str) -> str:
     """
     regexes: list[str] = []
     end = 0
-    for escape in ESCAPED_CHARACTER.finditer(text):
+    for escape in re.finditer(ESCAPED_CHARACTER, text):
         before = re.escape(text[end : escape.start()])
         character = re.escape(unescape_line(escape[0]))
         end = escape.end()

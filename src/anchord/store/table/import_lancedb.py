@@ -10,6 +10,9 @@ Two thirds of lancedb's import (0.9 of 1.4 CPU seconds, 18 MB) go into three pac
   classes are made. On Python 3.12 and later lancedb uses a decorator that does nothing instead;
   here it gets such a one on Python 3.11, during its own import alone.
 
+Of what is left, a sixth goes into modules of lancedb's own that anchord does not use either: they
+have stand-ins of the same kind.
+
 Importing this module installs a finder for the module `lancedb`. `anchord.store.table` imports it,
 so it is in place before any module there imports lancedb. A program that imported lancedb before
 is left as it is.
@@ -30,6 +33,13 @@ _UNUSED_PACKAGES = (
     "lance_namespace_urllib3_client",
     "lance_namespace_urllib3_client.models",
 )
+_UNUSED_MODULES = (
+    "lancedb.embeddings",
+    "lancedb.embeddings.registry",
+    "lancedb.functions",
+    "lancedb.namespace",
+)
+"""Models that lancedb itself would call, functions of its cloud, and catalogs."""
 Method = TypeVar("Method")
 
 
@@ -68,8 +78,9 @@ class _LazyPackage(ModuleType):
         self.__spec__ = spec
         self.__loader__ = spec.loader
         self.__file__ = spec.origin
-        self.__package__ = spec.name
-        self.__path__ = list(spec.submodule_search_locations or ())
+        self.__package__ = spec.parent
+        if spec.submodule_search_locations is not None:
+            self.__path__ = list(spec.submodule_search_locations)
         self._is_loaded = False
 
     def load(self) -> ModuleType:
@@ -101,7 +112,8 @@ class _LightLoader(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        _install_lazy_packages()
+        _install_lazy_packages(_UNUSED_PACKAGES)
+        _install_lazy_packages(_UNUSED_MODULES)
         with _unchecked_overrides():
             self._loader.exec_module(module)
 
@@ -120,15 +132,17 @@ class _LancedbFinder(MetaPathFinder):
         return spec
 
 
-def _install_lazy_packages() -> None:
-    for name in _UNUSED_PACKAGES:
-        parent, _, _ = name.rpartition(".")
+def _install_lazy_packages(names: Sequence[str]) -> None:
+    for name in names:
+        parent, _, own_name = name.rpartition(".")
         if name in sys.modules:
             continue
         search_path = sys.modules[parent].__path__ if parent in sys.modules else None
         spec = PathFinder.find_spec(name, search_path)
         if spec:  # A later lancedb may need it no more.
             sys.modules[name] = _LazyPackage(spec)
+            if parent in sys.modules:  # As the import of a submodule does.
+                setattr(sys.modules[parent], own_name, sys.modules[name])
 
 
 @contextmanager

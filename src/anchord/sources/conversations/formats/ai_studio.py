@@ -7,11 +7,11 @@ of such a prompt, and this reader takes it as a conversation of its own. Old fil
 
 from __future__ import annotations
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -33,10 +33,10 @@ from anchord.sources.conversations.formats.json_stream import stream_conversatio
 
 SOURCE = "ai-studio"
 
-_CHUNKED_PROMPT = re.compile(rb'"chunkedPrompt"\s*:\s*[{\[]')
+_CHUNKED_PROMPT = lazy_re(rb'"chunkedPrompt"\s*:\s*[{\[]')
 _PRECEDING_KEYS = (
-    re.compile(rb'"runSettings"\s*:\s*\{'),
-    re.compile(rb'"systemInstruction"\s*:\s*\{'),
+    lazy_re(rb'"runSettings"\s*:\s*\{'),
+    lazy_re(rb'"systemInstruction"\s*:\s*\{'),
 )
 """Keys before the chunks: long instructions can push the chunks out of the head."""
 _ROLES = {"user": Role.QUESTION, "model": Role.ANSWER}

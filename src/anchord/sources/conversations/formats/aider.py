@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import Event, Role, SessionInfo, TranscriptFile, Turn
 from anchord.sources.conversations.formats.aider_lines import (
     ParsedAnswer,
@@ -25,11 +26,11 @@ SOURCE = "aider"
 
 _FILE_NAME = ".aider.chat.history.md"
 _SESSION_PREFIX = b"# aider chat started at "
-_SESSION_HEADER = re.compile(
+_SESSION_HEADER = lazy_re(
     rb"^# aider chat started at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s*$", re.MULTILINE
 )
 _BOM = b"\xef\xbb\xbf"
-_COMMAND = re.compile(r"(?:/([a-z][a-z_-]*)|!\S*)(?:\s+(.*))?$", re.DOTALL)
+_COMMAND = lazy_re(r"(?:/([a-z][a-z_-]*)|!\S*)(?:\s+(.*))?$", re.DOTALL)
 _MODEL_COMMANDS = frozenset({"ask", "code", "architect", "context", "help"})
 """Commands whose text goes to the model: aider writes it again, as a question."""
 _EMPTY_INPUT = "<blank>"

@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.formats.fences import fenced_line_numbers
 from anchord.sources.conversations.formats.json_records import format_tool_call
 
@@ -20,7 +21,7 @@ _AIDER_SPACING = "  "
 _QUESTION_MARK = "#### "
 _EMPTY_QUESTION_LINE = "####"
 _NOTICE_MARK = "> "
-_INSTRUCTIONS = re.compile(
+_INSTRUCTIONS = lazy_re(
     r"(?:> Add the output to the chat\? )?[(\[][yY]/n/instructions[)\]]:? (\S.*)"
 )
 _REPLIES = frozenset({"y", "n", "yes", "no", "a", "all", "s", "skip", "d"})
@@ -28,7 +29,7 @@ _ADD_OUTPUT_PROMPT = "> Add the output to the chat?"
 _EDITED_PREFIX = "> Applied edit to "
 _RAN_PREFIX = "> Running "
 _NOTICE_PREFIXES = ("> Tokens: ", _EDITED_PREFIX, "> Commit ", _ADD_OUTPUT_PROMPT)
-_MODEL = re.compile(r"> (?:Main model|Models?): ([\w./:@+~-]+)", re.ASCII)
+_MODEL = lazy_re(r"> (?:Main model|Models?): ([\w./:@+~-]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-_BLANKS = re.compile(r"\s*")
+from anchord.core.lazy_re import lazy_re
+
+_BLANKS = lazy_re(r"\s*")
 
 
 class BoilerplateFilter:
@@ -29,8 +31,8 @@ class BoilerplateFilter:
         self._tag: re.Pattern[str] | None = None
         self._open_tag: re.Pattern[str] | None = None
         if tags:
-            self._tag = re.compile(rf"<(?:({names})(?=[\s>])|/({names})>)")
-            self._open_tag = re.compile(rf"<({names})(?:\s[^>]*)?>")
+            self._tag = lazy_re(rf"<(?:({names})(?=[\s>])|/({names})>)")
+            self._open_tag = lazy_re(rf"<({names})(?:\s[^>]*)?>")
         self._prefixes = [(each, "") if isinstance(each, str) else each for each in prefixes]
 
     def remove_from(self, text: str) -> str:

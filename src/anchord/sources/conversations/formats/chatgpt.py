@@ -6,10 +6,10 @@ nothing, so this reader ignores it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -43,7 +43,7 @@ _IGNORED_TYPES = word_set(
     "reasoning_recap user_editable_context model_editable_context system_error sonic_webpage "
     "computer_output app_pairing_content"
 )
-_CITATIONS = re.compile("\ue200[^\ue200\ue201]*\ue201|[\ue200-\ue206]|【\\d{1,6}†[^【】]{0,500}】")
+_CITATIONS = lazy_re("\ue200[^\ue200\ue201]*\ue201|[\ue200-\ue206]|【\\d{1,6}†[^【】]{0,500}】")
 
 Nodes = Mapping[str, Record]
 

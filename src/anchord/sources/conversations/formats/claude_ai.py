@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -36,7 +37,7 @@ SOURCE = "claude-ai"
 _ROLES = {"human": Role.QUESTION, "assistant": Role.ANSWER}
 _BLOCK_TYPES = word_set("text thinking tool_use tool_result token_budget voice_note flag")
 _PLACEHOLDER = "This block is not supported on your current device yet"
-_FENCED_PLACEHOLDER = re.compile(
+_FENCED_PLACEHOLDER = lazy_re(
     rf"^```[^\n]*\n{re.escape(_PLACEHOLDER)}[^\n]*\n```[^\S\n]*$\n?", re.MULTILINE
 )
 _MAX_ATTACHMENT_CHARS = 200_000

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     NeedsFullRead,
@@ -61,7 +62,7 @@ _BOILERPLATE = BoilerplateFilter(
         "This session is being continued from a previous conversation",
     ],
 )
-_SLASH_COMMAND = re.compile(
+_SLASH_COMMAND = lazy_re(
     r"<command-name>([^<]*)</command-name>.{0,2000}?<command-args>([^<]*)</command-args>(.*)",
     re.DOTALL,
 )

@@ -7,11 +7,11 @@ the chat file itself.
 
 from __future__ import annotations
 
-import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -75,7 +75,7 @@ _TOOL_CALL_TYPES = word_set(
 )
 _TEXT_SUFFIXES = {"completion_result": "HAS_CHANGES", "command": "REQ_APP"}
 """Type of a message -> a mark that the program appends to its text."""
-_FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.{1,1000}?)\) Files")
+_FOLDER = lazy_re(r"# Current (?:Working|Workspace) Directory \((.{1,1000}?)\) Files")
 
 
 def matches(head: bytes, path: str) -> bool:

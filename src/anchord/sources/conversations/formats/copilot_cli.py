@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     NeedsFullRead,
@@ -76,10 +77,10 @@ _PROGRAM_SOURCES = ("skill", "agent", "autopilot", "system", "schedule")
 """How the `source` of a user's message begins that no person typed: `skill-pdf`."""
 _MODEL_KEY_END = b'odel"'
 """End of every key that names a model: `model`, `newModel`, `selectedModel`."""
-_ANY_ID = re.compile(rb'"id"\s*:\s*"([^"]*)"')
+_ANY_ID = lazy_re(rb'"id"\s*:\s*"([^"]*)"')
 """An event's id, or one within its data."""
 _FILE_EDIT_TOOLS = frozenset({"edit", "create", "write"})
-_PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_PATCHED_FILE = lazy_re(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _BOILERPLATE = BoilerplateFilter(
     tags=["current_datetime", "reminder", "system_reminder", "system_notification"], prefixes=[]
 )

@@ -7,12 +7,12 @@ list and leaves their rows: those are superseded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from urllib.parse import unquote
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -41,7 +41,7 @@ from anchord.sources.conversations.formats.json_records import (
 SOURCE = "cursor"
 
 _ROLES = {1: Role.QUESTION, 2: Role.ANSWER, "user": Role.QUESTION, "ai": Role.ANSWER}
-_DATABASE_PATH = re.compile(r"(?:^|/)Cursor/.*state\.vscdb$")
+_DATABASE_PATH = lazy_re(r"(?:^|/)Cursor/.*state\.vscdb$")
 _KEY_PREFIX = "composerData:"
 # In ranges of keys, ";" is the character after ":".
 _CONVERSATION_KEYS_SQL = (

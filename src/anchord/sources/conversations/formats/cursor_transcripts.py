@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -41,7 +42,7 @@ from anchord.sources.conversations.formats.json_records import (
 _ROLES = {"user": Role.QUESTION, "assistant": Role.ANSWER}
 _IGNORED_ROLES = word_set("system tool")
 _BLOCK_TYPES = word_set("text tool_use tool_result thinking redacted_thinking image")
-_FILE_EDIT_TOOL = re.compile(
+_FILE_EDIT_TOOL = lazy_re(
     r"(?i)(?:multi|str|search)?_?(?:edit|write|replace|delete|apply_?patch)"
     r"(?:_?(?:file|notebook))?(?:_v\d)?"
 )
@@ -81,16 +82,16 @@ _BOILERPLATE = BoilerplateFilter(
     ],
     prefixes=[],
 )
-_USER_QUERY = re.compile(r"\s*<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
-_TIMESTAMP = re.compile(
+_USER_QUERY = lazy_re(r"\s*<user_query>(.*?)(?:</user_query>|\Z)", re.DOTALL)
+_TIMESTAMP = lazy_re(
     r"\s*<timestamp>(?:\w+, )?(?P<month>\w{3}) (?P<day>\d{1,2}), (?P<year>\d{4}), "
     r"(?P<hour>\d{1,2}):(?P<minute>\d\d) (?P<half>[AP])M "
     r"\(UTC(?:(?P<sign>[+-])(?P<zone_hours>\d{1,2})(?::(?P<zone_minutes>\d\d))?)?\)<"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _FOLDER = "agent-transcripts"
-_ROLE_LINE = re.compile(rb"(user|assistant|tool):\s*")
-_STEP_LINE = re.compile(r"\[(Thinking|Tool call|Tool result)\]\s*(.*)")
+_ROLE_LINE = lazy_re(rb"(user|assistant|tool):\s*")
+_STEP_LINE = lazy_re(r"\[(Thinking|Tool call|Tool result)\]\s*(.*)")
 _MAX_LINE_BYTES = 64 << 20
 
 

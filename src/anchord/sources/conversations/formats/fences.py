@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)")
+from anchord.core.lazy_re import lazy_re
+
+_FENCE = lazy_re(r"[ \t]*(`{3,}|~{3,})(.*)")
 
 
 class FenceMark(NamedTuple):

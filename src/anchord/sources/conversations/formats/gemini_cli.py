@@ -7,10 +7,10 @@ said, so it counts only in a log that has no messages of its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -55,11 +55,11 @@ _BOILERPLATE = BoilerplateFilter(
     ["session_context", "hook_context", "state_snapshot"],
     ["This is the Gemini CLI. We are setting up the context"],
 )
-_SLASH_COMMAND = re.compile(r"/[a-z][\w:-]*(?:[ \t]+\S+)?")
+_SLASH_COMMAND = lazy_re(r"/[a-z][\w:-]*(?:[ \t]+\S+)?")
 """A slash command with at most one argument. With more it is prose; a path has a second slash."""
 _FILES_START, _FILES_END = "--- Content from referenced files ---", "--- End of content ---"
-_CHAT_PATH = re.compile(r"(?:(?:.*/)?([^/]+)/)?chats/(?:([^/]+)/)?[^/]+")
-_PROJECT_HASH = re.compile(r"[0-9a-f]{64}")
+_CHAT_PATH = lazy_re(r"(?:(?:.*/)?([^/]+)/)?chats/(?:([^/]+)/)?[^/]+")
+_PROJECT_HASH = lazy_re(r"[0-9a-f]{64}")
 
 
 def matches(head: bytes, path: str) -> bool:

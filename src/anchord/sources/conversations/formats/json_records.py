@@ -6,17 +6,17 @@ Nothing here raises on a transcript's content: what does not fit gives an empty 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import Line, UnknownRecord
 
 Record = Mapping[str, Any]
 
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s*(Z|[+-]\d\d:?\d\d)?$")
-_EPOCH = re.compile(r"\d{9,14}(\.\d+)?")
+_ISO = lazy_re(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s*(Z|[+-]\d\d:?\d\d)?$")
+_EPOCH = lazy_re(r"\d{9,14}(\.\d+)?")
 _MIN_MILLISECONDS = 100_000_000_000
 """A larger number counts milliseconds: in seconds it would be the year 5138."""
 _MAX_TOOL_CALL_CHARS = 20_000

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import TranscriptFile, UnknownRecord
 from anchord.sources.conversations.formats.json_records import Record
 
@@ -19,7 +20,7 @@ _READ_BYTES = 1 << 20
 _MAX_CONVERSATION_CHARS = 128 << 20
 """A value that is not complete within so many characters counts as broken."""
 _SEPARATORS = " \t\r\n,"
-_STRINGS_AND_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_STRINGS_AND_BRACKETS = lazy_re(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _MAX_INT_DIGITS = 4_000
 """Python refuses to parse an integer of more digits."""
 

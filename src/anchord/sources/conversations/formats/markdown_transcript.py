@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import Event, Role, SessionInfo, TranscriptFile, Turn
 from anchord.sources.conversations.formats.fences import fenced_line_numbers
 from anchord.sources.conversations.formats.text_lines import read_all_lines
@@ -29,10 +30,10 @@ SOURCE = "transcript"
 
 _SUFFIXES = (".md", ".markdown", ".txt")
 _OTHER_FORMATS = ("_**User", "_**Agent", "_**Assistant", "# aider chat started at ")
-_TRANSCRIPT_TYPE = re.compile(r"type:\s*[\"']?transcript[\"']?\s*(?:#.*)?$", re.IGNORECASE)
-_TITLE = re.compile(r"title:\s*(.*?)\s*$")
-_KEY = re.compile(r"[\w.-]+:(?:\s|$)")
-_FRONT_MATTER_LINE = re.compile(rf"{_KEY.pattern}|\s+\S|- |#|$")
+_TRANSCRIPT_TYPE = lazy_re(r"type:\s*[\"']?transcript[\"']?\s*(?:#.*)?$", re.IGNORECASE)
+_TITLE = lazy_re(r"title:\s*(.*?)\s*$")
+_KEY = lazy_re(r"[\w.-]+:(?:\s|$)")
+_FRONT_MATTER_LINE = lazy_re(rf"{_KEY.pattern}|\s+\S|- |#|$")
 _MAX_FRONT_MATTER_LINES = 200
 
 

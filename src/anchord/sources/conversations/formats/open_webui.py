@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -43,11 +44,11 @@ SOURCE = "open-webui"
 
 _ROLES = {"user": Role.QUESTION, "assistant": Role.ANSWER}
 _IGNORED_ROLES = frozenset({"system", "tool"})
-_DETAILS = re.compile(
+_DETAILS = lazy_re(
     r'<details\s(?=[^>]*\btype="(?P<type>reasoning|tool_calls|code_interpreter)")'
     r"(?P<attributes>[^>]*)>"
 )
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_ATTRIBUTE = lazy_re(r'(\w+)="([^"]*)"')
 _BOILERPLATE = BoilerplateFilter(["think", "thinking"], [])
 _MESSAGE_KEYS = (b'"childrenIds"', b'"parentId"', b'"role"')
 _MAX_ATTACHMENT_CHARS = 200_000

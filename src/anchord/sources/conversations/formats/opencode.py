@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -39,17 +40,17 @@ _ROLES = {"user": Role.QUESTION, "assistant": Role.ANSWER}
 _TEXT_KEY_BY_TYPE = {"text": "text", "subtask": "prompt"}
 _IGNORED_TYPES = word_set("reasoning step-start step-finish snapshot compaction retry agent")
 _FILE_EDIT_TOOLS = frozenset({"edit", "write", "multiedit"})
-_DATABASE_PATH = re.compile(r"(?:^|/)opencode[^/]*\.db$")
+_DATABASE_PATH = lazy_re(r"(?:^|/)opencode[^/]*\.db$")
 _CREATE_TABLE = rb'CREATE TABLE\s+(?:IF NOT EXISTS\s+)?[`"\[]?%s[`"\]]?\s*\('
 _COLUMNS = ("id", "title", "directory", "parent_id", "revert", "time_updated", "project_id")
 _MESSAGES_SQL = (
     "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
 )
 _PARTS_SQL = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
-_STORAGE_PATH = re.compile(r"(?:.*/)?storage(?=/(?:session|message|part)/.+\.json$)")
-_SESSION_PATH = re.compile(r"(?:.*/)?session/(?!message/|part/)[^/]+/([^/]+)\.json")
-_MESSAGE_PATH = re.compile(r"(?:.*/)?message/([^/]+)/([^/]+)\.json")
-_PART_PATH = re.compile(r"(?:.*/)?part/(?:[^/]+/)?([^/]+)/([^/]+)\.json")
+_STORAGE_PATH = lazy_re(r"(?:.*/)?storage(?=/(?:session|message|part)/.+\.json$)")
+_SESSION_PATH = lazy_re(r"(?:.*/)?session/(?!message/|part/)[^/]+/([^/]+)\.json")
+_MESSAGE_PATH = lazy_re(r"(?:.*/)?message/([^/]+)/([^/]+)\.json")
+_PART_PATH = lazy_re(r"(?:.*/)?part/(?:[^/]+/)?([^/]+)/([^/]+)\.json")
 """The oldest trees have everything below `session/`, and parts below their session too."""
 
 

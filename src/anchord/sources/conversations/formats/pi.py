@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -45,7 +46,7 @@ _IGNORED_ROLES = word_set("toolResult custom hookMessage compactionSummary branc
 """Roles of messages that are neither typed by a person nor written by the model."""
 _FILE_EDIT_TOOLS = frozenset({"edit", "write"})
 _BOILERPLATE = BoilerplateFilter(["skill"], [])
-_FILE_BLOCK = re.compile(r'\s*<file name="([^"\n]*)">\n?(.*?)\n?</file>', re.DOTALL)
+_FILE_BLOCK = lazy_re(r'\s*<file name="([^"\n]*)">\n?(.*?)\n?</file>', re.DOTALL)
 """A file that `@file` on the command line put before the typed text."""
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -36,14 +37,14 @@ from anchord.sources.conversations.formats.slack_text import SlackNames, strip_m
 
 SOURCE = "slack"
 
-_DAY_PATH = re.compile(
+_DAY_PATH = lazy_re(
     r"(?:(?P<above>.*)/)?(?P<channel>[^/]+)/(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})\.json", re.DOTALL
 )
 _PEOPLE_FILES = word_set("users.json org_users.json")
 _NAMED_CHANNEL_FILES = word_set("channels.json groups.json")
 _CHANNEL_FILES = word_set("channels.json groups.json dms.json mpims.json")
 _LIST_FILES = _CHANNEL_FILES | _PEOPLE_FILES
-_TIMESTAMP = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
+_TIMESTAMP = lazy_re(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _IGNORED_SUBTYPES = word_set(
     "channel_join channel_leave channel_topic channel_purpose channel_name channel_archive "
     "channel_unarchive channel_convert_to_private channel_convert_to_public "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_MARKUP = re.compile(r"<([^<>|\n][^<>\n]*)>")
+from anchord.core.lazy_re import lazy_re
+
+_MARKUP = lazy_re(r"<([^<>|\n][^<>\n]*)>")
 """A tag has a target: `<|endoftext|>` is text."""
 _ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 """All that Slack escapes. The ampersand comes last, because the others begin with it."""

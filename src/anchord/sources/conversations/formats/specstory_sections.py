@@ -14,18 +14,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.formats.fences import fenced_line_numbers, open_fence_after
 from anchord.sources.conversations.formats.json_records import format_tool_call, word_set
 
-_HEADER = re.compile(
+_HEADER = lazy_re(
     r"(?:_\*\*\W{0,3}(?P<role>User|Agent|Assistant|Recap)\b(?P<details>[^*]*)\*\*_|_\*\*\*\*_"
     r"|#{1,6} (?:<span[^>]*>)?👤 (?P<person>User)\b(?P<person_details>[^<]*)(?:</span>)?)\s*$"
 )
 _RULE = "---"
-_TOOL_TAG = re.compile(r'<tool-use data-tool-type="([^"]*)" data-tool-name="([^"]*)"')
-_BARE_TOOL = re.compile(r"Tool use: \*\*(.+?)\*\*")
+_TOOL_TAG = lazy_re(r'<tool-use data-tool-type="([^"]*)" data-tool-name="([^"]*)"')
+_BARE_TOOL = lazy_re(r"Tool use: \*\*(.+?)\*\*")
 _THOUGHT_TAG = "<think><details>"
-_TOOL_SUMMARY = re.compile(
+_TOOL_SUMMARY = lazy_re(
     r"<summary>(?:Tool use: |Read |Edit |Grep |Search|List|Ran? |Run |Creat|Delet|Todo|Fetch"
     r"|Thought Process)",
     re.ASCII,
@@ -33,14 +34,14 @@ _TOOL_SUMMARY = re.compile(
 _FILE_EDIT_TOOLS = word_set(
     "write edit search_replace edit_file edit_file_v2 code_edit Edit MultiEdit Write"
 )
-_EDITED_FILE = re.compile(
+_EDITED_FILE = lazy_re(
     r"(?:Edit file: |The file |File created successfully at: )(.+?)(?: has been |</summary>|$)",
     re.MULTILINE,
 )
-_DETAIL = re.compile(
+_DETAIL = lazy_re(
     r"<summary>Tool use: \*\*.*?\*\* *•? *(?:[A-Z]\w+ (?:file|command|directory): )?(.+?)</summary>"
 )
-_ARGUMENT = re.compile(r"^(?:[^\n`]{0,24}`([^`\n]+)`|```\w*\n(.+)|Read file: (.+))", re.MULTILINE)
+_ARGUMENT = lazy_re(r"^(?:[^\n`]{0,24}`([^`\n]+)`|```\w*\n(.+)|Read file: (.+))", re.MULTILINE)
 _MAX_ARGUMENT_LINES = 60
 """Arguments of a tool are searched in so many lines of its block."""
 

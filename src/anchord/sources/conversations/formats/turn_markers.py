@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.formats.json_records import normalize_timestamp
 
 QUOTE, CALLOUT = "quote", "callout"
@@ -23,25 +24,25 @@ _MODEL = rf"(?:{_NAMED}|agent|model|llm)(?: said| response)?"
 _DETAILS = r"(?: *(?P<details>\([^()\n]*\)|\[[^\[\]\n]*\]))?"
 _EMOJI = r"(?:[^\x00-\x7f]{1,3} *)?"
 _STYLES = {
-    "heading": re.compile(
+    "heading": lazy_re(
         rf"#{{1,6}} +{_EMOJI}(?i:{_USER}\b|{_MODEL}\b){_DETAILS} *(?::(?P<rest>.*))?$"
     ),
-    "bold": re.compile(
+    "bold": lazy_re(
         rf"\*\*{_EMOJI}(?i:{_USER}\b|(?:{_NAMED})\b){_DETAILS}"
         r" *(?::\*\*|\*\* *:|\*\*(?= *$))(?P<rest>.*)$"
     ),
-    "plain": re.compile(
+    "plain": lazy_re(
         rf"{_EMOJI}(?=[A-Z])(?i:{_USER}\b|(?:{_NAMED})(?: said)?\b){_DETAILS} ?:(?P<rest>.*)$"
     ),
-    CALLOUT: re.compile(
+    CALLOUT: lazy_re(
         rf"> ?\[!(?i:{_USER}|(?P<asks>question|prompt)|{_MODEL}|answer|response)\]"
         r"[+-]?(?P<rest>.*)$"
     ),
 }
 """Bold and plain names leave out "agent" and "model": `Model: ...` is a line above a transcript."""
-_SPEAKER_LABEL = re.compile(rf" *{_EMOJI}(?i:{_USER}|{_MODEL}){_DETAILS}:? *$")
+_SPEAKER_LABEL = lazy_re(rf" *{_EMOJI}(?i:{_USER}|{_MODEL}){_DETAILS}:? *$")
 _STYLE_BY_FIRST_CHAR = {"#": "heading", "*": "bold", ">": CALLOUT}
-_RULE = re.compile(r" {0,3}(?:-{3,}|\*{3,}|_{3,})\s*")
+_RULE = lazy_re(r" {0,3}(?:-{3,}|\*{3,}|_{3,})\s*")
 _MIN_QUOTES = 3
 _MIN_SPEAKER_CHANGES = 2
 

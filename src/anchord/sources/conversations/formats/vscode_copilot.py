@@ -6,11 +6,11 @@ was regenerated. They stay in the log until VS Code rewrites it as one line, and
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from anchord.core.lazy_re import lazy_re
 from anchord.sources.conversations.events import (
     Event,
     Role,
@@ -45,7 +45,7 @@ from anchord.sources.conversations.formats.vscode_copilot_parts import (
 
 SOURCE = "vscode-copilot"
 
-_LOG_START = re.compile(rb'\s*\{\s*"kind"\s*:\s*0\s*,\s*"v"\s*:\s*\{')
+_LOG_START = lazy_re(rb'\s*\{\s*"kind"\s*:\s*0\s*,\s*"v"\s*:\s*\{')
 """The first line, which holds the whole session and may be longer than the head."""
 _SESSION_KEYS = (
     b'"responderUsername"',
@@ -53,7 +53,7 @@ _SESSION_KEYS = (
     b'"initialLocation"',
     b'"creationDate"',
 )
-_CHAT_FOLDERS = re.compile(r"(?:^|/)(?:chatSessions|emptyWindowChatSessions)/")
+_CHAT_FOLDERS = lazy_re(r"(?:^|/)(?:chatSessions|emptyWindowChatSessions)/")
 _PROSE_TYPES = frozenset({"", "markdownContent", "markdownVuln"})
 _TOOL_CALL_TYPES = frozenset({"toolInvocation", "toolInvocationSerialized"})
 _FILE_EDIT_TYPES = frozenset({"textEditGroup", "notebookEditGroup"})
