@@ -1,6 +1,7 @@
 """The files and folders of anchord. This is the only module that uses platformdirs.
 
-`ANCHORD_HOME` holds everything when it is set; otherwise the platform's standard folders do.
+`ANCHORD_HOME` holds everything when it is set; otherwise the platform's standard folders do. Only
+exported models are elsewhere: all homes of a user share them in the user's cache folder.
 Folders are created with mode 0700, and files with 0600 through the umask that `main` sets. A folder
 that other users can write to is refused.
 """
@@ -14,6 +15,7 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +32,7 @@ _DELETE = 0x7F
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
     """The files and folders of one anchord home. None of them need exist."""
 
@@ -38,6 +40,8 @@ class Paths:
     data_folder: Path
     run_folder: Path
     log_folder: Path
+    shared_models_folder: Path
+    """Exported models, for all homes of this user."""
 
     @property
     def socket_file(self) -> Path:
@@ -96,7 +100,16 @@ class Paths:
 
     @property
     def models_folder(self) -> Path:
-        """The folder of models that were exported for this machine."""
+        """The folder of models that were exported for this machine.
+
+        That of all homes, if it exists, belongs to this user alone and can be written to; otherwise
+        the home's own.
+        """
+        return self.shared_models_folder if self._can_share_models() else self.home_models_folder
+
+    @property
+    def home_models_folder(self) -> Path:
+        """The home's own folder of exported models."""
         return self.data_folder / "models"
 
     @property
@@ -107,10 +120,11 @@ class Paths:
     @property
     def own_folders(self) -> tuple[str, ...]:
         """The real paths of anchord's own folders. They are never indexed: it writes to them."""
-        return tuple(dict.fromkeys(os.path.realpath(folder) for folder in self._folders))
+        folders = (*self._folders, self.shared_models_folder)
+        return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders))
 
     def create_folders(self) -> None:
-        """Create the missing folders, and check all of them.
+        """Create the missing folders, and check all of them but that of shared models.
 
         Raises:
             UsageError: A folder has a line break in its path, cannot be created, belongs to another
@@ -127,6 +141,9 @@ class Paths:
                     "set ANCHORD_HOME to a folder you own",
                 ) from None
             self._check_folder(folder)
+        if self.shared_models_folder.is_absolute():  # It is not if this user has no home.
+            with suppress(OSError):
+                self.shared_models_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if len(os.fsencode(self.socket_file)) > _MAX_SOCKET_PATH:
             raise UsageError(
                 f"the path of the socket is longer than the {_MAX_SOCKET_PATH} bytes allowed: "
@@ -137,6 +154,15 @@ class Paths:
     @property
     def _folders(self) -> tuple[Path, ...]:
         return (self.config_file.parent, self.data_folder, self.run_folder, self.log_folder)
+
+    def _can_share_models(self) -> bool:
+        folder = self.shared_models_folder
+        try:
+            _require_printable(folder)
+            self._check_folder(folder)
+        except (OSError, UsageError):
+            return False
+        return folder.is_absolute() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)
 
     def _check_folder(self, folder: Path) -> None:
         status = folder.lstat()
@@ -150,7 +176,7 @@ class Paths:
                 f"{folder} belongs to another user (uid {status.st_uid})",
                 "set ANCHORD_HOME to a folder you own",
             )
-        is_private = folder in (self.data_folder, self.run_folder)
+        is_private = folder in (self.data_folder, self.run_folder, self.shared_models_folder)
         if is_private and status.st_mode & _WRITABLE_BY_OTHERS:
             raise UsageError(f"{folder} is writable by other users", f"run `chmod 700 {folder}`")
         for parent in Path(os.path.realpath(folder)).parents:
@@ -210,6 +236,8 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
     Args:
         environment: Environment variables; ANCHORD_HOME and XDG_RUNTIME_DIR are used.
     """
+    standard = platformdirs.PlatformDirs("anchord", appauthor=False)
+    shared_models_folder = standard.user_cache_path / "models"
     home = environment.get("ANCHORD_HOME")
     if home:
         base = Path(os.path.abspath(os.path.expanduser(home)))
@@ -218,13 +246,14 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
             data_folder=base / "data",
             run_folder=base / "run",
             log_folder=base / "log",
+            shared_models_folder=shared_models_folder,
         )
-    standard = platformdirs.PlatformDirs("anchord", appauthor=False)
     return Paths(
         config_file=standard.user_config_path / "config.toml",
         data_folder=standard.user_data_path,
         run_folder=_run_folder(environment, standard.user_data_path),
         log_folder=standard.user_log_path,
+        shared_models_folder=shared_models_folder,
     )
 
 

@@ -196,6 +196,7 @@ def _profile_inputs(
         config=config,
         roots=roots,
         models_folder=paths.models_folder,
+        older_models_folder=paths.home_models_folder,
         quarantine=quarantine,
         find_definitions=parser_process,
     )

@@ -254,6 +254,7 @@ def compare_variants(
                 config=model_config,
                 roots=(),
                 models_folder=paths.models_folder,
+                older_models_folder=paths.home_models_folder,
             )
         )
         try:
