@@ -12,7 +12,7 @@ import sys
 
 import pytest
 from hypothesis import settings
-from temp_folder import use_memory
+from temp_folder import use_memory, use_own_cache
 
 pytest_plugins = ("pylance_here",)
 
@@ -56,6 +56,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 # Now, so that it is deleted last: after multiprocessing, not imported yet, has deleted its own files in it.
 _temp_folder = use_memory()
+use_own_cache()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -24,6 +24,7 @@ from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignor
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
     NO_FINGERPRINT,
+    NO_VECTORS,
     Absent,
     ChangedDuringRead,
     ChunkLocation,
@@ -363,6 +364,8 @@ class FakeStore:
     def __init__(self) -> None:
         """Start empty."""
         self.table: dict[str, tuple[Row, Vector]] = {}
+        """Row id -> row and its own vector, b"" if it lacks that."""
+        self.provisional: dict[str, Vector] = {}
         self.rotten: set[str] = set()
         self.upserts: list[tuple[str, ...]] = []
         self.deletes: list[tuple[str, ...]] = []
@@ -383,7 +386,7 @@ class FakeStore:
         rows: Sequence[Row],
         vectors: Mapping[str, Vector],
         absent_ids: Collection[str] = (),
-        due_keys: Collection[str] = (),
+        due: Mapping[str, Vector] = NO_VECTORS,
     ) -> None:
         """Write rows by id; the last of a repeated id stays."""
         assert not self.table.keys() & {row.id for row in rows} & set(absent_ids), (
@@ -393,7 +396,7 @@ class FakeStore:
         found = {
             row_id: (
                 _stored(row),
-                b"" if row.vector_key in due_keys else vectors[row.vector_key],
+                b"" if row.vector_key in due else vectors[row.vector_key],
             )
             for row_id, row in unique.items()
         }
@@ -401,6 +404,8 @@ class FakeStore:
             self.upserts.append(tuple(found))
             self.upserted += len(found)
         self.table.update(found)
+        for row_id, row in unique.items():
+            self.provisional[row_id] = due.get(row.vector_key, b"")
 
     def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
         """Set the vectors of rows that lack them."""
@@ -469,7 +474,7 @@ class FakeStore:
         rows = {
             each: (
                 ("" if self.table[each][1] else DUE_MARK) + self.table[each][0].vector_key,
-                self.table[each][1],
+                self.table[each][1] or self.provisional.get(each, b""),
             )
             for each in ids
             if each in self.table
@@ -490,8 +495,8 @@ class FakeStore:
         """Compare with every row."""
         scored = [
             ScoredRow(row.id, cosine(vector, other))
-            for row, other in self.table.values()
-            if other and _fits(row, filters)
+            for row, own in self.table.values()
+            if (other := own or self.provisional.get(row.id)) and _fits(row, filters)
         ]
         return sorted(scored, key=lambda found: -found.score)[:limit]
 

@@ -43,6 +43,21 @@ def use_memory() -> Path | None:
     return folder
 
 
+def use_own_cache() -> None:
+    """Have this process and those that it starts use a cache folder of the tests, not the developer's.
+
+    All of them share it, so a model is exported once. The folder is deleted when the process ends.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return  # It inherits the folder of the process that started it.
+    folder = tempfile.mkdtemp(prefix="cache")
+    real = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    os.environ.setdefault("PIP_CACHE_DIR", str(real / "pip"))
+    os.environ["XDG_CACHE_HOME"] = folder
+    owner = os.getpid()
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+
+
 def _delete_if_own(folder: Path) -> None:
     """Delete the folder of this process, and not that of the process which forked it."""
     if folder.name == f"{_PREFIX}{os.getpid()}":

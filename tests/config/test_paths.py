@@ -46,7 +46,12 @@ def folders(places: Paths) -> list[Path]:
 
 def test_a_home_holds_everything(home: Paths, tmp_path: Path) -> None:
     base = tmp_path / "home"
-    assert home == Paths(base / "config.toml", base / "data", base / "run", base / "log")
+    assert home == Paths(
+        config_file=base / "config.toml",
+        data_folder=base / "data",
+        run_folder=base / "run",
+        log_folder=base / "log",
+    )
     assert home.socket_file == base / "run" / "anchord.sock"
     assert {home.lock_file.parent, home.catalog_file.parent, home.vector_cache_file.parent} == {
         base / "data"
@@ -132,7 +137,8 @@ def test_d16_the_folders_never_indexed_are_real_paths(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("real")
     own = find_paths({"ANCHORD_HOME": str(tmp_path / "link")}).own_folders
     base = tmp_path / "real"
-    assert set(own) == {str(base), *(str(base / name) for name in ("data", "run", "log"))}
+    models = os.path.realpath(find_paths({}).shared_models_folder)
+    assert set(own) == {str(base), *(str(base / name) for name in ("data", "run", "log")), models}
 
 
 # Making
@@ -271,3 +277,75 @@ def test_a_home_below_a_folder_of_another_group_is_refused(tmp_path: Path) -> No
     shared.chmod(0o775)
     with pytest.raises(UsageError, match="replace"):
         find_paths({"ANCHORD_HOME": str(shared / "home")}).create_folders()
+
+
+# Models
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the user's cache folder, which does not exist yet."""
+    if os.uname().sysname != "Linux":
+        pytest.skip("XDG's places are those of Linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_all_homes_of_a_user_share_their_models(cache: Path, tmp_path: Path) -> None:
+    names = [{"ANCHORD_HOME": str(tmp_path / name)} for name in ("one", "two")]
+    for environment in (*names, {}):
+        paths = find_paths(environment)
+        assert paths.shared_models_folder == cache / "anchord" / "models"
+    one, two = map(find_paths, names)
+    one.create_folders()
+    assert not cache.exists()
+    assert one.choose_models_folder() == two.choose_models_folder() == cache / "anchord" / "models"
+    assert mode(cache / "anchord" / "models") == 0o700
+    assert one.home_models_folder == tmp_path / "one" / "data" / "models"
+
+
+def test_where_no_cache_can_be_made_the_home_keeps_its_models(cache: Path, tmp_path: Path) -> None:
+    cache.write_text("no folder")
+    home = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    home.create_folders()
+    assert home.choose_models_folder() == tmp_path / "home" / "data" / "models"
+
+
+@pytest.mark.parametrize("name", ["anchord/models", "anchord"])
+def test_models_are_not_kept_where_others_can_write(cache: Path, tmp_path: Path, name: str) -> None:
+    home = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    home.create_folders()
+    home.choose_models_folder()
+    (cache / name).chmod(0o777)
+    home.create_folders()
+    assert home.choose_models_folder() == home.home_models_folder
+
+
+@_needs_root
+def test_models_are_not_kept_in_a_folder_of_another_user(cache: Path, tmp_path: Path) -> None:
+    home = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    home.create_folders()
+    home.choose_models_folder()
+    os.chown(cache / "anchord" / "models", _NOBODY, _NOBODY)
+    home.create_folders()
+    assert home.choose_models_folder() == home.home_models_folder
+
+
+def test_models_are_not_kept_in_a_folder_that_cannot_be_written(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    home.create_folders()
+    assert home.choose_models_folder().is_relative_to(cache)
+    monkeypatch.setattr(os, "access", lambda _, wanted: not wanted & os.W_OK)
+    assert home.choose_models_folder() == home.home_models_folder
+
+
+@pytest.mark.parametrize("name", ["cache\nfolder", "caf\udcff"])
+def test_models_are_not_kept_below_an_unprintable_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
+    home = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
+    home.create_folders()
+    assert home.choose_models_folder() == home.home_models_folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from typing import Any
 
 import lance as pylance
 import lancedb
+import pyarrow as pa
 import pytest
 from fakes import FakeStore
 
@@ -19,8 +21,9 @@ from anchord.core.diff import row_hash
 from anchord.core.ids import make_doc_id
 from anchord.core.ports import ChunkStore
 from anchord.core.types import DatedFiles, RootedPath, Row, ScoredRow, SearchFilters, Vector
-from anchord.errors import DimensionMismatchError, StoreError, UsageError
-from anchord.store.table import compaction
+from anchord.errors import DimensionMismatchError, NewerStateError, StoreError, UsageError
+from anchord.store.table import compaction, connection
+from anchord.store.table.damage import salvage_vectors
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.maintenance import maintain
 from anchord.store.table.schema import rows_to_arrow
@@ -190,7 +193,7 @@ def test_more_ids_than_fit_a_statement_are_handled(store: ChunkStore) -> None:
 
 def fill_due(store: ChunkStore, *rows: Row) -> None:
     """Write rows without vectors."""
-    store.upsert(rows, {}, due_keys={row.vector_key for row in rows})
+    store.upsert(rows, {}, due={row.vector_key: b"" for row in rows})
 
 
 def test_a_row_without_a_vector_is_found_by_words_alone(store: ChunkStore) -> None:
@@ -259,6 +262,111 @@ def test_a_row_with_a_vector_can_lose_it_to_a_new_text(store: ChunkStore) -> Non
     assert store.vectors_by_id(["1", "2"]) == {"2": EAST}
     store.delete_rows(["1"])
     assert (store.count_due(), list(store.all_ids())) == (0, ["2"])
+
+
+# Provisional vectors
+
+
+def fill_provisional(store: ChunkStore, written: Row, provisional: Vector) -> None:
+    """Write a row without its own vector, but with that of another text."""
+    store.upsert([written], {}, due={written.vector_key: provisional})
+
+
+def test_a_row_is_found_by_its_provisional_vector_and_still_lacks_its_own(
+    store: ChunkStore,
+) -> None:
+    fill(store, row("1", text="old"), row("2", text="other"), vectors=[NORTH, WEST])
+    fill_provisional(store, row("1", text="new"), NORTH)
+    for filters in (ANY, SearchFilters(root="notes")):
+        assert found(store.search_by_vector(NORTH, 1, filters)) == ["1"]
+    assert found(store.search_by_words("new", 5, ANY)) == ["1"]
+    assert list(store.get_rows(["1"])) == [row("1", text="new")]
+    assert (store.count_due(), list(store.due_ids())) == (1, ["1"])
+    assert list(store.find_corrupt_ids(["1", "2"])) == []
+    assert dict(store.all_row_hashes())["1"] == row_hash(row("1", text="new"))
+
+
+def test_a_provisional_vector_is_that_of_no_row_and_no_key(store: ChunkStore) -> None:
+    fill_provisional(store, row("1", text="new"), NORTH)
+    assert store.vectors_by_key(["key of new"]) == {}
+    assert store.vectors_by_key_of_rows(["1"]) == {}
+    assert store.vectors_by_id(["1"]) == {}
+    marked = {"1": ("~key of new", NORTH)}
+    assert store.look_up_vectors(["1"], ["key of new"]) == (marked, {})
+    assert store.look_up_vectors([], ["key of new"]) == ({}, {})
+
+
+def test_a_rows_own_vector_replaces_the_provisional_one(store: ChunkStore) -> None:
+    fill_provisional(store, row("1", text="new"), NORTH)
+    store.set_vectors({"1": ("key of another text", WEST)})
+    assert found(store.search_by_vector(NORTH, 1, ANY)) == ["1"]
+    store.set_vectors({"1": ("key of new", EAST)})
+    assert store.count_due() == 0
+    assert store.vectors_by_id(["1"]) == {"1": EAST}
+    assert list(store.search_by_vector(EAST, 1, ANY)) == [ScoredRow("1", pytest.approx(1.0))]
+    assert list(store.find_corrupt_ids(["1"])) == []
+
+
+def test_a_provisional_vector_ends_with_its_row(store: ChunkStore) -> None:
+    fill_provisional(store, row("1", text="new"), NORTH)
+    fill_due(store, row("1", text="newer"))
+    assert list(store.search_by_vector(NORTH, 5, ANY)) == []
+    fill_provisional(store, row("1", text="newer"), NORTH)
+    store.delete_rows(["1"])
+    assert list(store.search_by_vector(NORTH, 5, ANY)) == []
+    assert store.count_due() == 0
+
+
+def test_rows_with_and_without_provisional_vectors_are_written_together(store: ChunkStore) -> None:
+    rows = [row("1", text="one"), row("2", text="two"), row("3", text="three")]
+    fill(store, row("1", text="old"))
+    due = {"key of one": NORTH, "key of two": b""}
+    store.upsert(rows, {"key of three": WEST}, due=due)
+    assert sorted(store.due_ids()) == ["1", "2"]
+    assert sorted(found(store.search_by_vector(NORTH, 5, ANY))) == ["1", "3"]
+
+
+def test_a_damaged_provisional_vector_is_found_and_never_replaced(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    fill_provisional(store, row("1", text="new"), NORTH)
+    dataset = pylance.dataset(str(tmp_path / "lance" / "chunks.lance"))
+    damaged = dataset.to_table(columns=["id"]).append_column(
+        "vector", pa.array([[0.0, 0.5, 0.0, 0.0]], pa.list_(pa.float32(), 4))
+    )
+    dataset.merge_insert("id").when_matched_update_all().execute(damaged)
+    store = lance(tmp_path)
+    assert list(store.find_corrupt_ids(["1"])) == ["1"]
+    store.set_vectors({"1": ("key of new", EAST)})
+    assert store.count_due() == 1
+
+
+def test_a_table_of_an_older_version_gets_no_provisional_vectors(tmp_path: Path) -> None:
+    fill(lance(tmp_path), row("2", text="other"))
+    dataset = pylance.dataset(str(tmp_path / "lance" / "chunks.lance"))
+    dataset.update_schema_metadata({VERSION_METADATA_KEY: "5"})
+    store = lance(tmp_path)
+    fill_provisional(store, row("1", text="new"), NORTH)
+    assert found(store.search_by_vector(NORTH, 5, ANY)) == ["2"]
+    assert store.look_up_vectors(["1"], []) == ({"1": ("~key of new", b"")}, {})
+
+
+def test_an_anchord_that_does_not_know_provisional_vectors_refuses_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_provisional(lance(tmp_path), row("1", text="new"), NORTH)
+    monkeypatch.setattr(connection, "SCHEMA_VERSION", 5)
+    with pytest.raises(NewerStateError):
+        lance(tmp_path)
+
+
+def test_provisional_vectors_are_not_salvaged(tmp_path: Path) -> None:
+    store = lance(tmp_path)
+    fill_provisional(store, row("1", text="new"), NORTH)
+    fill(store, row("2", text="other"), vectors=[WEST])
+    aside = tmp_path / "aside"
+    shutil.copytree(tmp_path / "lance" / "chunks.lance" / "data", aside)
+    found_vectors = salvage_vectors(tmp_path / "nowhere", [aside], lambda _: True)
+    assert list(found_vectors) == [{"key of other": WEST}]
 
 
 def test_a_vector_index_is_built_of_the_rows_that_have_vectors(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -798,6 +799,21 @@ def test_a_model_is_prepared_once_in_the_background(bench: Bench) -> None:
     assert bench.embed("a") == [[1, 1, 0]]
     assert bench.counted("exports") == 1
     assert LocalEmbedder(bench.files, WorkerOptions(exports_folder=bench.models)).is_prepared
+
+
+def test_a_model_that_the_home_prepared_before_homes_shared_models_is_not_prepared_again(
+    bench: Bench,
+) -> None:
+    assert bench.embed("a") == [[1, 1, 0]]
+    shared = bench.folder / "shared"
+    shared.mkdir()
+    options = WorkerOptions(exports_folder=shared, older_exports_folder=bench.models)
+    for _ in range(2):
+        with closing(LocalEmbedder(bench.files, options)) as embedder:
+            assert embedder.is_prepared
+            assert numbers(embedder.embed(["a"]))[0][0] == 1
+        shutil.rmtree(bench.models, ignore_errors=True)
+    assert bench.counted("exports") == 1
 
 
 def test_a_preparation_that_fails_is_told_by_the_next_text(bench: Bench) -> None:

@@ -172,6 +172,30 @@ def test_files_that_change_or_go_before_their_vectors_leave_nothing(
     assert slow.status()["without_vector"] == 0
 
 
+def test_what_changed_is_found_by_meaning_while_its_vectors_wait(slow: Service, gate: Gate) -> None:
+    gate.open()
+    slow.sync()
+    gate.reset()
+    for number in range(20):
+        file = slow.folder / f"{number:03}.md"
+        slow.write(file.name, f"{file.read_text('utf-8')}\nAnother line.\n")
+    assert slow.ask("sync", words=True)["synced"]
+    answer = search(slow, "note 7 note 7", "vector")
+    assert answer["groups"][0][0]["path"] == "007.md"
+    assert "Another line." in answer["groups"][0][0]["text"]
+    assert answer["coverage"]["without_vector"] == 20
+    gate.close()
+    slow.stop()
+    gate.reset()
+    slow.start()  # The next daemon knows what is missing.
+    assert slow.ask("sync", words=True)["synced"]
+    assert found(slow, "note 7 note 7", "vector") >= {"007.md"}
+    assert slow.status()["without_vector"] == 20
+    gate.open()
+    assert slow.is_right()
+    assert (slow.status()["without_vector"], slow.embedded()) == (0, 20)
+
+
 def test_a_root_that_is_removed_takes_its_waiting_vectors_along(slow: Service) -> None:
     result: list[bool] = []
     waiting = threading.Thread(target=lambda: result.append(slow.pipeline.wait_for_sync(30)))

@@ -351,6 +351,31 @@ def test_a_commit_waits_for_sixteen_texts_or_half_a_second(
     assert len(commit.model.embedded) == (count if waits else 0)
 
 
+def test_a_row_has_the_vector_of_the_row_that_it_replaces_until_its_own_is_made(
+    commit: Commits,
+) -> None:
+    old = [*texts(18), row("crash", CRASHES)]
+    commit(update(old))
+    words_first(commit)
+    new = [row(f"new{number}", f"new-{number}") for number in range(20)]
+    predecessors = {each.id: former.id for each, former in zip(new, old, strict=False)}
+    told = commit(
+        replace(
+            update(new, removed=[each.id for each in old]),
+            predecessors=predecessors | {"new19": "of another file"},
+        )
+    )
+    assert told is not None
+    assert len(told.due_keys) == 20
+    assert vectorless(commit) == {each.id for each in new}
+    assert commit.store.provisional | {"crash": b""} == {
+        **dict.fromkeys(("crash", "new18", "new19"), b""),  # Zeros find nothing.
+        **{f"text{number}": b"" for number in range(18)},
+        **{f"new{number}": vector_of(f"text-{number}") for number in range(18)},
+    }
+    assert not any(key.startswith("~") for key in commit.cache.kept)
+
+
 def test_words_do_not_wait_until_the_model_is_prepared_which_begins_with_the_first_text(
     commit: Commits,
 ) -> None:

@@ -433,7 +433,7 @@ def test_vectors_that_the_present_generation_lacks_are_made_for_the_next(
     writer: IndexWriter, embedded: list[str]
 ) -> None:
     row = next(iter(writer.store.all_rows()))
-    writer.store.upsert([row], {}, due_keys={row.vector_key})
+    writer.store.upsert([row], {}, due={row.vector_key: b""})
     assert writer.store.count_due() == 1
     build = GenerationBuild(writer, NOTHING_CHANGES)
     (told,) = step(build)

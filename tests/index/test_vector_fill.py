@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from random import Random
 
 import pytest
 from fakes import FakeCatalogue, FakeFiles, FakeStore, FakeVanished
+from hypothesis import given
+from hypothesis import strategies as st
 from index.test_reconcile import RECIPE
 
+from anchord.core.ids import make_vector_key
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import Action, FileOutcome, RootedPath, SearchFilters, Vector
 from anchord.embedding.hash_embedder import HashEmbedder
@@ -337,3 +341,145 @@ def test_a_text_that_crashes_the_model_is_listed(world: World) -> None:
     assert "only word search finds them" in failure.problem.reason
     world.index(A)
     assert len(world.catalog.list_failures()) == 1
+
+
+# Provisional vectors
+
+
+def nearest(world: World, word: str) -> str:
+    """Return the heading of the chunk that is nearest to what is said about a word."""
+    text = next(text for text in world.model.texts if f"about {word}." in text)
+    (hit, *_) = world.store.search_by_vector(world.model.embed([text])[0], 1, ANY)
+    return world.store.table[hit.id][0].header_path if hit.score > 0.999 else ""
+
+
+def filled(world: World, *words: str) -> World:
+    """Index a file of twenty chunks or more, with their vectors."""
+    world.write(A, *words)
+    world.index(A)
+    world.fill(A)
+    return world
+
+
+def wrong_vectors(world: World) -> list[str]:
+    """Return the keys with another vector than that of their text, in the table and the cache."""
+    made = {make_vector_key(world.model.model_id, text): text for text in world.model.texts}
+    known = {key: vector for key, (vector, _) in world.cache.kept.items()}
+    keys = {row.vector_key for row, _ in world.store.table.values()}
+    known.update(world.store.vectors_by_key(sorted(keys)))
+    return [key for key, vector in known.items() if vector != world.model.embed([made[key]])[0]]
+
+
+def test_a_changed_chunk_is_found_by_meaning_before_its_vector_is_made(world: World) -> None:
+    filled(world, "first", *names(20), "last")
+    world.write(A, "first", *names(20, "new"), "last")
+    (outcome,) = world.index(A)
+    assert (outcome.due, world.due(), outcome.reused) == (20, 20, 0)
+    assert [nearest(world, f"word{number}") for number in range(20)] == names(20, "new")
+    assert wrong_vectors(world) == []
+    (outcome,) = world.fill(A)
+    assert (outcome.embedded, world.due()) == (20, 0)
+    assert [nearest(world, f"new{number}") for number in range(20)] == names(20, "new")
+    assert nearest(world, "word7") == ""
+
+
+def test_a_chunk_that_changes_again_keeps_the_vector_of_the_first_one(world: World) -> None:
+    filled(world, *names(20))
+    for kind in ("second", "third"):
+        world.write(A, *names(20, kind))
+        world.index(A)
+    assert [nearest(world, f"word{number}") for number in range(20)] == names(20, "third")
+    assert set(world.cache.kept) == {
+        make_vector_key(world.model.model_id, text) for text in world.model.texts
+    }, "a provisional vector is not cached"
+    assert wrong_vectors(world) == []
+
+
+def test_a_text_that_returns_gets_its_own_vector_from_the_cache(world: World) -> None:
+    filled(world, *names(20))
+    for kind in ("new", "word"):
+        world.write(A, *names(20, kind))
+        world.index(A)
+    assert (world.due(), len(world.model.texts)) == (0, 20)
+    assert wrong_vectors(world) == []
+
+
+def test_a_chunk_that_was_inserted_has_no_vector_until_its_own_is_made(world: World) -> None:
+    filled(world, *names(20))
+    world.write(A, *names(20), *names(20, "new"))
+    world.index(A)
+    assert world.due() == 20
+    assert sum(bool(vector) for vector in world.store.provisional.values()) == 0
+
+
+def test_no_vector_is_taken_over_from_rows_of_another_recipe(world: World) -> None:
+    filled(world, *names(20))
+    file = world.catalog.files[A]
+    file.known = file.known._replace(recipe_digest="of another model")
+    world.write(A, *names(20, "new"))
+    world.index(A)
+    assert world.due() == 20
+    assert not any(world.store.provisional.values())
+
+
+def test_no_vector_is_taken_over_after_a_crash_which_leaves_rows_of_unknown_texts(
+    world: World,
+) -> None:
+    filled(world, *names(20))
+    world.catalog.files[A].wanted = ()
+    world.write(A, *names(20, "new"))
+    world.index(A)
+    assert world.due() == 20
+    assert not any(world.store.provisional.values())
+    world.fill(A)
+    assert world.due() == 0
+
+
+def test_an_excluded_file_leaves_no_provisional_vector(world: World) -> None:
+    filled(world, *names(20))
+    world.write(A, *names(20, "new"))
+    world.index(A)
+    world.cache.kept.clear()
+    world.files.excluded[A] = "an ignore rule"
+    world.index(A)
+    assert (world.cache.kept, world.store.table) == ({}, {})
+
+
+STEPS = st.lists(
+    st.sampled_from(["edit", "insert", "delete", "swap", "index", "index", "fill", "some", "new"]),
+    max_size=14,
+)
+
+
+@given(steps=STEPS, dice=st.randoms(use_true_random=False))
+def test_whatever_happens_no_vector_is_that_of_another_text_and_at_rest_none_is_missing(
+    steps: list[str], dice: Random
+) -> None:
+    world = filled(World(), *(words := names(18)))
+    for number, step in enumerate(steps):
+        place = dice.randrange(len(words))
+        if step == "edit":
+            start = dice.randrange(len(words))
+            words[start:] = [f"{word}v{number}" for word in words[start:]]
+        elif step == "insert":
+            words.insert(place, f"inserted{number}")
+        elif step == "delete" and len(words) > 1:
+            del words[place]
+        elif step == "swap":
+            words[0], words[place] = words[place], words[0]
+        elif step == "index":
+            world.write(A, *words)
+            world.index(A)
+        elif step in ("fill", "some"):
+            world.fill(A, stop_after=10**9 if step == "fill" else 4)
+        elif step == "new":
+            world.indexer = world.make()
+        assert wrong_vectors(world) == []
+    world.write(A, *words)
+    world.index(A)
+    world.fill(A)
+    assert world.due() == 0
+    assert len(world.store.table) == len(words)
+    assert wrong_vectors(world) == []
+    own = {row.vector_key: vector for row, vector in world.store.table.values()}
+    assert all(own.values())

@@ -1,6 +1,7 @@
 """The files and folders of anchord. This is the only module that uses platformdirs.
 
-`ANCHORD_HOME` holds everything when it is set; otherwise the platform's standard folders do.
+`ANCHORD_HOME` holds everything when it is set; otherwise the platform's standard folders do. Only
+exported models are elsewhere: all homes of a user share them in the user's cache folder.
 Folders are created with mode 0700, and files with 0600 through the umask that `main` sets. A folder
 that other users can write to is refused.
 """
@@ -92,8 +93,23 @@ class Paths(msgspec.Struct, frozen=True):
         return self.data_folder / "tmp"
 
     @property
-    def models_folder(self) -> Path:
-        """The folder of models that were exported for this machine."""
+    def shared_models_folder(self) -> Path:
+        """The folder of exported models for all homes of this user."""
+        import platformdirs  # noqa: PLC0415 - only what needs a model
+
+        return platformdirs.PlatformDirs("anchord", appauthor=False).user_cache_path / "models"
+
+    def choose_models_folder(self) -> Path:
+        """Return the folder of models that were exported for this machine.
+
+        That of all homes, which is created if need be, if it belongs to this user alone and can be
+        written to; otherwise the home's own.
+        """
+        return self.shared_models_folder if self._can_share_models() else self.home_models_folder
+
+    @property
+    def home_models_folder(self) -> Path:
+        """The home's own folder of exported models."""
         return self.data_folder / "models"
 
     @property
@@ -104,10 +120,11 @@ class Paths(msgspec.Struct, frozen=True):
     @property
     def own_folders(self) -> tuple[str, ...]:
         """The real paths of anchord's own folders. They are never indexed: it writes to them."""
-        return tuple(dict.fromkeys(os.path.realpath(folder) for folder in self._folders))
+        folders = (*self._folders, self.shared_models_folder)
+        return tuple(dict.fromkeys(os.path.realpath(folder) for folder in folders))
 
     def create_folders(self) -> None:
-        """Create the missing folders, and check all of them.
+        """Create the missing folders, and check all of them but that of shared models.
 
         Raises:
             UsageError: A folder has a line break in its path, cannot be created, belongs to another
@@ -123,7 +140,8 @@ class Paths(msgspec.Struct, frozen=True):
                     f"{folder}: {os.strerror(error.errno or 0)}",
                     "set ANCHORD_HOME to a folder you own",
                 ) from None
-            self._check_folder(folder)
+            is_private = folder in (self.data_folder, self.run_folder)
+            self._check_folder(folder, is_private=is_private)
         if len(os.fsencode(self.socket_file)) > _MAX_SOCKET_PATH:
             raise UsageError(
                 f"the path of the socket is longer than the {_MAX_SOCKET_PATH} bytes allowed: "
@@ -135,7 +153,19 @@ class Paths(msgspec.Struct, frozen=True):
     def _folders(self) -> tuple[Path, ...]:
         return (self.config_file.parent, self.data_folder, self.run_folder, self.log_folder)
 
-    def _check_folder(self, folder: Path) -> None:
+    def _can_share_models(self) -> bool:
+        folder = self.shared_models_folder
+        if not folder.is_absolute():  # This user has no home.
+            return False
+        try:
+            _require_printable(folder)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._check_folder(folder, is_private=True)
+        except (OSError, UsageError):
+            return False
+        return os.access(folder, os.R_OK | os.W_OK | os.X_OK)
+
+    def _check_folder(self, folder: Path, *, is_private: bool) -> None:
         status = folder.lstat()
         if stat.S_ISLNK(status.st_mode):
             # The run folder may be in /tmp, where anybody could have placed the link.
@@ -147,7 +177,6 @@ class Paths(msgspec.Struct, frozen=True):
                 f"{folder} belongs to another user (uid {status.st_uid})",
                 "set ANCHORD_HOME to a folder you own",
             )
-        is_private = folder in (self.data_folder, self.run_folder)
         if is_private and status.st_mode & _WRITABLE_BY_OTHERS:
             raise UsageError(f"{folder} is writable by other users", f"run `chmod 700 {folder}`")
         for parent in Path(os.path.realpath(folder)).parents:

@@ -23,7 +23,7 @@ from anchord.core.types import RootedPath
 ID_LENGTH = 32
 """Characters of every id and key that this module returns as text."""
 DUE_MARK = "~"
-"""Stored before the vector key of a row without a vector. It sorts after every key."""
+"""Stored before the vector key of a row that lacks its own vector. It sorts after every key."""
 
 
 def hash_content(data: bytes) -> str:
@@ -108,8 +108,13 @@ def make_vector_key(model_id: str, embed_text: str) -> str:
 
 
 def without_due_mark(vector_key: str) -> str:
-    """Return a stored vector key without the mark of a row that lacks its vector."""
+    """Return a stored vector key without the mark of a row that lacks its own vector."""
     return vector_key.removeprefix(DUE_MARK)
+
+
+def is_due(vector_key: str) -> bool:
+    """Whether a stored vector key is of a row that lacks its own vector."""
+    return vector_key.startswith(DUE_MARK)
 
 
 def hash_vector_seed(text: str) -> int:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from anchord.core.types import (
+    NO_VECTORS,
     Absent,
     ChangedDuringRead,
     ChunkLocation,
@@ -222,7 +223,8 @@ class VectorLookup(NamedTuple):
     keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]
     """Row id -> (vector key, vector), for the ids that exist.
 
-    (marked key, b"") for a row without a vector; see `core.ids.DUE_MARK`."""
+    (marked key, provisional vector or b"") for a row that lacks its own; see
+    `core.ids.DUE_MARK`."""
     vectors_by_key: Mapping[str, Vector]
     """Vector key -> vector, for the keys that any row has."""
 
@@ -245,41 +247,42 @@ class ChunkStore(Protocol):
         rows: Sequence[Row],
         vectors: Mapping[str, Vector],
         absent_ids: Collection[str] = (),
-        due_keys: Collection[str] = (),
+        due: Mapping[str, Vector] = NO_VECTORS,
     ) -> None:
         """Insert rows, replacing those with the same id. Both searches see them on return.
 
-        A row without a vector is found by words, and never by `search_by_vector`. Its text counts
-        in every other way.
+        A row can lack its own vector: making it takes long. Until `set_vectors` adds it, the row is
+        found by words, and by `search_by_vector` if it has a provisional one. No other method
+        returns a provisional vector as a row's or a key's vector.
 
         Args:
             rows: Rows to write. Of rows with equal ids the last one is written.
             vectors: The vector of every row's `vector_key`. Other keys are ignored.
             absent_ids: Ids that the caller knows are not in the table. Skipping their lookup is
                 faster; naming one that is there writes it twice.
-            due_keys: Vector keys whose rows are written without a vector, for `set_vectors` to
-                add. Only if `can_lack_vectors`.
+            due: Vector key -> provisional vector, b"" for none, of the rows that lack their own.
+                Only if `can_lack_vectors`. A table of an old schema stores no provisional ones.
 
         Raises:
             KeyError: A row's vector is missing. Nothing was written.
         """
 
     def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
-        """Give rows that lack a vector their own.
+        """Give rows that lack their own vector theirs.
 
         Args:
             keyed_vectors_by_id: Row id -> (vector key, vector). Ignored where the row is gone, has
-                a vector, or has another key by now.
+                its own vector, or has another key by now.
         """
 
     def due_ids(self) -> Sequence[str]:
-        """Return the ids of all rows that lack their vector."""
+        """Return the ids of all rows that lack their own vector."""
 
     def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
-        """Return the ids of each file's rows that lack their vector."""
+        """Return the ids of each file's rows that lack their own vector."""
 
     def count_due(self) -> int:
-        """Count the rows that lack their vector."""
+        """Count the rows that lack their own vector."""
 
     def delete_rows(self, ids: Sequence[str]) -> None:
         """Delete rows by id, and with them the vectors that no other row has."""
@@ -296,14 +299,14 @@ class ChunkStore(Protocol):
     def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors of these rows by vector key; rows with one key give one entry.
 
-        Rows without a vector are left out.
+        Rows that lack their own vector are left out.
         """
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Look up rows by id and vectors by key, in one query."""
 
     def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return the vectors of these rows by row id, without those that have none."""
+        """Return the vectors of these rows by row id, without those that lack their own."""
 
     def search_by_vector(
         self, vector: Vector, limit: int, filters: SearchFilters

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from anchord.core.quoting import escape_non_utf8
@@ -419,6 +420,8 @@ class FileUpdate:
         reason: Why the file is updated, for people.
         forgets_vectors: Whether the vectors of its rows leave the vector cache too, because the
             rules exclude the file.
+        predecessors: Id of an added or changed row -> id of the row that it replaces, and whose
+            vector it has until its own is made. Empty where the vectors may be of another model.
     """
 
     origin: RootedPath
@@ -427,6 +430,7 @@ class FileUpdate:
     texts_to_embed: tuple[tuple[str, str], ...]
     reason: str
     forgets_vectors: bool = False
+    predecessors: Mapping[str, str] = field(default_factory=dict)
 
 
 class Action(StrEnum):
@@ -684,6 +688,8 @@ class Hit:
 Vector = bytes
 """A vector as little-endian float32 numbers, 4 bytes each: the form that Arrow, SQLite and the
 workers' pipes take without conversion."""
+NO_VECTORS: Mapping[str, Vector] = MappingProxyType({})
+"""Vectors by key, of which there are none."""
 
 
 class RootRemoval(NamedTuple):

@@ -10,7 +10,7 @@ from pathlib import Path
 from anchord.core.sqlite_errors import damaged_error
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.table_check import check_table_files
-from anchord.embedding.workers.export_cache import find_export
+from anchord.embedding.workers.export_cache import find_or_share_export
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
 from anchord.index.profile import IndexProfile, ProfileInputs, build_configured_profile
 from anchord.index.table_location import store_uri
@@ -125,20 +125,25 @@ def check_model(context: CheckContext) -> Iterator[Finding]:
 
 
 def _export_state(context: CheckContext, profile: IndexProfile) -> str:
-    """Return whether a local model was exported already, in words."""
-    export = find_export(
-        context.paths.models_folder,
+    """Return whether a local model was exported already, and where that is kept, in words."""
+    paths = context.paths
+    export = find_or_share_export(
+        paths.choose_models_folder(),
+        paths.home_models_folder,
         profile.model_files.compute_digest(),
         context.config.embedding.precision,
     )
     if export is None:
         return "not prepared yet: the first use takes about 15 s"
-    info, _ = export
-    return f"on {info.runtime}"
+    info, model_file = export
+    return f"on {info.runtime}, prepared in {model_file.parent}"
 
 
 def _configured_profile(context: CheckContext) -> IndexProfile:
     inputs = ProfileInputs(
-        config=context.config, roots=context.roots, models_folder=context.paths.models_folder
+        config=context.config,
+        roots=context.roots,
+        models_folder=context.paths.choose_models_folder(),
+        older_models_folder=context.paths.home_models_folder,
     )
     return build_configured_profile(inputs)

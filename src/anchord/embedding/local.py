@@ -55,6 +55,8 @@ class WorkerOptions:
 
     exports_folder: Path
     """Where exported models are kept."""
+    older_exports_folder: Path | None = None
+    """Where the home kept them before; what is there is used too."""
     precision: str = "fp32"
     threads: int = 0
     """Threads of a process; 0 means half of the processors."""
@@ -385,8 +387,9 @@ class LocalEmbedder:
 
     def _find_export(self) -> tuple[ExportInfo, Path] | None:
         options = self._options
-        return export_cache.find_export(
-            options.exports_folder, self._model_digest, options.precision
+        older_folder = options.older_exports_folder or options.exports_folder
+        return export_cache.find_or_share_export(
+            options.exports_folder, older_folder, self._model_digest, options.precision
         )
 
     def _remember_export_process(self, process: subprocess.Popen[bytes]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from anchord.core.ids import without_due_mark
+from anchord.core.ids import is_due, without_due_mark
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import FileRecord, FileUpdate, Problem, RootedPath, Row, Vector
 from anchord.errors import EmbedderError
@@ -54,7 +54,7 @@ class CommitResult(NamedTuple):
     embedded_keys: set[str]
     """The keys of the vectors that were made for them."""
     due_keys: frozenset[str]
-    """The keys whose rows were written without a vector."""
+    """The keys whose rows were written without their own vector."""
 
 
 @dataclass
@@ -113,8 +113,9 @@ class Committer:
     ) -> CommitResult | None:
         """Embed what is new, and write a batch of updates.
 
-        With words first, texts that take long to embed are written without their vectors, and so is
-        every text while the model fails.
+        With words first, texts that take long to embed are written without their own vectors, and
+        so is every text while the model fails. Their rows have the vectors of those that they
+        replace until `VectorFill` adds their own.
 
         Vectors of deleted and overwritten rows go to the vector cache, unless the file is excluded.
 
@@ -134,11 +135,13 @@ class Committer:
         changes = _table_changes(updates)
         first_removed = changes.removed_ids[:ROWS_PER_WRITE]
         self._excluded_keys = self._keys_of_excluded(updates)
-        vectors, absent_ids = self._reuse_vectors(
+        new_ids = [row.id for row in changes.new_rows]
+        vectors, stored = self._reuse_vectors(
             leaving_ids=[*changes.changed_ids, *first_removed],
             vector_keys=list(changes.text_by_key),
-            new_ids=[row.id for row in changes.new_rows],
+            new_ids=new_ids,
         )
+        absent_ids = set(new_ids) - stored.keys()
         missing_texts = {
             key: text for key, text in changes.text_by_key.items() if key not in vectors
         }
@@ -147,12 +150,13 @@ class Committer:
             return None
         due_keys = frozenset(missing_texts).difference(made)
         vectors.update(made)
+        due = _provisional_vectors(changes.updates, due_keys, stored)
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
             dependencies.catalog.save_intents(changes.updates)
         for start in range(0, len(changes.new_rows), ROWS_PER_WRITE):
             rows = changes.new_rows[start : start + ROWS_PER_WRITE]
-            dependencies.store.upsert(rows, vectors, absent_ids, due_keys)
+            dependencies.store.upsert(rows, vectors, absent_ids, due)
         if self._excluded_keys:
             # Before the rows go: after a crash they say again which vectors must not stay.
             dependencies.vector_cache.delete(sorted(self._excluded_keys))
@@ -227,21 +231,20 @@ class Committer:
 
     def _reuse_vectors(
         self, leaving_ids: Sequence[str], vector_keys: Sequence[str], new_ids: Sequence[str]
-    ) -> tuple[dict[str, Vector], set[str]]:
-        """Return the vectors that exist already, and the new rows that are absent from the table.
+    ) -> tuple[dict[str, Vector], Mapping[str, tuple[str, Vector]]]:
+        """Return the vectors that exist already, and what the table has of the leaving and new ids.
 
         Existing vectors are those of any row of any file, and those in the vector cache. The
         vectors of the leaving rows go to the cache. A row that gets another text under the same id
-        counts as
-        leaving: a heading was added before it, or removed. The absent ids hold until the rows are
-        written, because nothing else writes rows.
+        counts as leaving: a heading was added before it, or removed. The table keeps these rows
+        until the new ones are written, because nothing else writes rows.
         """
         if not leaving_ids and not vector_keys and not new_ids:
-            return {}, set()
+            return {}, {}
         looked_up_ids = list(dict.fromkeys([*leaving_ids, *new_ids]))
         stored, found = self.dependencies.store.look_up_vectors(looked_up_ids, vector_keys)
         leaving = dict(stored[row_id] for row_id in leaving_ids if row_id in stored)
-        leaving = {key: vector for key, vector in leaving.items() if vector}
+        leaving = {key: vector for key, vector in leaving.items() if not is_due(key)}
         if leaving:
             self._cache_vectors(leaving)
         vectors = dict(found)
@@ -249,7 +252,7 @@ class Committer:
         if missing:
             vectors.update(self.dependencies.vector_cache.get(missing))
             vectors.update(self.unembeddable_vectors(missing))
-        return vectors, set(new_ids) - stored.keys()
+        return vectors, stored
 
     def _embed(
         self, text_by_key: Mapping[str, str], should_stop: Callable[[], bool]
@@ -344,6 +347,29 @@ def with_unembeddable_lines(record: FileRecord, unembeddable_keys: set[str]) -> 
     if record.problem:
         reason = f"{record.problem.reason}; {reason}"
     return record._replace(problem=Problem(reason, is_partial=True))
+
+
+def _provisional_vectors(
+    updates: Sequence[FileUpdate],
+    due_keys: Collection[str],
+    stored: Mapping[str, tuple[str, Vector]],
+) -> dict[str, Vector]:
+    """Return due key -> the vector of the row that its row replaces, or b"".
+
+    That vector can be a provisional one itself. One of zeros serves nobody.
+
+    Args:
+        updates: The updates of the commit.
+        due_keys: The keys whose vectors are not made yet.
+        stored: Row id -> (vector key, vector) of rows that leave the table.
+    """
+    due = dict.fromkeys(due_keys, b"")
+    for update in updates if due else ():
+        for row in (*update.diff.added, *update.diff.changed):
+            _, vector = stored.get(update.predecessors.get(row.id, ""), ("", b""))
+            if row.vector_key in due and any(vector):
+                due[row.vector_key] = vector
+    return due
 
 
 def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:

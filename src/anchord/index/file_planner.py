@@ -16,6 +16,7 @@ from anchord.core.change_detection import decide_for_file
 from anchord.core.diff import diff_chunks, row_hash
 from anchord.core.ids import hash_content
 from anchord.core.ports import IndexerDependencies, PathFilter
+from anchord.core.predecessors import find_predecessors
 from anchord.core.types import (
     NO_FINGERPRINT,
     Absent,
@@ -256,9 +257,11 @@ class FilePlanner:
     ) -> FileUpdate:
         prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
         chunks = tuple(_chunk_record(each) for each in prepared)
-        diff = diff_chunks(
-            self._stored_chunks(path, record), [each.row for each in prepared], chunks
-        )
+        known_chunks = self._stored_chunks(path, record)
+        diff = diff_chunks(known_chunks, [each.row for each in prepared], chunks)
+        # Another recipe may mean another model, or secrets that are to be replaced now.
+        has_same_recipe = record and record.recipe_digest == new_record.recipe_digest
+        may_inherit = record and record.is_confirmed and has_same_recipe
         text_by_key = {each.row.vector_key: each.embed_text for each in prepared}
         new_keys = dict.fromkeys(row.vector_key for row in (*diff.added, *diff.changed))
         return FileUpdate(
@@ -267,6 +270,7 @@ class FilePlanner:
             diff=diff,
             texts_to_embed=tuple((key, text_by_key[key]) for key in new_keys),
             reason=reason,
+            predecessors=find_predecessors(known_chunks, chunks) if may_inherit else {},
         )
 
     def _plan_removal(

@@ -195,7 +195,8 @@ def _profile_inputs(
     return ProfileInputs(
         config=config,
         roots=roots,
-        models_folder=paths.models_folder,
+        models_folder=paths.choose_models_folder(),
+        older_models_folder=paths.home_models_folder,
         quarantine=quarantine,
         find_definitions=parser_process,
     )

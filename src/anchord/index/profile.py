@@ -164,6 +164,8 @@ class ProfileInputs:
     roots: Sequence[Root]
     models_folder: Path
     """Where exported models are cached."""
+    older_models_folder: Path | None = None
+    """Where the home cached them before homes shared them."""
     quarantine: ParseQuarantine = field(default_factory=NoQuarantine)
     find_definitions: DefinitionFinder = find_definitions
 
@@ -314,6 +316,7 @@ def _make_embedder(
         return OpenAIEmbedder(name, server, model.tokenizer, inputs.models_folder)
     worker_options = WorkerOptions(
         exports_folder=inputs.models_folder,
+        older_exports_folder=inputs.older_models_folder,
         precision=precision,
         threads=options.threads,
         idle_s=options.idle_unload_s,

@@ -1,8 +1,8 @@
-"""Make the vectors of rows that were written with their text alone.
+"""Make the vectors of rows that were written without their own.
 
 A row's text to embed is not stored: its file is read and chunked again. Vectors are written every
 256 texts or two seconds, so that a crash loses no more than that. The table itself says which rows
-lack a vector, so a crash cannot lose count of them.
+lack their own vector, so a crash cannot lose count of them.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ class Coverage:
     chunks: int = 0
     """Chunks in the index; 0 where none of them lacks its vector."""
     without_vector: int = 0
-    """Chunks that a search by meaning does not find yet: their vectors are still to be made."""
+    """Chunks whose vectors are still to be made. A search by meaning finds none of them, or by the
+    text that they replaced."""
     vectors_left_s: float | None = None
     """How many seconds making them will take, None if that is unknown."""
 

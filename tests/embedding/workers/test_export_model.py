@@ -19,7 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import pytest
@@ -724,6 +724,107 @@ def test_what_an_interrupted_export_left_is_not_found(models: Path) -> None:
     (made / "model.onnx").write_bytes(b"model")
     (made / EXPORT_INFO_FILE).write_bytes(msgspec.json.encode(facts_now("onnx")))
     assert prepared.find_export(models, "id", "fp32") is None
+
+
+# A cache for all homes
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """Return the folder in which a home kept its exports."""
+    folder = tmp_path / "older"
+    folder.mkdir()
+    return folder
+
+
+def test_an_export_of_a_home_is_shared_and_takes_no_room(models: Path, older: Path) -> None:
+    folder = put_facts(older, facts_now("onnx"))
+    assert prepared.find_or_share_export(models, older, "id", "fp32") == (
+        facts_now("onnx"), models / "id-fp32" / "model.onnx"
+    )  # fmt: skip
+    assert (models / "id-fp32" / "model.onnx").samefile(folder / "model.onnx")
+    assert [file.name for file in models.iterdir()] == ["id-fp32"]
+    shutil.rmtree(older)
+    assert prepared.find_or_share_export(models, older, "id", "fp32")
+    assert prepared.find_or_share_export(models, models, "other", "fp32") is None
+
+
+def test_an_export_is_copied_where_it_cannot_be_linked(
+    models: Path, older: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(18, "another file system")
+
+    put_facts(older, facts_now("onnx"))
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    found = prepared.find_or_share_export(models, older, "id", "fp32")
+    assert found
+    assert found[1].is_relative_to(models)
+    assert found[1].read_bytes() == b"model"
+
+
+def test_an_export_that_cannot_be_shared_is_used_where_it_is(
+    models: Path, older: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "no space")
+
+    folder = put_facts(older, facts_now("onnx"))
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    monkeypatch.setattr(shutil, "copyfile", refuse)
+    found = prepared.find_or_share_export(models, older, "id", "fp32")
+    assert found == (facts_now("onnx"), folder / "model.onnx")
+    assert list(models.iterdir()) == []
+
+
+def test_an_unusable_export_of_a_home_is_not_shared(models: Path, older: Path) -> None:
+    folder = put_facts(older, facts_now("onnx"))
+    (folder / "model.onnx").unlink()
+    assert prepared.find_or_share_export(models, older, "id", "fp32") is None
+    assert list(models.iterdir()) == []
+
+
+def test_the_export_of_another_process_is_kept(
+    shelf: Shelf, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two daemons export at the same time: the second finds the export of the first, which that may be reading."""
+    opened: list[BinaryIO] = []
+
+    def export(_: object, build_folder: Path, *__: object) -> int:
+        opened.append((put_facts(models, facts_now("onnx")) / "model.onnx").open("rb"))
+        (build_folder / "model.onnx").write_bytes(b"the same model")
+        info_json = msgspec.json.encode(facts_now("onnx"))
+        (build_folder / EXPORT_INFO_FILE).write_bytes(info_json)
+        return 0
+
+    monkeypatch.setattr(prepared, "_run_export", export)
+    _, file = prepared.export_and_cache_model(
+        models, "id", "fp32", settings_of(shelf.files("cls")), unheeded
+    )
+    (handle,) = opened
+    with handle:
+        assert os.fstat(handle.fileno()).st_nlink == 1
+        assert file.read_bytes() == handle.read() == b"model"
+    assert [each.name for each in models.iterdir()] == ["id-fp32"]
+
+
+def test_an_unusable_export_is_replaced(
+    shelf: Shelf, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale = put_facts(models, facts_now("onnx"))
+    (stale / EXPORT_INFO_FILE).write_bytes(b"damaged")
+
+    def export(_: object, build_folder: Path, *__: object) -> int:
+        (build_folder / "model.onnx").write_bytes(b"a new one")
+        info_json = msgspec.json.encode(facts_now("onnx"))
+        (build_folder / EXPORT_INFO_FILE).write_bytes(info_json)
+        return 0
+
+    monkeypatch.setattr(prepared, "_run_export", export)
+    _, file = prepared.export_and_cache_model(
+        models, "id", "fp32", settings_of(shelf.files("cls")), unheeded
+    )
+    assert file.read_bytes() == b"a new one"
 
 
 # Which device

@@ -131,7 +131,7 @@ def _print_verify_result(result: VerifyAnswer, *, repair: bool) -> None:
             "nothing in their folders is indexed"
         )
     if result.without_vector:
-        print_line(f"no vector {result.without_vector} chunks: only words find them so far")
+        print_line(f"no vector {result.without_vector} chunks: their own is not made yet")
     size = f"{result.files} files, {_conversation_counts(result)}{result.chunks} chunks"
     checked = f"{result.vectors_checked} vectors embedded again"
     print_line(f"{_verdict(result)} ({size}, {checked})")

@@ -32,6 +32,7 @@ _KEPT_VARIABLES = (
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
     "HF_HOME",
     "HF_HUB_CACHE",
 )
@@ -96,6 +97,7 @@ def build_service_settings(
     folders = [str(paths.config_file.parent), str(paths.data_folder), str(paths.log_folder)]
     if "ANCHORD_HOME" in kept:
         folders = [kept["ANCHORD_HOME"]]  # All three lie in it.
+    folders.append(str(paths.shared_models_folder))
     return ServiceSettings(
         command=supervisor.anchord_command(),
         environment=kept,

@@ -3,7 +3,8 @@
     models/<digest>-<precision>/  model.onnx or model.int8.onnx, and facts.json, written last
 
 `export_model` makes the folder in a process of its own, under another name. The finished folder is
-then moved to its place.
+then moved to its place. All homes of a user share a cache, so that several processes may work in it
+at once: an export that is complete is never replaced by another one of the same model.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -110,6 +111,32 @@ def find_export(
     return info, model_file
 
 
+def find_or_share_export(
+    exports_folder: Path, older_folder: Path, model_digest: str, precision: str
+) -> tuple[ExportInfo, Path] | None:
+    """Return the cached export of a model, as `find_export`; share one that a home made before.
+
+    Args:
+        exports_folder: The folder of the cache.
+        older_folder: Where this home kept its exports before homes shared them. The files of one
+            that is found there are linked into the cache, or copied from another file system.
+        model_digest: Digest of the model's weights.
+        precision: "fp32" or "int8".
+    """
+    found = find_export(exports_folder, model_digest, precision)
+    if found or older_folder == exports_folder:
+        return found
+    older = find_export(older_folder, model_digest, precision)
+    if older is None:
+        return None
+    name = f"{model_digest}-{precision}"
+    with suppress(OSError), _build_folder(exports_folder) as build_folder:
+        for file in (older_folder / name).iterdir():
+            _link_or_copy(file, build_folder / file.name)
+        _move_unless_cached(build_folder, exports_folder, model_digest, precision)
+    return find_export(exports_folder, model_digest, precision) or older
+
+
 def export_and_cache_model(
     exports_folder: Path,
     model_digest: str,
@@ -117,7 +144,7 @@ def export_and_cache_model(
     settings: WorkerSettings,
     on_process_started: OnProcessStarted,
 ) -> tuple[ExportInfo, Path]:
-    """Export a model in a child process and store the result; replaces an older export.
+    """Export a model in a child process and store the result; replaces an unusable export.
 
     Blocks for some ten seconds, at most 900. The process takes a gigabyte of memory.
 
@@ -135,29 +162,60 @@ def export_and_cache_model(
         disk space or memory is not stored.
     """
     target = exports_folder / f"{model_digest}-{precision}"
-    build_folder: Path | None = None
     try:
         exports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        build_folder = Path(tempfile.mkdtemp(prefix=".making-", dir=exports_folder))
-        exit_code = _run_export(settings, build_folder, precision, on_process_started)
-        info_file = build_folder / EXPORT_INFO_FILE
-        if not info_file.is_file():
-            info = _failed_export(exit_code)
-            if not _is_repeatable_crash(exit_code):
-                return info, target
-            # Stored, so that the export does not crash at every start.
-            info_file.write_bytes(msgspec.json.encode(info))
-        shutil.rmtree(target, ignore_errors=True)
-        os.replace(build_folder, target)
+        with _build_folder(exports_folder) as build_folder:
+            exit_code = _run_export(settings, build_folder, precision, on_process_started)
+            info_file = build_folder / EXPORT_INFO_FILE
+            if not info_file.is_file():
+                info = _failed_export(exit_code)
+                if not _is_repeatable_crash(exit_code):
+                    return info, target
+                # Stored, so that the export does not crash at every start.
+                info_file.write_bytes(msgspec.json.encode(info))
+            _move_unless_cached(build_folder, exports_folder, model_digest, precision)
     except OSError as error:
         # Another process may have stored the same export at the same time.
         cached = find_export(exports_folder, model_digest, precision)
         return cached or (_unusable(f"the model cannot be exported: {error.strerror}"), target)
-    finally:
-        if build_folder:
-            shutil.rmtree(build_folder, ignore_errors=True)
     cached = find_export(exports_folder, model_digest, precision)
     return cached or (_unusable("the exported model was deleted at once"), target)
+
+
+@contextmanager
+def _build_folder(exports_folder: Path) -> Iterator[Path]:
+    """Create a folder to build an export in; delete what is left of it at the end."""
+    folder = Path(tempfile.mkdtemp(prefix=".making-", dir=exports_folder))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move_unless_cached(
+    build_folder: Path, exports_folder: Path, model_digest: str, precision: str
+) -> None:
+    """Move a finished export to its place, unless a usable one is there.
+
+    Raises:
+        OSError: It cannot be moved.
+    """
+    target = exports_folder / f"{model_digest}-{precision}"
+    try:
+        build_folder.rename(target)  # It replaces no folder that has files.
+    except OSError:
+        # Invariant: another process may use this export, and only in this moment it got it.
+        if find_export(exports_folder, model_digest, precision):
+            return
+        shutil.rmtree(target, ignore_errors=True)
+        build_folder.rename(target)
+
+
+def _link_or_copy(file: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        shutil.copyfile(file, target)
 
 
 def delete_interrupted_exports(exports_folder: Path, now_s: float) -> None:

@@ -125,7 +125,7 @@ class VerifyResult:
     unread_rules: Mapping[str, int] = field(default_factory=dict)
     """Root name -> ignore files that cannot be read: nothing in their folders is indexed."""
     without_vector: int = 0
-    """Rows without a vector; `verify_index` counts them."""
+    """Rows that lack their own vector; `verify_index` counts them."""
     exchange_count: int = 0
     transcript_count: int = 0
     """Transcript files that were read again and compared with the archive."""
@@ -381,7 +381,7 @@ def _compare_vectors(
     for (row_id, origin, _), fresh_vector in zip(batch, fresh, strict=True):
         stored_vector = stored.get(row_id)
         if stored_vector is None:
-            continue  # Reported as missing.
+            continue  # The row is reported as missing, or counted as without a vector.
         is_unembeddable = not any(stored_vector) and not any(fresh_vector)
         # `not >=` and not `<`: a cosine that is not a number differs as well.
         if not is_unembeddable and not cosine(stored_vector, fresh_vector) >= _MIN_COSINE:

@@ -253,7 +253,8 @@ def compare_variants(
             ProfileInputs(
                 config=model_config,
                 roots=(),
-                models_folder=paths.models_folder,
+                models_folder=paths.choose_models_folder(),
+                older_models_folder=paths.home_models_folder,
             )
         )
         try:

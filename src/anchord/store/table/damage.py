@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from anchord.core.ids import is_due
 from anchord.core.ports import HeartbeatCallback
 from anchord.core.types import Vector
 from anchord.errors import StoreError
@@ -344,11 +345,16 @@ def _read_ranges(file: Path) -> Iterator[Any]:
 
 
 def _intact_vectors(batch: ArrowBatch) -> dict[str, Vector]:
-    """Return vector key -> vector of the rows whose checksum is right; empty without checksums."""
+    """Return vector key -> vector of the rows whose checksum is right, and whose vector is theirs.
+
+    Empty without checksums.
+    """
     if not {"id", "text", "checksum", "vector", "vector_key"} <= set(batch.schema.names):
         return {}  # Or a file of vectors alone, whose checksums cover texts of other files.
     corrupt = set(corrupt_row_ids(batch, checksummed_columns(batch.schema)))
     rows = zip(
         batch["id"].to_pylist(), batch["vector_key"].to_pylist(), iter_vectors(batch), strict=True
     )
-    return {key: vector for row_id, key, vector in rows if vector and row_id not in corrupt}
+    return {
+        key: vector for row_id, key, vector in rows if row_id not in corrupt and not is_due(key)
+    }

@@ -1,8 +1,9 @@
-"""Rows that were written without a vector, because making it takes long: its text came first.
+"""Rows that were written without their own vector, because making it takes long.
 
-Such a row has a null vector, and its vector key begins with `DUE_MARK`, which sorts after every
-key: the index of the vector keys finds these rows. Its checksum covers the texts as they are stored
-and no vector.
+The vector key of such a row begins with `DUE_MARK`, which sorts after every key: the index of the
+vector keys finds these rows. Its vector is null, or a provisional one, that of the chunk which it
+replaced: a search by meaning finds it by that. Its checksum covers the texts and the vector as they
+are stored.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from anchord.store.table.filters import sql_in_conditions
 from anchord.store.table.schema import ArrowTable, vectors_to_arrow
 
 IS_DUE = f"vector_key >= '{DUE_MARK}'"
-"""The SQL condition of a row without a vector."""
+"""The SQL condition of a row that lacks its own vector."""
 
 
 def arrow_of_new_vectors(
     table: TableConnection, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]
 ) -> ArrowTable | None:
-    """Return the rows to merge by id so that rows without a vector get theirs.
+    """Return the rows to merge by id so that rows that lack their own vector get it.
 
     Args:
         table: The table.

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from anchord.core.quoting import escape_json
 from anchord.core.types import Row
 from anchord.ipc.messages.chunks import ChunkAnswer
-from anchord.store.table.schema import ROW_COLUMNS, ArrowBatch, row_from_columns
+from anchord.store.table.schema import ROW_COLUMNS, ArrowBatch, own_vectors, row_from_columns
 from anchord.store.table.table import LanceStore
 
 DescribeRows = Callable[[Sequence[Row]], Sequence[ChunkAnswer]]
@@ -35,7 +35,7 @@ def export_parquet(
         store: The table.
         describe: Returns the records of rows, in their order.
         output: The file to write to; it stays open.
-        include_vectors: Whether to write the vectors.
+        include_vectors: Whether to write the vectors; null for a row that lacks its own.
 
     Yields:
         How many rows are written so far, after each batch.
@@ -51,7 +51,7 @@ def export_parquet(
             records = [record.as_json() for record in _records(batch, describe)]
             described = pa.RecordBatch.from_pylist(records, schema)
             if include_vectors:
-                described = described.append_column("vector", batch["vector"])
+                described = described.append_column("vector", own_vectors(batch))
             writer = writer or parquet.ParquetWriter(output, described.schema)
             writer.write_batch(described)
             written += batch.num_rows
@@ -69,7 +69,7 @@ def export_jsonl(
     for batch in _scan(store, include_vectors=include_vectors):
         records = _records(batch, describe)
         if include_vectors:
-            vectors = batch["vector"].to_pylist()
+            vectors = own_vectors(batch).to_pylist()
             pairs = zip(records, vectors, strict=True)
             output.writelines(_json_line(each.as_json() | {"vector": v}) for each, v in pairs)
         else:

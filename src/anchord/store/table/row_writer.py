@@ -31,7 +31,7 @@ class RowWriter:
         rows: Sequence[Row],
         vectors: Mapping[str, Vector],
         absent_ids: Collection[str],
-        due_keys: Collection[str],
+        due: Mapping[str, Vector],
     ) -> None:
         """Insert or replace rows, as `LanceStore.upsert`.
 
@@ -41,23 +41,23 @@ class RowWriter:
         unique = list({row.id: row for row in rows}.values())
         if not unique:
             return
-        batch = rows_to_arrow(unique, vectors, self._table.schema, due_keys)
+        batch = rows_to_arrow(unique, vectors, self._table.schema, due)
         maybe_present = [row.id for row in unique if row.id not in absent_ids]
         if not self._any_id_exists(maybe_present):
             self._append(batch)
-            self.unindexed_rows.record_written(unique, vectors, due_keys)
+            self.unindexed_rows.record_written(unique, vectors, due)
             return
         written = self._merge(batch)
-        self.unindexed_rows.record_written(unique, vectors, due_keys)
+        self.unindexed_rows.record_written(unique, vectors, due)
         if written != len(unique):
             # Some id had duplicate rows, and the merge replaced each of them: delete all, append
             # one.
             self.delete_rows([row.id for row in unique])
             self._append(batch)
-            self.unindexed_rows.record_written(unique, vectors, due_keys)
+            self.unindexed_rows.record_written(unique, vectors, due)
 
     def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
-        """Give rows that lack a vector their own, as `LanceStore.set_vectors`.
+        """Give rows that lack their own vector theirs, as `LanceStore.set_vectors`.
 
         Whole rows are written again. Lance could write the columns of the vectors alone, but then
         it writes them for every row of the fragment, and drops the fragment from all their indices:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 from lancedb.index import FTS, Bitmap, BTree
+from pyarrow import compute
 
 from anchord.core.diff import row_hash
-from anchord.core.ids import DUE_MARK, row_checksum, without_due_mark
+from anchord.core.ids import DUE_MARK, is_due, row_checksum, without_due_mark
 from anchord.core.quoting import escape_non_utf8
-from anchord.core.types import Row, Vector
+from anchord.core.types import NO_VECTORS, Row, Vector
 from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
 
 LanceTable = Any
@@ -136,7 +137,7 @@ def rows_to_arrow(
     rows: Sequence[Row],
     vectors: Mapping[str, Vector],
     arrow_schema: pa.Schema,
-    due_keys: Collection[str] = (),
+    due: Mapping[str, Vector] = NO_VECTORS,
 ) -> pa.Table:
     """Return rows as an Arrow table, with their vectors, hashes and checksums.
 
@@ -144,10 +145,11 @@ def rows_to_arrow(
         rows: The rows.
         vectors: Vector key -> vector, for at least the keys of these rows.
         arrow_schema: The schema of the table they are written to; it may be an older one.
-        due_keys: Keys whose rows get no vector yet, and a marked key.
+        due: Vector key -> provisional vector, b"" for none, of rows that lack their own: they get
+            it, and a marked key.
     """
     columns = _value_columns(rows)
-    keyed_vectors = [stored_vector_of(row, vectors, due_keys) for row in rows]
+    keyed_vectors = [stored_vector_of(row, vectors, due) for row in rows]
     columns["vector_key"] = [key for key, _ in keyed_vectors]
     vectors_of_rows = [vector for _, vector in keyed_vectors]
     dimension = _dimension(arrow_schema)
@@ -162,11 +164,11 @@ def rows_to_arrow(
 
 
 def stored_vector_of(
-    row: Row, vectors: Mapping[str, Vector], due_keys: Collection[str]
+    row: Row, vectors: Mapping[str, Vector], due: Mapping[str, Vector]
 ) -> tuple[str, Vector]:
     """Return the vector key and the vector that are stored of a row; b"" means no vector."""
-    if row.vector_key in due_keys:
-        return DUE_MARK + row.vector_key, b""
+    if row.vector_key in due:
+        return DUE_MARK + row.vector_key, due[row.vector_key]
     return row.vector_key, vectors[row.vector_key]
 
 
@@ -175,10 +177,10 @@ def vectors_to_arrow(
     keyed_vectors_by_id: Mapping[str, tuple[str, Vector]],
     arrow_schema: pa.Schema,
 ) -> pa.Table:
-    """Return rows without a vector as they are once they have theirs.
+    """Return rows that lack their own vector as they are once they have it.
 
     Args:
-        tables: Rows without a vector, with all columns of the table; at least one table.
+        tables: Such rows, with all columns of the table; at least one table.
         keyed_vectors_by_id: Row id -> (vector key, vector), for all of these rows.
         arrow_schema: The schema of the table.
 
@@ -272,6 +274,15 @@ def _vector_column(vectors: Sequence[Vector], dimension: int) -> pa.Array:
     numbers = pa.Array.from_buffers(_VECTOR_NUMBER_TYPE, number_count, buffers)
     mask = pa.array(is_null, pa.bool_()) if any(is_null) else None
     return pa.FixedSizeListArray.from_arrays(numbers, dimension, mask=mask)
+
+
+def own_vectors(batch: ArrowBatch) -> ArrowColumn:
+    """Return the vectors of a batch with the columns `vector` and `vector_key`.
+
+    Null for a row that lacks its own, also if it has a provisional one.
+    """
+    are_due = [is_due(key) for key in batch["vector_key"].to_pylist()]
+    return compute.if_else(pa.array(are_due, pa.bool_()), None, batch["vector"])
 
 
 def iter_vectors(batch: ArrowBatch) -> Iterator[Vector]:

@@ -21,10 +21,18 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from anchord.core.ids import make_doc_id
+from anchord.core.ids import is_due, make_doc_id
 from anchord.core.ports import VectorLookup
 from anchord.core.quoting import escape_non_utf8
-from anchord.core.types import RootedPath, Row, ScoredRow, SearchFilters, StoreStats, Vector
+from anchord.core.types import (
+    NO_VECTORS,
+    RootedPath,
+    Row,
+    ScoredRow,
+    SearchFilters,
+    StoreStats,
+    Vector,
+)
 from anchord.errors import StoreError, UsageError
 from anchord.store.disk_usage import folder_bytes
 from anchord.store.table import due_rows, queries
@@ -47,7 +55,11 @@ from anchord.store.table.schema import (
     row_from_columns,
 )
 from anchord.store.table.unindexed_rows import UnindexedRows
-from anchord.store.table.versions import FIRST_CHECKSUM_VERSION, FIRST_WITHOUT_VECTORS_VERSION
+from anchord.store.table.versions import (
+    FIRST_CHECKSUM_VERSION,
+    FIRST_PROVISIONAL_VECTORS_VERSION,
+    FIRST_WITHOUT_VECTORS_VERSION,
+)
 
 TABLE_NAME = "chunks"
 TABLE_FOLDER = f"{TABLE_NAME}.lance"
@@ -122,7 +134,7 @@ class LanceStore:
         rows: Sequence[Row],
         vectors: Mapping[str, Vector],
         absent_ids: Collection[str] = (),
-        due_keys: Collection[str] = (),
+        due: Mapping[str, Vector] = NO_VECTORS,
     ) -> None:
         """Insert rows, or replace the rows of the same ids; both searches see them on return.
 
@@ -131,19 +143,22 @@ class LanceStore:
             vectors: Vector key -> vector, for at least the keys of these rows.
             absent_ids: Ids that the table does not have; their rows are appended without a look-up.
                 A wrong id here creates a duplicate row.
-            due_keys: Vector keys whose rows are written without a vector; see `set_vectors`.
+            due: Vector key -> provisional vector, b"" for none, of the rows that lack their own;
+                see `set_vectors`. A table of an old schema gets no provisional vectors.
 
         Raises:
             StoreError: Writing failed; the rows may have been written or not.
         """
-        self._row_writer.upsert(rows, vectors, absent_ids, due_keys)
+        if self.schema_version < FIRST_PROVISIONAL_VECTORS_VERSION:
+            due = dict.fromkeys(due, b"")
+        self._row_writer.upsert(rows, vectors, absent_ids, due)
 
     def set_vectors(self, keyed_vectors_by_id: Mapping[str, tuple[str, Vector]]) -> None:
-        """Give rows that lack a vector their own.
+        """Give rows that lack their own vector theirs.
 
         Args:
-            keyed_vectors_by_id: Row id -> (vector key, vector). Rows that are gone, have a vector,
-                have another key or do not match their checksum stay as they are.
+            keyed_vectors_by_id: Row id -> (vector key, vector). Rows that are gone, have their own
+                vector, have another key or do not match their checksum stay as they are.
 
         Raises:
             StoreError: Writing failed; the vectors may have been written or not.
@@ -154,18 +169,18 @@ class LanceStore:
         """Delete rows by id, duplicates included; unknown ids are ignored."""
         self._row_writer.delete_rows(ids)
 
-    # Rows without a vector
+    # Rows without their own vector
 
     def due_ids(self) -> Sequence[str]:
-        """Return the ids of all rows that lack their vector."""
+        """Return the ids of all rows that lack their own vector."""
         return self._select_ids(due_rows.IS_DUE)
 
     def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
-        """Return the ids of each file's rows that lack their vector."""
+        """Return the ids of each file's rows that lack their own vector."""
         return self._select_ids_of_files(origins, f" AND {due_rows.IS_DUE}")
 
     def count_due(self) -> int:
-        """Count the rows that lack their vector."""
+        """Count the rows that lack their own vector."""
         return int(self._table.run_query(lambda table: table.count_rows(due_rows.IS_DUE)))
 
     # Reading
@@ -214,12 +229,14 @@ class LanceStore:
         return {key: vector for _, key, _, vector in self._vectors({"vector_key": vector_keys})}
 
     def vectors_by_key_of_rows(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return vector key -> vector of some rows; unknown ids are left out."""
-        return {key: vector for _, key, _, vector in self._vectors({"id": ids}) if vector}
+        """Return vector key -> vector of some rows; left out are those that lack their own."""
+        found = self._vectors({"id": ids})
+        return {key: vector for _, key, _, vector in found if not is_due(key)}
 
     def vectors_by_id(self, ids: Sequence[str]) -> Mapping[str, Vector]:
-        """Return row id -> vector; unknown ids are left out."""
-        return {row_id: vector for row_id, _, _, vector in self._vectors({"id": ids}) if vector}
+        """Return row id -> vector; left out are rows that lack their own."""
+        found = self._vectors({"id": ids})
+        return {row_id: vector for row_id, key, _, vector in found if not is_due(key)}
 
     def look_up_vectors(self, ids: Sequence[str], vector_keys: Sequence[str]) -> VectorLookup:
         """Return what the table has of some rows and of some vectors, in one query.

@@ -12,9 +12,9 @@ delete then takes twice as long. A chunk that is edited again and again gains fr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from anchord.core.types import Row, Vector
+from anchord.core.types import NO_VECTORS, Row, Vector
 from anchord.store.table.schema import stored_vector_of
 
 _MAX_ROWS = 1_000
@@ -35,16 +35,19 @@ class UnindexedRows:
         self.rows = {}
 
     def record_written(
-        self, rows: Iterable[Row], vectors: Mapping[str, Vector], due_keys: Collection[str] = ()
+        self,
+        rows: Iterable[Row],
+        vectors: Mapping[str, Vector],
+        due: Mapping[str, Vector] = NO_VECTORS,
     ) -> None:
         """Record rows that were written; beyond 1,000 rows everything becomes unknown.
 
         Args:
             rows: The rows.
             vectors: Vector key -> vector, for at least the keys of these rows.
-            due_keys: Keys whose rows have no vector yet.
+            due: Vector key -> provisional vector, b"" for none, of rows that lack their own.
         """
-        written = {row.id: stored_vector_of(row, vectors, due_keys) for row in rows}
+        written = {row.id: stored_vector_of(row, vectors, due) for row in rows}
         for row_id in written:
             self._addresses.pop(row_id, None)
         if self.rows is None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 5
-"""Since 5 a row says what its chunk is: its type, language, heading level and tokens."""
+SCHEMA_VERSION = 6
+"""Since 6 a row that lacks its own vector can have a provisional one. Since 5 it says what its
+chunk is: its type, language, heading level and tokens."""
+FIRST_PROVISIONAL_VECTORS_VERSION = 6
+"""The first version whose rows can have a provisional vector, which an older anchord would take
+for damage."""
 FIRST_WITHOUT_VECTORS_VERSION = 4
 """The first version whose rows can lack their vector."""
 FIRST_CHECKSUM_VERSION = 2
