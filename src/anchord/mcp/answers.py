@@ -68,7 +68,7 @@ def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET)
     words = OwnWords()
     note = _search_note(result, words)
     names = _fitting_names(words, token_budget)
-    answer = _answer(note=note, names=names, results=[])
+    answer = _answer(note=note, names=names, about=found.about, results=[])
     tokens_left = token_budget - _OMITTED_TOKENS - token_upper_bound(render_answer(answer))
     omitted = 0
     for group in result["groups"]:
@@ -90,6 +90,8 @@ def _search_note(result: Mapping[str, Any], words: OwnWords) -> str:
         advice = "Nothing found. Try other words, or fewer filters."
         if not result.get("complete", True):
             advice = "Nothing found so far. Call `sync`, then search again."
+    elif not result["about"]:
+        advice = "Nothing here seems to be about this. The results are the nearest"
     note = cut_field(words.without_names(result["note"]), _MAX_FIELD_TOKENS)
     return ". ".join(filter(None, (note, advice)))
 
@@ -106,6 +108,7 @@ def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer |
         "section": _section(best),
         "id": _short_id(best["id"]),
         "score": round(best["score"], 2),
+        "confidence": best["confidence"],
         "text": "",
     }
     if others:

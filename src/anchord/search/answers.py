@@ -40,8 +40,10 @@ from anchord.ipc.messages.searching import (
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
+from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
+from anchord.search.passages import Passage
 from anchord.search.ranking import Backends, SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.result_messages import ChunkDescriber, conversation_message
@@ -87,7 +89,10 @@ def handle_search(
     if not params.query.strip(_NO_WORDS):
         raise UsageError("the query is empty", "give words to search for, or a question")
     request = make_search_request(params, reader.roots)
-    backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
+    embedder = reader.profile.embedder
+    is_complete = (coverage.without_vector if coverage else reader.store.count_due()) == 0
+    scale = None if request.mode == "text" else scale_of(embedder)
+    backends = Backends(reader.store, embedder, _run_in_parallel, scale, is_complete)
     results = search(request, backends, catalog, reader.reranker)
     if coverage is None:
         coverage = Coverage(
@@ -102,6 +107,7 @@ def handle_search(
         query=params.query,
         mode=params.mode,
         note="; ".join(filter(None, [results.note, *coverage.sentences(), not_searched])),
+        about=results.is_about,
         complete=coverage.is_complete,
         coverage=coverage.as_message(),
         query_kind=results.query_kind,
@@ -137,10 +143,12 @@ def _group_messages(
     passages = [passage for group in results.groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
     describer = _describer(reader, catalog, locations)
-    return tuple(
-        tuple(describer.describe_passage(passage, results.parsed_query) for passage in group)
-        for group in results.groups
-    )
+
+    def describe(passage: Passage) -> PassageMessage:
+        judgement = results.judgement_by_id[passage.hit.id]
+        return describer.describe_passage(passage, results.parsed_query, judgement)
+
+    return tuple(tuple(map(describe, group)) for group in results.groups)
 
 
 def describe_rows(

@@ -40,6 +40,8 @@ _LINKING_WORDS = _FIRST_WORDS | frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that join others to a sentence."""
+SMALL_WORDS = _PERSONS | _LINKING_WORDS
+"""English words that say nothing of what a query is about."""
 _MIN_QUESTION_WORDS = 3
 _MIN_TOLD_WORDS = 4
 _MIN_SENTENCE_WORDS = 6
