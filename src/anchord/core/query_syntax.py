@@ -203,12 +203,12 @@ def _merge_overlapping(sorted_spans: list[tuple[int, int]]) -> list[tuple[int, i
 
 @lru_cache(maxsize=4_096)
 def _stems(text: str) -> frozenset[str]:
-    return content_stems(text)
+    return word_stems(text) - _COMMON_STEMS
 
 
-def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of a text's words, in lower case, without words such as "the"."""
-    return frozenset(map(_stem, _WORD.findall(text.lower()))) - _COMMON_STEMS
+def word_stems(text: str) -> frozenset[str]:
+    """Return the stems of all words of a text, in lower case."""
+    return frozenset(map(_stem, _WORD.findall(text.lower())))
 
 
 def is_unspaced(word: str) -> bool:

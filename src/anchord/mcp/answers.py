@@ -68,7 +68,8 @@ def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET)
     words = OwnWords()
     note = _search_note(result, words)
     names = _fitting_names(words, token_budget)
-    answer = _answer(note=note, names=names, about=found.about, results=[])
+    off_topic = {} if found.about else {"about": False}
+    answer = _answer(note=note, names=names, **off_topic, results=[])
     tokens_left = token_budget - _OMITTED_TOKENS - token_upper_bound(render_answer(answer))
     omitted = 0
     for group in result["groups"]:
@@ -108,9 +109,10 @@ def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer |
         "section": _section(best),
         "id": _short_id(best["id"]),
         "score": round(best["score"], 2),
-        "confidence": best["confidence"],
         "text": "",
     }
+    if best["confidence"]:
+        entry["confidence"] = best["confidence"]
     if others:
         entry["also"] = [_other_passage(each) for each in others[:_MAX_OTHER_PASSAGES]]
     excerpt_tokens = min(_MAX_EXCERPT_TOKENS, tokens_left - _entry_tokens(entry))

@@ -39,20 +39,20 @@ class Result(Chunk):
     """
 
     score: float
-    confidence: str
+    confidence: str = ""
     also: list[str] = []
 
 
 class SearchAnswer(BaseModel):
     """Answer of `search`, best first. `omitted` results did not fit.
 
-    Without `about` nothing in the index seems to be about the query, and these are the nearest.
+    If `about` is false, nothing in the index seems to be about the query: these are the nearest.
     """
 
     notice: str
     note: str = ""
     names: list[str] = []
-    about: bool
+    about: bool = True
     results: list[Result]
     omitted: int = 0
 

@@ -15,10 +15,10 @@ from enum import StrEnum
 from itertools import chain
 
 from anchord.core.ports import ChunkStore
-from anchord.core.query_syntax import ParsedQuery, content_stems, is_unspaced
+from anchord.core.query_syntax import ParsedQuery, is_unspaced, word_stems
 from anchord.core.types import Hit, Row
 from anchord.search.passages import Passage
-from anchord.search.query_kind import SMALL_WORDS
+from anchord.search.query_kind import content_words
 
 _MEANING_WEIGHT, _HIT_WORDS_WEIGHT, _ALL_WORDS_WEIGHT = 0.5, 0.3, 0.2
 _EVIDENCE_GROUPS = 10
@@ -27,7 +27,6 @@ _EVIDENCE_HITS = 20
 _LIKELY = 0.57
 _STRONG = 0.7
 _PAIR = 2
-_SMALL_STEMS = content_stems(" ".join(SMALL_WORDS))
 
 
 class Confidence(StrEnum):
@@ -111,19 +110,22 @@ def judge_hits(
     return {hit.id: judge(hit) for hit, _ in texts_of_hits}
 
 
-def is_about(hits: Iterable[Hit], judgement_by_id: Mapping[str, Judgement]) -> bool:
+def is_about(
+    hits: Iterable[Hit], judgement_by_id: Mapping[str, Judgement], *, by_words: bool = True
+) -> bool:
     """Return whether any of the hits seems to be about the query.
 
-    A search by words alone found words of the query, which is never denied.
+    A hit whose meaning cannot be judged is never denied where words found it.
 
     Args:
         hits: The best hits.
         judgement_by_id: How surely each of them is about the query.
+        by_words: Whether words were searched; if not, what cannot be judged is not denied either.
     """
     judged = [(hit, judgement_by_id[hit.id]) for hit in hits]
     return any(
         judgement.confidence is not Confidence.WEAK
-        or (judgement.meaning is None and _is_found_by_words(hit))
+        or (judgement.meaning is None and (_is_found_by_words(hit) or not by_words))
         for hit, judgement in judged
     )
 
@@ -159,14 +161,13 @@ def query_words(query: ParsedQuery) -> frozenset[str]:
 
     Words such as "how" and "my" do not count, unless there are no others.
     """
-    stems = content_stems(query.text)
-    stems = stems - _SMALL_STEMS or stems
+    stems = word_stems(" ".join(content_words(query.text)) or query.text)
     return frozenset(chain.from_iterable(map(_pairs, stems)))
 
 
 def words_in(text: str, words: frozenset[str]) -> frozenset[str]:
     """Return which of a query's words a text contains."""
-    found = words & content_stems(text)
+    found = words & word_stems(text)
     unspaced = filter(is_unspaced, words - found)
     return found | {word for word in unspaced if word in text}
 

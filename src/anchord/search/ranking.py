@@ -165,7 +165,8 @@ def search(
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
     bound = lowest_cosine if backends.all_have_vectors else None
     judgements = judge_hits(parsed_query, evidence, backends.cosine_scale, bound)
-    about = is_about((hit for hit, _ in evidence), judgements)
+    judged = [hit for hit, _ in evidence]
+    about = is_about(judged, judgements, by_words=request.mode != "vector")
     return SearchResults(
         groups=shown if about else shown[:_NEAREST],
         parsed_query=parsed_query,

@@ -18,8 +18,10 @@ def weak_mark(hit: Passage) -> str:
 
 
 def confidence_of(hit: Passage) -> str:
-    """Return a hit's confidence and its parts, without markup."""
+    """Return a hit's confidence and its parts, without markup; "" if it is unknown."""
     parts = hit.confidence_parts
+    if parts is None:
+        return ""
     meaning = "" if parts.meaning is None else f"meaning {parts.meaning:.2f}, "
     words = f"{parts.words:.0%} of the words, {parts.all_words:.0%} in the best hits"
     return f"{hit.confidence} {parts.score:.2f} ({meaning}{words})"

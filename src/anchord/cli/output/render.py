@@ -152,7 +152,7 @@ def _explanation(hit: Passage) -> str:
     matched = ", ".join(hit.matched)
     if matched:
         parts.append(f"matched: {matched}")
-    explanation = escape_markup("; ".join(parts))
+    explanation = escape_markup("; ".join(filter(None, parts)))
     # Less indented than quoted text, which could have the same words.
     return f"  [dim]{explanation}[/]"
 

@@ -92,9 +92,11 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
 
     score: float
     """Decides the order; relative to the best of this search."""
-    confidence: str
-    """How surely it is about the query: "strong", "likely" or "weak"; the same in every search."""
-    confidence_parts: ConfidenceParts
+    confidence: str = ""
+    """How surely it is about the query: "strong", "likely" or "weak", which say the same in every
+    search; "" from a daemon of an older version."""
+    confidence_parts: ConfidenceParts | None = None
+    """What `confidence` is made of."""
     cosine: float | None
     cosine_rank: int | None
     """Place among what was found by meaning, from 1; None if it was not."""
@@ -151,7 +153,7 @@ class SearchAnswer(Message, frozen=True, kw_only=True):
     mode: str
     note: str
     """What a person must know to judge the results; "" if nothing."""
-    about: bool
+    about: bool = True
     """Whether anything found seems to be about the query. If not, `groups` has up to three that are
     nearest."""
     complete: bool
