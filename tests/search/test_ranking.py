@@ -685,7 +685,7 @@ SCALE = CosineScale(0.0, 1.0)
 def ask_with_a_scale(
     shelf: Shelf, query: str, mode: str = "hybrid", limit: int = 10
 ) -> SearchResults:
-    backends = Backends(shelf.store, shelf.embedder, cosine_scale=SCALE)
+    backends = Backends(shelf.store, shelf.embedder, cosine_scale=lambda: SCALE)
     return search(SearchRequest(query=query, mode=mode, limit=limit), backends, shelf.catalogue)
 
 
@@ -696,7 +696,7 @@ def test_of_what_nothing_is_about_only_the_nearest_three_are_shown(
 ) -> None:
     for number in range(9):
         shelf.put(f"filler {number}", f"something else entirely, number {number}")
-    backends = Backends(shelf.store, shelf.embedder, cosine_scale=scale)
+    backends = Backends(shelf.store, shelf.embedder, cosine_scale=lambda: scale)
     answer = search(SearchRequest(query=query), backends, shelf.catalogue)
     assert not answer.is_about
     assert len(answer.groups) == 3

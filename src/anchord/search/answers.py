@@ -43,7 +43,6 @@ from anchord.ipc.messages.searching import (
 from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
-from anchord.search.passages import Passage
 from anchord.search.ranking import Backends, SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.result_messages import ChunkDescriber, conversation_message
@@ -90,9 +89,14 @@ def handle_search(
         raise UsageError("the query is empty", "give words to search for, or a question")
     request = make_search_request(params, reader.roots)
     embedder = reader.profile.embedder
-    is_complete = (coverage.without_vector if coverage else reader.store.count_due()) == 0
-    scale = None if request.mode == "text" else scale_of(embedder)
-    backends = Backends(reader.store, embedder, _run_in_parallel, scale, is_complete)
+    all_have_vectors = (coverage.without_vector if coverage else reader.store.count_due()) == 0
+    backends = Backends(
+        store=reader.store,
+        embedder=embedder,
+        run_both=_run_in_parallel,
+        cosine_scale=lambda: scale_of(embedder),
+        all_have_vectors=all_have_vectors,
+    )
     results = search(request, backends, catalog, reader.reranker)
     if coverage is None:
         coverage = Coverage(
@@ -143,12 +147,11 @@ def _group_messages(
     passages = [passage for group in results.groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
     describer = _describer(reader, catalog, locations)
-
-    def describe(passage: Passage) -> PassageMessage:
-        judgement = results.judgement_by_id[passage.hit.id]
-        return describer.describe_passage(passage, results.parsed_query, judgement)
-
-    return tuple(tuple(map(describe, group)) for group in results.groups)
+    query, judgements = results.parsed_query, results.judgement_by_id
+    return tuple(
+        tuple(describer.describe_passage(each, query, judgements[each.hit.id]) for each in group)
+        for group in results.groups
+    )
 
 
 def describe_rows(

@@ -118,8 +118,8 @@ class Backends:
     embedder: Embedder
     run_both: RunBoth = run_sequentially
     """Runs the vector search and the word search; callers with threads run them in parallel."""
-    cosine_scale: CosineScale | None = None
-    """What the model's cosines say; None if that is unknown."""
+    cosine_scale: Callable[[], CosineScale | None] = lambda: None
+    """Returns what the model's cosines say, None if that is unknown; called where there are any."""
     all_have_vectors: bool = True
     """Whether every row of the index has its vector."""
 
@@ -164,7 +164,8 @@ def search(
     evidence = gather_evidence(hits, shown, backends.store)
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
     bound = lowest_cosine if backends.all_have_vectors else None
-    judgements = judge_hits(parsed_query, evidence, backends.cosine_scale, bound)
+    scale = None if lowest_cosine is None else backends.cosine_scale()
+    judgements = judge_hits(parsed_query, evidence, scale, bound)
     judged = [hit for hit, _ in evidence]
     about = is_about(judged, judgements, by_words=request.mode != "vector")
     return SearchResults(
