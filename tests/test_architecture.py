@@ -88,7 +88,7 @@ PURE = tuple(
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
     index.row_id_lookahead
-    core.dates search.ranking search.fusion search.query_kind search.reranking search.passages search.dates daemon.service.unit_files embedding.batching embedding.poison_text
+    core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms search.reranking search.passages search.dates daemon.service.unit_files embedding.batching embedding.poison_text
     """.split()  # noqa: SIM905 - likewise
 )
 """These touch no disk, clock, thread, process or log."""

@@ -27,6 +27,8 @@ Record = dict[str, Any]
 NAMES = list(ChunkAnswer.__struct_fields__)
 OF_A_HIT = {
     "score",
+    "confidence",
+    "confidence_parts",
     "cosine",
     "cosine_rank",
     "bm25",
@@ -199,7 +201,11 @@ def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: st
             record = by_id[entry["id"]]
             assert entry.keys() - OF_MCP <= record.keys()
             assert all(type(entry[name]) is type(record[name]) for name in entry.keys() - OF_MCP)
-            exact = entry.keys() - OF_MCP - {"id", "text", "score", "start_line", "end_line"}
+            exact = (
+                entry.keys()
+                - OF_MCP
+                - {"id", "text", "score", "confidence", "start_line", "end_line"}
+            )
             assert {name: entry[name] for name in exact} == {name: record[name] for name in exact}
 
 

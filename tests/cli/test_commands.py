@@ -19,7 +19,7 @@ from anchord.ipc.messages.chunks import ChunkAnswer
 
 _ROW = list(ChunkAnswer.__struct_fields__)
 _HIT = {
-    *_ROW, "score", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "ids",
+    *_ROW, "score", "confidence", "confidence_parts", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "ids",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",
@@ -99,6 +99,53 @@ def test_search_gives_groups_of_hits_with_the_names_of_the_interface(shell: Shel
         1,
     )
     assert best["file"] == str(shell.notes / "cats.md")
+
+
+def test_what_is_found_says_how_surely_it_is_about_the_query(shell: Shell) -> None:
+    found = shell("search", "kitten sofa", "--json").json
+    assert found["about"]
+    best = found["groups"][0][0]
+    assert best["confidence"] == "strong"
+    assert best["confidence_parts"] == {
+        "score": 1.0,
+        "meaning": None,
+        "words": 1.0,
+        "all_words": 1.0,
+    }
+    explained = shell("search", "kitten sofa", "--explain").out
+    assert "  strong 1.00 (100% of the words, 100% in the best hits); meaning: cosine" in explained
+
+
+def test_for_a_word_that_nothing_has_the_nearest_three_are_shown_and_marked(shell: Shell) -> None:
+    found = shell("search", "xqzzyvra", "--json").json
+    assert not found["about"]
+    assert len(found["groups"]) == 3
+    assert {hit["confidence"] for group in found["groups"] for hit in group} == {"weak"}
+    printed = shell("search", "xqzzyvra")
+    assert printed.code == 0
+    assert "Nothing here seems to be about this. Nearest:" in printed.err
+    assert printed.out.count("weak 0.") >= 1
+    assert shell("search", "xqzzyvra", "--mode", "text", "--json").json["groups"] == []
+
+
+def test_a_term_quoted_in_a_question_excludes_nothing_and_a_query_in_quotes_does(
+    shell: Shell,
+) -> None:
+    paths = {
+        hit["path"] for hit in _hits(shell("search", 'where is the "kitten" or a wrench', "--json"))
+    }
+    assert {"cats.md", "tool.py"} <= paths
+    assert [hit["path"] for hit in _hits(shell("search", '"kitten sleeps"', "--json"))] == [
+        "cats.md"
+    ]
+
+
+def test_a_phrase_that_too_little_has_is_relaxed_and_the_note_says_so(shell: Shell) -> None:
+    found = shell("search", 'wrench "kitten sleeps"', "--json").json
+    assert found["note"].startswith(
+        'only 1 chunk contains "kitten sleeps": hits without it are shown too'
+    )
+    assert {"cats.md", "tool.py"} <= {hit["path"] for group in found["groups"] for hit in group}
 
 
 def test_search_prints_where_the_best_chunk_stands_seen_from_here(shell: Shell) -> None:

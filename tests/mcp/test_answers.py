@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,18 @@ def test_a_result_says_where_it_is_and_what() -> None:
         "text": "the text",
         "also": ["20-22 000000000000 A > B"],
     }
+
+
+def test_an_answer_says_that_nothing_seems_to_be_about_the_query() -> None:
+    hit = passage("the text", 1, confidence="weak")
+    near = msgspec.structs.replace(found([hit], note="still looking for files"), about=False)
+    answer = search_answer(near)
+    assert answer["about"] is False
+    assert answer["note"] == (
+        "still looking for files. Nothing here seems to be about this. The results are the nearest"
+    )
+    assert answer["results"][0]["confidence"] == "weak"
+    assert "about" not in search_answer(found([hit]))
 
 
 def test_the_text_of_an_answer_is_the_answer_with_a_line_for_each_record() -> None:

@@ -28,6 +28,7 @@ from anchord.core.types import (
 )
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError, UsageError
+from anchord.search.confidence import Confidence, CosineScale
 from anchord.search.fusion import EXACT_MATCH_WEIGHT, HEADING_MATCH_WEIGHT, Boosts, fuse_scores
 from anchord.search.passages import (
     Passage,
@@ -639,6 +640,99 @@ def test_a_name_is_found_whole_and_by_case(shelf: Shelf) -> None:
         ["d", "b"],
     )
     assert [hit.id for hit in shelf.hits("PARSE_CONFIG") if hit.contains_identifier] == ["c"]
+
+
+# Quoted terms, and queries that nothing is about
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+def test_a_term_that_a_question_quotes_lifts_and_excludes_nothing(shelf: Shelf, mode: str) -> None:
+    shelf.put("other", "how to set the interest of a bank, its rate")
+    plain = shelf.find("how do I set the interest rates", mode)
+    quoted = shelf.find('how do I set the "interest rates"', mode)
+    assert set(quoted) >= set(plain)
+    assert shelf.ask(SearchRequest(query='how do I set the "interest rates"', mode=mode)).note == ""
+
+
+def test_a_hit_with_a_preferred_phrase_goes_before_an_equal_one() -> None:
+    hits = fuse_scores(
+        near(a=0.5, b=0.5),
+        (),
+        spots_of(near(a=0.5, b=0.5)),
+        lambda _: 1.0,
+        Boosts(phrase_match_ids={"b"}),
+    )
+    assert [hit.id for hit in hits] == ["b", "a"]
+    assert all(0 <= hit.score <= 1 for hit in hits)
+
+
+def test_a_phrase_beside_terms_that_too_little_has_is_relaxed_and_the_note_says_so(
+    shelf: Shelf,
+) -> None:
+    answer = shelf.ask(SearchRequest(query='soup "interest rates"', mode="text"))
+    assert {group[0].hit.id for group in answer.groups} == {"banks", "soup"}
+    assert answer.note == 'only 1 chunk contains "interest rates": hits without it are shown too'
+
+
+def test_a_query_in_quotes_as_a_whole_is_never_relaxed(shelf: Shelf) -> None:
+    answer = shelf.ask(SearchRequest(query='"interest of rates"'))
+    assert (answer.groups, answer.note, answer.is_about) == ((), "", False)
+
+
+SCALE = CosineScale(0.0, 1.0)
+
+
+def ask_with_a_scale(
+    shelf: Shelf, query: str, mode: str = "hybrid", limit: int = 10
+) -> SearchResults:
+    backends = Backends(shelf.store, shelf.embedder, cosine_scale=lambda: SCALE)
+    return search(SearchRequest(query=query, mode=mode, limit=limit), backends, shelf.catalogue)
+
+
+@pytest.mark.parametrize("query", ["xqzzyvra", "how long do I boil eggs"])
+@pytest.mark.parametrize("scale", [None, SCALE])
+def test_of_what_nothing_is_about_only_the_nearest_three_are_shown(
+    shelf: Shelf, query: str, scale: CosineScale | None
+) -> None:
+    for number in range(9):
+        shelf.put(f"filler {number}", f"something else entirely, number {number}")
+    backends = Backends(shelf.store, shelf.embedder, cosine_scale=lambda: scale)
+    answer = search(SearchRequest(query=query), backends, shelf.catalogue)
+    assert not answer.is_about
+    assert len(answer.groups) == 3
+    for group in answer.groups:
+        assert answer.judgement_by_id[group[0].hit.id].confidence is Confidence.WEAK
+
+
+@pytest.mark.parametrize("mode", SEARCH_MODES)
+@pytest.mark.parametrize("limit", [1, 10])
+def test_what_has_the_words_of_the_query_is_about_it_whatever_the_limit(
+    shelf: Shelf, mode: str, limit: int
+) -> None:
+    answer = ask_with_a_scale(shelf, "simmer the onions", mode, limit)
+    assert answer.is_about
+    assert answer.judgement_by_id["soup"].confidence is not Confidence.WEAK
+
+
+def test_by_words_alone_no_hit_is_hidden(shelf: Shelf) -> None:
+    for number in range(9):
+        shelf.put(f"filler {number}", f"the onions, number {number}")
+    answer = ask_with_a_scale(shelf, "aaa bbb ccc ddd onions", "text")
+    assert answer.is_about
+    assert len(answer.groups) == 10
+
+
+def test_by_meaning_alone_nothing_is_denied_if_cosines_cannot_be_judged(shelf: Shelf) -> None:
+    answer = shelf.ask(SearchRequest(query="xqzzyvra", mode="vector"))
+    assert answer.is_about
+    assert len(answer.groups) == 3
+
+
+def test_without_a_model_words_alone_judge_and_nothing_is_denied(shelf: Shelf) -> None:
+    shelf.embedder = Unable()
+    answer = ask_with_a_scale(shelf, "aaa bbb ccc ddd onions")
+    assert answer.is_about
+    assert answer.judgement_by_id["soup"].meaning is None
 
 
 # Without a model

@@ -1,6 +1,7 @@
 """The query syntax: words, phrases and prefixes that a hit must or must not contain.
 
-- `"an exact phrase"` must occur in a hit.
+- `"an exact phrase"` must occur in a hit. Within a question or a sentence it need not: it ranks
+  hits higher (`search.quoted_terms`).
 - `-word` and `-"a phrase"` must not occur.
 - `pref*` must be the beginning of some word of a hit.
 
@@ -49,6 +50,14 @@ class ParsedQuery:
     """Excluded words and phrases."""
     required_prefixes: tuple[str, ...] = ()
     """Prefixes without their `*`."""
+    preferred_phrases: tuple[str, ...] = ()
+    """Quoted phrases that rank hits higher and exclude none."""
+
+    @property
+    def unquoted_words(self) -> int:
+        """The number of words that are neither quoted nor a prefix."""
+        quoted = sum(len(phrase.split()) for phrase in self.required_phrases)
+        return len(self.text.split()) - quoted - len(self.required_prefixes)
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -173,7 +182,7 @@ def _has_word_border(character: str) -> bool:
 
 
 def _literal_patterns(query: ParsedQuery) -> Iterator[str]:
-    for phrase in query.required_phrases:
+    for phrase in (*query.required_phrases, *query.preferred_phrases):
         yield phrase_regex(phrase)
     for identifier in query.identifiers:
         yield f"(?i){re.escape(identifier)}"
@@ -194,7 +203,17 @@ def _merge_overlapping(sorted_spans: list[tuple[int, int]]) -> list[tuple[int, i
 
 @lru_cache(maxsize=4_096)
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(_stem(word.lower()) for word in _WORD.findall(text)) - _COMMON_STEMS
+    return word_stems(text) - _COMMON_STEMS
+
+
+def word_stems(text: str) -> frozenset[str]:
+    """Return the stems of all words of a text, in lower case."""
+    return frozenset(map(_stem, _WORD.findall(text.lower())))
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether a word has characters of a script that puts no space between words."""
+    return bool(_UNSPACED_CHARACTER.search(word))
 
 
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "e", "s", "y")

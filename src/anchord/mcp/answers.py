@@ -68,7 +68,8 @@ def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET)
     words = OwnWords()
     note = _search_note(result, words)
     names = _fitting_names(words, token_budget)
-    answer = _answer(note=note, names=names, results=[])
+    off_topic = {} if found.about else {"about": False}
+    answer = _answer(note=note, names=names, **off_topic, results=[])
     tokens_left = token_budget - _OMITTED_TOKENS - token_upper_bound(render_answer(answer))
     omitted = 0
     for group in result["groups"]:
@@ -90,6 +91,8 @@ def _search_note(result: Mapping[str, Any], words: OwnWords) -> str:
         advice = "Nothing found. Try other words, or fewer filters."
         if not result.get("complete", True):
             advice = "Nothing found so far. Call `sync`, then search again."
+    elif not result["about"]:
+        advice = "Nothing here seems to be about this. The results are the nearest"
     note = cut_field(words.without_names(result["note"]), _MAX_FIELD_TOKENS)
     return ". ".join(filter(None, (note, advice)))
 
@@ -108,6 +111,8 @@ def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer |
         "score": round(best["score"], 2),
         "text": "",
     }
+    if best["confidence"]:
+        entry["confidence"] = best["confidence"]
     if others:
         entry["also"] = [_other_passage(each) for each in others[:_MAX_OTHER_PASSAGES]]
     excerpt_tokens = min(_MAX_EXCERPT_TOKENS, tokens_left - _entry_tokens(entry))

@@ -33,18 +33,26 @@ class Chunk(BaseModel):
 
 
 class Result(Chunk):
-    """The best passage of a file; `also` has lines, id and section of others in it."""
+    """The best passage of a file; `also` has lines, id and section of others in it.
+
+    `confidence` says how surely it is about the query: strong, likely or weak.
+    """
 
     score: float
+    confidence: str = ""
     also: list[str] = []
 
 
 class SearchAnswer(BaseModel):
-    """Answer of `search`, best first. `omitted` results did not fit."""
+    """Answer of `search`, best first. `omitted` results did not fit.
+
+    If `about` is false, nothing in the index seems to be about the query: these are the nearest.
+    """
 
     notice: str
     note: str = ""
     names: list[str] = []
+    about: bool = True
     results: list[Result]
     omitted: int = 0
 

@@ -40,6 +40,7 @@ from anchord.ipc.messages.searching import (
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
+from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
 from anchord.search.ranking import Backends, SearchResults, search
@@ -87,7 +88,15 @@ def handle_search(
     if not params.query.strip(_NO_WORDS):
         raise UsageError("the query is empty", "give words to search for, or a question")
     request = make_search_request(params, reader.roots)
-    backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
+    embedder = reader.profile.embedder
+    all_have_vectors = (coverage.without_vector if coverage else reader.store.count_due()) == 0
+    backends = Backends(
+        store=reader.store,
+        embedder=embedder,
+        run_both=_run_in_parallel,
+        cosine_scale=lambda: scale_of(embedder),
+        all_have_vectors=all_have_vectors,
+    )
     results = search(request, backends, catalog, reader.reranker)
     if coverage is None:
         coverage = Coverage(
@@ -102,6 +111,7 @@ def handle_search(
         query=params.query,
         mode=params.mode,
         note="; ".join(filter(None, [results.note, *coverage.sentences(), not_searched])),
+        about=results.is_about,
         complete=coverage.is_complete,
         coverage=coverage.as_message(),
         query_kind=results.query_kind,
@@ -137,8 +147,9 @@ def _group_messages(
     passages = [passage for group in results.groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
     describer = _describer(reader, catalog, locations)
+    query, judgements = results.parsed_query, results.judgement_by_id
     return tuple(
-        tuple(describer.describe_passage(passage, results.parsed_query) for passage in group)
+        tuple(describer.describe_passage(each, query, judgements[each.hit.id]) for each in group)
         for group in results.groups
     )
 

@@ -2,10 +2,10 @@
 
 Scores are fused, not ranks (convex combination). The cosine is scaled to 0..1 between the worst and
 the best one found, the BM25 score is divided by the best. It is better than or equal to reciprocal
-rank fusion on every measured set (docs/design/search.md). Two boosts follow. Chunks that contain an
-identifier or a path of the query letter by letter rank higher, the more of the query those are. So
-do chunks below a heading whose words are all in the query. Last, the other chunks of a file can
-count too.
+rank fusion on every measured set (docs/design/search.md). Three boosts follow. Chunks that contain
+an identifier or a path of the query letter by letter rank higher, the more of the query those are.
+So do chunks below a heading whose words are all in the query, and those with a term that a question
+quotes. Last, the other chunks of a file can count too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from anchord.sources.conversations.exchange_document import is_exchange_path
 EXACT_MATCH_WEIGHT = 0.25
 """For a query of identifiers only; multiplied by their share of the query's words."""
 HEADING_MATCH_WEIGHT = 0.15
+PHRASE_MATCH_WEIGHT = 0.1
 _SUPPORT_FACTORS = (0.5, 0.25, 0.125, 0.0625)
 """How much the second to fifth best chunk of a file count; with all of them at 1 it is 0.94."""
 _EXCHANGE_SUPPORT = 0.5
@@ -39,6 +40,8 @@ class Boosts:
     """Chunk id -> how well the query matches its heading, above 0 and up to 1."""
     file_weight: float = 0.0
     """How much the other chunks of a file count, 0 to 1."""
+    phrase_match_ids: AbstractSet[str] = frozenset()
+    """Chunks that contain a phrase that the query quotes and does not require."""
 
 
 def fuse_scores(
@@ -69,9 +72,11 @@ def fuse_scores(
     best_bm25 = max(bm25_scores.values(), default=1.0)
     exact_share = EXACT_MATCH_WEIGHT * boosts.identifier_share if boosts.exact_match_ids else 0.0
     heading_share = HEADING_MATCH_WEIGHT if boosts.heading_match_by_id else 0.0
-    fused_share = 1 - exact_share - heading_share
+    phrase_share = PHRASE_MATCH_WEIGHT if boosts.phrase_match_ids else 0.0
+    fused_share = 1 - exact_share - heading_share - phrase_share
     hits = []
-    for chunk_id in {*cosines, *bm25_scores, *boosts.exact_match_ids} & locations.keys():
+    lifted_ids = boosts.exact_match_ids | boosts.phrase_match_ids
+    for chunk_id in {*cosines, *bm25_scores, *lifted_ids} & locations.keys():
         location = locations[chunk_id]
         cosine, bm25 = cosines.get(chunk_id), bm25_scores.get(chunk_id)
         vector_weight = vector_weight_of(location)
@@ -81,6 +86,7 @@ def fuse_scores(
         is_exact = chunk_id in boosts.exact_match_ids
         heading_match = boosts.heading_match_by_id.get(chunk_id, 0.0)
         boost = exact_share * is_exact + heading_share * heading_match
+        boost += phrase_share * (chunk_id in boosts.phrase_match_ids)
         hits.append(
             Hit(
                 id=chunk_id,

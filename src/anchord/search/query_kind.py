@@ -40,6 +40,8 @@ _LINKING_WORDS = _FIRST_WORDS | frozenset(
     """.split()  # noqa: SIM905
 )
 """Words that join others to a sentence."""
+_SMALL_WORDS = _PERSONS | _LINKING_WORDS
+"""Words that do not say what a text is about."""
 _MIN_QUESTION_WORDS = 3
 _MIN_TOLD_WORDS = 4
 _MIN_SENTENCE_WORDS = 6
@@ -87,6 +89,13 @@ def kind_of_query(query: ParsedQuery) -> QueryKind:
     if query.text.rstrip().endswith(_QUESTION_MARKS) or _asks(words) or _tells(words):
         return QueryKind.QUESTION
     return QueryKind.SENTENCE if _is_sentence(words) else QueryKind.TERMS
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words of a text that say what it is about, in lower case and without "'s"."""
+    words = [word.replace("\u2019", "'") for word in _WORD.findall(text.lower())]
+    heads = [word.partition("'")[0] for word in words if not word.endswith("n't")]
+    return [head for head in heads if head and head not in _SMALL_WORDS]
 
 
 def _asks(words: Sequence[str]) -> bool:

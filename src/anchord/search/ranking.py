@@ -12,9 +12,10 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
-from anchord.core.query_syntax import ParsedQuery, parse_query
+from anchord.core.query_syntax import ParsedQuery
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
+from anchord.search.confidence import CosineScale, Judgement, gather_evidence, is_about, judge_hits
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
 from anchord.search.passages import (
@@ -25,6 +26,12 @@ from anchord.search.passages import (
     merge_adjacent_hits,
 )
 from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
+from anchord.search.quoted_terms import (
+    can_be_relaxed,
+    prefer_phrases,
+    read_query,
+    relaxed_note,
+)
 from anchord.search.reranking import rerank_hits
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
@@ -34,6 +41,8 @@ CONVERSATION_VECTOR_WEIGHT = 0.35
 SEARCH_MODES = ("hybrid", "vector", "text")
 _SPARE_GROUPS = 10
 """So many groups take the place of exchanges that are shown once and were found more often."""
+_NEAREST = 3
+"""How many groups are shown if nothing seems to be about the query."""
 _MAX_EXACT_IDENTIFIERS = 3
 """How many identifiers of a query are searched letter by letter: each search reads every row."""
 
@@ -78,6 +87,11 @@ class SearchResults:
     """What the query looks like."""
     vector_weight: float = 0.0
     """How much meaning counted beside words in documents, 0 to 1."""
+    _: KW_ONLY
+    is_about: bool = True
+    """Whether anything found seems to be about the query; else only the nearest are shown."""
+    judgement_by_id: Mapping[str, Judgement] = field(default_factory=dict)
+    """How surely each passage is about the query, by the id of its hit."""
 
 
 A = TypeVar("A")
@@ -104,6 +118,10 @@ class Backends:
     embedder: Embedder
     run_both: RunBoth = run_sequentially
     """Runs the vector search and the word search; callers with threads run them in parallel."""
+    cosine_scale: Callable[[], CosineScale | None] = lambda: None
+    """Returns what the model's cosines say, None if that is unknown; called where there are any."""
+    all_have_vectors: bool = True
+    """Whether every row of the index has its vector."""
 
 
 def search(
@@ -124,14 +142,14 @@ def search(
         UsageError: The query has exclusions only.
         EmbedderError: The mode is "vector" and the model is not available.
     """
-    parsed_query = parse_query(request.query)
+    parsed_query = read_query(request.query)
     if not parsed_query.text and parsed_query.excluded_phrases:
         raise UsageError(
             "the query only says what to exclude",
             "add what to look for; quote a word that begins with `-`",
         )
     request = _with_dated_files(request, catalog)
-    found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
+    parsed_query, found = _find_or_relax(request, parsed_query, backends, catalog)
     hits, note = found.hits, found.note
     if reranker and request.mode != "text" and parsed_query.text:
         try:
@@ -143,8 +161,36 @@ def search(
     if found.may_lack_matches and len(shown) < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
-    kind = kind_of_query(parsed_query)
-    return SearchResults(shown, parsed_query, note, kind, found.vector_weight)
+    evidence = gather_evidence(hits, shown, backends.store)
+    lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
+    bound = lowest_cosine if backends.all_have_vectors else None
+    scale = None if lowest_cosine is None else backends.cosine_scale()
+    judgements = judge_hits(parsed_query, evidence, scale, bound)
+    judged = [hit for hit, _ in evidence]
+    about = is_about(judged, judgements, by_words=request.mode != "vector")
+    return SearchResults(
+        groups=shown if about else shown[:_NEAREST],
+        parsed_query=parsed_query,
+        note=note,
+        query_kind=kind_of_query(parsed_query),
+        vector_weight=found.vector_weight,
+        is_about=about,
+        judgement_by_id=judgements,
+    )
+
+
+def _find_or_relax(
+    request: SearchRequest, query: ParsedQuery, backends: Backends, catalog: Catalog
+) -> tuple[ParsedQuery, FoundHits]:
+    """Return what was found; if too little has the quoted phrases, they exclude nothing."""
+    found = find_hits(request, query, backends, catalog.locate_chunks)
+    matches = len(found.hits)
+    if not can_be_relaxed(query, matches):
+        return query, found
+    relaxed = prefer_phrases(query)
+    found = find_hits(request, relaxed, backends, catalog.locate_chunks)
+    notes = filter(None, (found.note, relaxed_note(query, matches)))
+    return relaxed, replace(found, note="; ".join(notes))
 
 
 def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:
@@ -190,7 +236,9 @@ def find_hits(
     """
     searches = _Searches(request, parsed_query, backends)
     run_both = backends.run_both if request.mode == "hybrid" else run_sequentially
-    (near, note), (matching, exact_ids) = run_both(searches.by_vector, searches.by_words)
+    (near, note), (matching, exact_ids, phrase_ids) = run_both(
+        searches.by_vector, searches.by_words
+    )
     mode = "text" if note else request.mode
     fixed_weight = {"vector": 1.0, "text": 0.0}.get(mode, request.vector_weight)
     weights = WEIGHTS[kind_of_query(parsed_query)]
@@ -201,11 +249,12 @@ def find_hits(
         is_exchange = fixed_weight is None and is_exchange_path(location.origin.path)
         return CONVERSATION_VECTOR_WEIGHT if is_exchange else weights.vector
 
-    found_ids = {found.id for found in (*near, *matching)} | exact_ids
+    found_ids = {found.id for found in (*near, *matching)} | exact_ids | phrase_ids
     locations = locations_of(list(found_ids))
     boosts = Boosts(
         exact_match_ids=exact_ids,
         identifier_share=parsed_query.identifier_share,
+        phrase_match_ids=phrase_ids,
         heading_match_by_id=_heading_matches(parsed_query, matching, locations),
         file_weight=weights.file,
     )
@@ -248,16 +297,25 @@ class _Searches:
         rows = self._backends.store.search_by_vector(vectors[0], self._candidates, self._filters)
         return rows, ""
 
-    def by_words(self) -> tuple[Sequence[ScoredRow], set[str]]:
-        """Return the rows with the best BM25 scores, and the ids of rows with an identifier."""
+    def by_words(self) -> tuple[Sequence[ScoredRow], set[str], set[str]]:
+        """Return the rows with the best BM25 scores, and the ids of rows with certain words.
+
+        Returns:
+            The rows; the ids of rows with an identifier; those of rows with a preferred phrase.
+        """
         if self._mode == "vector":
-            return (), set()
+            return (), set(), set()
         store = self._backends.store
         exact_ids: set[str] = set()
         for identifier in self._query.identifiers[:_MAX_EXACT_IDENTIFIERS]:
             exact_ids.update(store.find_ids_containing(identifier, self._candidates, self._filters))
+        phrase_ids: set[str] = set()
+        for phrase in self._query.preferred_phrases[:_MAX_EXACT_IDENTIFIERS]:
+            filters = replace(self._filters, required_phrases=(phrase,))
+            rows = store.search_by_words(phrase, self._candidates, filters)
+            phrase_ids.update(row.id for row in rows)
         rows = store.search_by_words(self._query.text, self._candidates, self._filters)
-        return rows, exact_ids
+        return rows, exact_ids, phrase_ids
 
 
 def _heading_matches(

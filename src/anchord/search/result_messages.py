@@ -21,12 +21,14 @@ from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import ChunkLocation, ChunkPlace, RootedPath, Row
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
+    ConfidenceParts,
     ConversationAnswer,
     NeighborExchange,
 )
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
+from anchord.search.confidence import Judgement
 from anchord.search.passages import Passage
 from anchord.sources.conversations.archive.reader import ConversationContext, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -57,12 +59,15 @@ class ChunkDescriber:
         """Return the record of a row."""
         return ChunkAnswer(**self._fields(row))
 
-    def describe_passage(self, passage: Passage, parsed_query: ParsedQuery) -> PassageMessage:
+    def describe_passage(
+        self, passage: Passage, parsed_query: ParsedQuery, judgement: Judgement
+    ) -> PassageMessage:
         """Return a passage: the record of its best chunk, with the text and lines of all.
 
         Args:
             passage: The passage; the locations have its best chunk.
             parsed_query: The query, for `matched`.
+            judgement: How surely the passage is about the query.
         """
         row, hit = passage.row, passage.hit
         fields = self._fields(replace(row, text=passage.text)) | {
@@ -72,6 +77,8 @@ class ChunkDescriber:
         }
         return PassageMessage(
             score=round(hit.score, _SCORE_DIGITS),
+            confidence=judgement.confidence,
+            confidence_parts=_confidence_parts(judgement),
             cosine=_rounded(hit.cosine),
             cosine_rank=hit.cosine_rank,
             bm25=_rounded(hit.bm25),
@@ -148,6 +155,15 @@ def _neighbor_exchange(
     if record is None or not record.chunks:
         return None
     return NeighborExchange(id=record.chunks[0].chunk_id, question=question)
+
+
+def _confidence_parts(judgement: Judgement) -> ConfidenceParts:
+    return ConfidenceParts(
+        score=round(judgement.score, _SCORE_DIGITS),
+        meaning=_rounded(judgement.meaning),
+        words=round(judgement.words, _SCORE_DIGITS),
+        all_words=round(judgement.all_words, _SCORE_DIGITS),
+    )
 
 
 def _rounded(score: float | None) -> float | None:

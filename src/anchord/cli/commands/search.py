@@ -18,6 +18,7 @@ from anchord.cli.app import (
     warn,
 )
 from anchord.cli.output import render
+from anchord.cli.output.confidence import NOTHING_ABOUT, is_off_topic
 from anchord.cli.output.console import stdout_console
 from anchord.cli.output.detached import detached_hit_lines
 from anchord.cli.output.markup import is_terminal
@@ -158,6 +159,8 @@ def _print_results(results: SearchAnswer, *, explain: bool) -> None:
         warn(results.note)
     if not results.groups and not results.detached:
         warn("nothing found" if results.complete else "nothing found so far")
+    if is_off_topic(results):
+        warn(NOTHING_ABOUT)
     if explain:
         print_line(render.weighing_line(results), markup=True)
     for line in render.search_lines(results.groups, os.getcwd(), with_explanations=explain):

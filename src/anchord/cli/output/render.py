@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
+from anchord.cli.output.confidence import confidence_of, weak_mark
 from anchord.cli.output.markup import escape_markup
 from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
 from anchord.ipc.messages.chunks import ChunkAnswer
@@ -138,12 +139,12 @@ def _other_hit(hit: Passage) -> str:
 def _score_and_id(hit: Passage) -> str:
     score = hit.score
     short_id = hit.id[:_ID_CHARS]
-    return f"{score:.2f} {short_id}"
+    return f"{weak_mark(hit)}{score:.2f} {short_id}"
 
 
 def _explanation(hit: Passage) -> str:
     """Return a line that says how a hit was found."""
-    parts = [_found_by_meaning(hit), _found_by_words(hit)]
+    parts = [confidence_of(hit), _found_by_meaning(hit), _found_by_words(hit)]
     if hit.exact:
         parts.append("contains the identifier exactly")
     if hit.named:
@@ -151,7 +152,7 @@ def _explanation(hit: Passage) -> str:
     matched = ", ".join(hit.matched)
     if matched:
         parts.append(f"matched: {matched}")
-    explanation = escape_markup("; ".join(parts))
+    explanation = escape_markup("; ".join(filter(None, parts)))
     # Less indented than quoted text, which could have the same words.
     return f"  [dim]{explanation}[/]"
 

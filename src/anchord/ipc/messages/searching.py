@@ -69,6 +69,20 @@ class ExplainParams(Params, frozen=True, kw_only=True):
     """Absolute path."""
 
 
+class ConfidenceParts(Message, frozen=True, kw_only=True):
+    """What the confidence of a passage is made of; all numbers are 0 to 1."""
+
+    score: float
+    """The parts together: from 0.7 "strong", from 0.57 "likely"."""
+    meaning: float | None
+    """How near it is in meaning: 0 for unrelated texts, 1 for a question and its answer; None where
+    that cannot be judged."""
+    words: float
+    """The share of the query's words that it contains."""
+    all_words: float
+    """The share of the query's words that the best hits contain together."""
+
+
 class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """A passage that a search found: neighbouring chunks, or one.
 
@@ -77,6 +91,12 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """
 
     score: float
+    """Decides the order; relative to the best of this search."""
+    confidence: str = ""
+    """How surely it is about the query: "strong", "likely" or "weak", which say the same in every
+    search; "" from a daemon of an older version."""
+    confidence_parts: ConfidenceParts | None = None
+    """What `confidence` is made of."""
     cosine: float | None
     cosine_rank: int | None
     """Place among what was found by meaning, from 1; None if it was not."""
@@ -133,6 +153,9 @@ class SearchAnswer(Message, frozen=True, kw_only=True):
     mode: str
     note: str
     """What a person must know to judge the results; "" if nothing."""
+    about: bool = True
+    """Whether anything found seems to be about the query. If not, `groups` has up to three that are
+    nearest."""
     complete: bool
     """Whether everything that is known to have changed is in the index; False without a daemon."""
     coverage: CoverageAnswer
