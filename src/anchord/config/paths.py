@@ -14,11 +14,13 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
+from anchord.core.quoting import escape_non_utf8
 from anchord.errors import UsageError
 
 _IS_MAC = os.uname().sysname == "Darwin"
@@ -260,6 +262,14 @@ def _home_suffix() -> str:
     if home == account_home:
         return ""
     return f"-{zlib.crc32(os.fsencode(home)):08x}"
+
+
+def working_folder() -> str:
+    """Return the working folder; "" if it was deleted, or if its name is not UTF-8."""
+    with suppress(OSError):
+        folder = os.getcwd()
+        return folder if escape_non_utf8(folder) == folder else ""
+    return ""
 
 
 def absolute_path(path: str) -> str:

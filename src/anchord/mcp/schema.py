@@ -33,14 +33,14 @@ class Chunk(BaseModel):
 
 
 class Result(Chunk):
-    """The best passage of a file; `also` has lines, id and section of others in it."""
+    """A passage; `also_at` has the files and lines of the first of its copies elsewhere."""
 
     score: float
-    also: list[str] = []
+    also_at: list[str] = []
 
 
 class SearchAnswer(BaseModel):
-    """Answer of `search`, best first. `omitted` results did not fit."""
+    """Answer of `search`, best first. `omitted` files and conversations did not fit."""
 
     notice: str
     note: str = ""
