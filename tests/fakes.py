@@ -313,7 +313,11 @@ class FakeCatalogue:
             for chunks in (file.known.chunks, file.wanted or ()):
                 for ordinal, placed in enumerate(chunks):
                     places[placed.chunk_id] = ChunkLocation(
-                        origin, placed.start_line, placed.end_line, ordinal
+                        origin,
+                        placed.start_line,
+                        placed.end_line,
+                        ordinal,
+                        placed.vector_key,
                     )
         return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
 

@@ -29,12 +29,16 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"(:?)')
 def passage(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
     return {
         "id": f"{number:032}", "score": 0.5, "root": "r", "path": "a.md", "file": "/home/me/a.md", "section": "A > B",
-        "start_line": 1, "end_line": 9, "text": text, **more,
+        "start_line": 1, "end_line": 9, "text": text, "also_at": [], **more,
     }  # fmt: skip
 
 
-def found(*groups: list[dict[str, Any]], note: str = "", complete: bool = True) -> SearchAnswer:
-    fields = {"query": "q", "mode": "hybrid", "note": note, "complete": complete, "groups": groups}
+def found(
+    *groups: list[dict[str, Any]], note: str = "", complete: bool = True, omitted: int = 0
+) -> SearchAnswer:
+    fields = {
+        "query": "q", "mode": "hybrid", "note": note, "complete": complete, "groups": groups, "omitted": omitted,
+    }  # fmt: skip
     return message(SearchAnswer, fields)
 
 
@@ -46,7 +50,7 @@ def shown(*texts: str, previous: str | None = None, following: str | None = None
 
 def stored_chunk(text: str, number: int = 1, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
     fields = passage(text, number, **more)
-    del fields["score"]
+    del fields["score"], fields["also_at"]
     return fields
 
 
@@ -61,11 +65,21 @@ ROOT: dict[str, Any] = {"name": "r", "path": "/r", "kind": "project", "files": 1
 def answers_quoting(text: str) -> dict[str, Answer]:
     """Return an answer of every tool in which each string from a file is a text, and of an error; none is cut short."""
     said = {"session": text, "source": text, "at": "2026-01-31T12:00:09+00:00"}
-    odd = passage(text, 1, file=text, path=text, root=text, section=text)
+    copy = {"root": text, "path": text, "file": text, "start_line": 4, "end_line": 5}
+    odd = passage(
+        text,
+        1,
+        file=text,
+        path=text,
+        root=text,
+        section=text,
+        also_at=[copy, copy | {"file": None}],
+    )
     without_file = odd | {"id": "2" * 32, "file": None}
     exchange = odd | said | {"id": "3" * 32}
     chunks = [
-        {k: v for k, v in each.items() if k != "score"} for each in (odd, without_file, exchange)
+        {k: v for k, v in each.items() if k not in {"score", "also_at"}}
+        for each in (odd, without_file, exchange)
     ]
     conversation = {
         "number": 2, "exchanges": 3, "session": text, "source": text, "title": text, "project": text,

@@ -57,7 +57,9 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "store.table": "store.catalog store.vector_cache",
     "index.integrity": "index.generation",
     "search.ranking": "search.answers search.evaluation",
-    "search.passages": "search.ranking search.answers search.evaluation",
+    "search.passages": "search.packing search.groups search.ranking search.answers search.evaluation",
+    "search.packing": "search.copies search.groups search.ranking search.answers search.evaluation",
+    "search.groups": "search.ranking search.answers search.evaluation",
     "search.request": "search.answers search.evaluation",
     "search.answers": "search.evaluation",
     "daemon.writer": "daemon.handlers daemon.main daemon.status daemon.access daemon.doctor daemon.service.install",
@@ -88,7 +90,9 @@ PURE = tuple(
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
     index.rows index.reconcile index.commit index.file_planner index.indexer index.recipe index.topics
     index.row_id_lookahead
-    core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms search.reranking search.passages search.dates daemon.service.unit_files embedding.batching embedding.poison_text
+    core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms
+    search.reranking search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
+    embedding.batching embedding.poison_text
     """.split()  # noqa: SIM905 - likewise
 )
 """These touch no disk, clock, thread, process or log."""

@@ -37,6 +37,8 @@ OF_A_HIT = {
     "named",
     "matched",
     "ids",
+    "match_line",
+    "also_at",
 }
 CUT_ONLY = {
     "embed_text", "anchor_line", "start_char", "end_char", "exceeds_limit", "is_contextually_enriched",
@@ -49,7 +51,7 @@ OF_A_CONVERSATION = {
 }  # fmt: skip
 MAY_BE_NULL = {"language", "parent_section", "prev_id", "next_id", "branch"}
 """Null where there is nothing to say, at every door."""
-OF_MCP = {"also"}
+OF_MCP = {"also_at"}
 GUIDE = "\n\n".join(
     [
         "# Guide\n\nThe zebra guide begins with a few words about zebras.",

@@ -20,6 +20,7 @@ from anchord.ipc.messages.chunks import ChunkAnswer
 _ROW = list(ChunkAnswer.__struct_fields__)
 _HIT = {
     *_ROW, "score", "confidence", "confidence_parts", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "ids",
+    "match_line", "also_at",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",
@@ -151,9 +152,9 @@ def test_a_phrase_that_too_little_has_is_relaxed_and_the_note_says_so(shell: She
 def test_search_prints_where_the_best_chunk_stands_seen_from_here(shell: Shell) -> None:
     printed = shell("search", "kitten", "--mode", "text", cwd=shell.notes)
     assert printed.code == 0
-    assert printed.out.startswith("cats.md:1  Cats  ")
+    assert printed.out.startswith("cats.md:3  Cats  ")
     assert "    The kitten sleeps on the sofa.\n" in printed.out
-    assert shell("search", "kitten", "--mode", "text").out.startswith("notes/cats.md:1  ")
+    assert shell("search", "kitten", "--mode", "text").out.startswith("notes/cats.md:3  ")
 
 
 def test_every_chunk_of_a_file_is_in_one_group_and_show_chunks_makes_the_list_flat(
@@ -296,7 +297,8 @@ def test_the_editor_opens_beside_json_too(shell: Shell) -> None:
     editor.chmod(0o700)
     found = shell("search", "kitten", "--json", "--open", EDITOR=str(editor), VISUAL="").json
     assert found["groups"]
-    assert (shell.base / "opened").read_text().split()[-1].endswith("cats.md")
+    line, file = (shell.base / "opened").read_text().split()
+    assert (line, Path(file).name) == ("+3", "cats.md")
 
 
 def test_the_live_status_is_no_json(shell: Shell) -> None:

@@ -30,8 +30,8 @@ from anchord.cli.output.render import (
     chunk_lines,
     conversation_lines,
     explain_lines,
-    search_lines,
 )
+from anchord.cli.output.search_results import Window, passage_lines, search_lines
 from anchord.cli.output.status_text import status_lines
 from anchord.core.quoting import escape_line, escape_non_utf8, quote_name, sanitize_line
 from anchord.daemon.service.sd_notify import notify_status
@@ -57,7 +57,9 @@ def hit(name: str, **more: Any) -> Passage:  # noqa: ANN401 - any field
     fields = {
         "id": "0123456789abcdef", "score": 0.5, "cosine": 0.61, "cosine_rank": 2, "bm25": None, "bm25_rank": None,
         "exact": False, "named": False, "matched": ["words"], "root": name, "path": name, "file": f"/{escape_non_utf8(name)}",
-        "section": name, "start_line": 3, "end_line": 9, "text": "the words", **more,
+        "section": name, "start_line": 3, "end_line": 9, "text": "the words", "match_line": None,
+        "also_at": [{"root": name, "path": name, "file": f"/{escape_non_utf8(name)}", "start_line": 3, "end_line": 9}] * 2,
+        **more,
     }  # fmt: skip
     return message(Passage, fields)
 
@@ -90,6 +92,8 @@ def lines_quoting(text: str) -> dict[str, list[str]]:
         "search": list(
             search_lines([[hit(text)] * 2, [exchange]], "/home", with_explanations=True)
         ),
+        "window": list(search_lines([[hit(text)] * 2, [exchange]], "/home", Window(60, 20))),
+        "budget": list(passage_lines([[hit(text)] * 2, [exchange]], "/home", Window(60))),
         "show": [
             *chunk_lines(chunk(text)),
             *conversation_lines(message(ConversationAnswer, conversation)),
@@ -176,7 +180,7 @@ def test_no_line_of_an_excerpt_is_wider_than_a_terminal() -> None:
     wide = "\N{CJK UNIFIED IDEOGRAPH-4E2D}"
     for count in range(30, 80):
         text = f"{wide * count}b.md:1  Admin  0.99 deadbeef"
-        _, *excerpt = search_lines([[hit("x", section="", text=text)]], "/home")
+        _, *excerpt = search_lines([[hit("x", section="", text=text)]], "/home", Window(78))
         assert all(cell_len(line) <= 78 for line in excerpt)
 
 

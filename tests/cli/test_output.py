@@ -5,19 +5,23 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 from sample_messages import message
+from syrupy.assertion import SnapshotAssertion
 
 from anchord.cli.output.dashboard import build_dashboard
 from anchord.cli.output.editor import editor_arguments, open_in_editor
-from anchord.cli.output.render import search_lines
+from anchord.cli.output.search_results import Window, passage_lines, search_lines
 from anchord.cli.output.status_text import progress_lines
+from anchord.cli.output.wrapping import wrap
 from anchord.core.quoting import sanitize_line
 from anchord.errors import UsageError
 from anchord.ipc.messages.searching import Passage
@@ -34,11 +38,14 @@ def hit(text: str = "the text", **more: Any) -> Passage:  # noqa: ANN401 - any f
     return message(Passage, fields)
 
 
-def shown(*groups: list[Passage], explain: bool = False) -> list[str]:
+def shown(
+    *groups: list[Passage], explain: bool = False, columns: int | None = 80, rows: int | None = None
+) -> list[str]:
     """Return the lines as a terminal shows them."""
+    window = Window(columns, rows)
     return [
         Text.from_markup(line).plain
-        for line in search_lines(groups, "/home/me", with_explanations=explain)
+        for line in search_lines(groups, "/home/me", window, with_explanations=explain)
     ]
 
 
@@ -76,7 +83,7 @@ def test_the_excerpt_is_where_most_of_the_words_are_and_they_are_marked() -> Non
     lines = list(search_lines([[hit(text, matched=["onions"])]], "/"))
     assert "[bold yellow]onions[/]" in "\n".join(lines)
     assert "    and onions again" in [Text.from_markup(line).plain for line in lines]
-    assert Text.from_markup(lines[1]).plain.strip() == "…"
+    assert Text.from_markup(lines[1]).plain.startswith("    … line 19")
 
 
 def test_a_long_line_is_broken_between_words_so_that_what_matched_is_seen() -> None:
@@ -118,6 +125,74 @@ def test_a_text_cannot_forge_how_it_was_found() -> None:
     ]
 
 
+# The window
+
+LINES = "\n".join(
+    f"Line {n} tells of onions, of soup and of what is cooked slowly." for n in range(40)
+)
+WIDE = "\N{CJK UNIFIED IDEOGRAPH-4E2D}\N{CJK UNIFIED IDEOGRAPH-6587}"
+COPY = {"root": "r", "path": "b.md", "file": "/home/me/copy/b.md", "start_line": 7, "end_line": 9}
+
+
+def results() -> list[list[Passage]]:
+    """Return twelve files: the first has a long text and copies, the second a wide one."""
+    best = hit(LINES, matched=["onions", "soup"], match_line=23, also_at=[COPY] * 9)
+    wide = hit(WIDE * 90, file=f"/home/me/{WIDE}.md", section=WIDE * 40)
+    others = [hit(LINES[:200], file=f"/home/me/notes/{n}.md") for n in range(10)]
+    return [[best, hit(start_line=50, end_line=60)], [wide], *([each] for each in others)]
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_results_in_a_window(columns: int, snapshot: SnapshotAssertion) -> None:
+    lines = shown(*results(), columns=columns, rows=38)
+    assert all(cell_len(line) <= columns for line in lines)
+    assert len(lines) <= 38
+    assert "\n".join(lines) == snapshot
+
+
+@given(st.integers(1, 12), st.integers(6, 60), st.integers(40, 120))
+def test_results_fit_any_window_and_the_best_has_text(count: int, rows: int, columns: int) -> None:
+    groups = results()[:count]
+    lines = shown(*groups, columns=columns, rows=rows)
+    assert len(lines) <= max(rows, 9)
+    assert all(cell_len(line) <= columns for line in lines)
+    assert any("onions" in line for line in lines[:8])
+    heads = sum(line.endswith(" 0.50 01234567") and "also" not in line for line in lines)
+    omitted = count - heads
+    assert bool(omitted) == any(line.startswith(f"and {omitted} more (") for line in lines)
+
+
+def test_elsewhere_no_line_is_wrapped_and_nothing_left_out() -> None:
+    lines = shown([hit("word " * 400, section="Heading " * 40)] * 6, columns=None)
+    assert "    " + "word " * 400 in lines
+    assert any(len(line) > 300 and "Heading Heading" in line for line in lines)
+
+
+def test_the_place_is_the_line_of_the_match() -> None:
+    (line, *_) = shown([hit(match_line=8)])
+    assert line.startswith("notes/a.md:8  ")
+
+
+def test_the_end_of_a_long_path_is_shown() -> None:
+    (line, *_) = shown([hit(file="/home/me/" + "folder/" * 40 + "file.md")], columns=60)
+    assert line.startswith("…")
+    assert "folder/file.md:3  0.50 01234567" in line
+
+
+def test_a_budget_shows_whole_texts() -> None:
+    lines = list(passage_lines([[hit(LINES), hit("short")]], "/home/me", Window(70)))
+    assert sum("onions" in line for line in lines) == 40
+    assert "    short" in lines
+
+
+@given(st.text(max_size=200), st.integers(4, 60))
+def test_wrapping_loses_no_character_and_splits_no_wide_one(text: str, width: int) -> None:
+    line = " ".join(text.split())
+    pieces = list(wrap(line, width))
+    assert all(cell_len(piece) <= width for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(sanitize_line(line).split())
+
+
 # Editors
 
 
@@ -138,6 +213,15 @@ def test_each_editor_is_called_its_own_way(command: str, called: list[str]) -> N
 def test_what_stands_in_no_file_cannot_be_opened() -> None:
     with pytest.raises(UsageError, match="conversation"):
         open_in_editor(hit(session="s"))
+
+
+def test_the_editor_opens_at_the_match(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    editor = tmp_path / "editor.sh"
+    editor.write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    editor.chmod(0o700)
+    monkeypatch.setenv("VISUAL", str(editor))
+    open_in_editor(hit(match_line=8))
+    assert (tmp_path / "opened").read_text() == "+8\n"
 
 
 def test_an_editor_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,7 +247,7 @@ def test_a_doubted_file_is_not_settled_and_its_chunks_stay_listed(catalogue: Cat
     assert catalogue.get_record(A) == known()._replace(is_confirmed=False)
     assert catalogue.get_record(B) == known(chunk("y"))
     assert wanted(catalogue) == {("x", A), ("y", B)}
-    assert catalogue.locate_chunks(["x"]) == {"x": ChunkLocation(A, 3, 4)}
+    assert catalogue.locate_chunks(["x"]) == {"x": ChunkLocation(A, 3, 4, 0, "key x")}
 
 
 def test_doubt_ends_when_the_file_is_applied_again(catalogue: Catalog) -> None:
@@ -343,7 +343,7 @@ def test_any_name_of_the_system_comes_back(catalogue: Catalog, path: str) -> Non
     assert catalogue.get_record(origin) == state
     assert list(catalogue.list_records("it's", "sub")) == [origin.path]
     assert wanted(catalogue) == {("x", origin)}
-    assert catalogue.locate_chunks(["x"]) == {"x": ChunkLocation(origin, 1, 2)}
+    assert catalogue.locate_chunks(["x"]) == {"x": ChunkLocation(origin, 1, 2, 0, "key x")}
     assert [failure.origin for failure in catalogue.list_failures()] == [origin]
 
 
@@ -408,8 +408,8 @@ def test_spots_say_where_chunks_stand(catalogue: Catalog) -> None:
     keep(catalogue, A, known(chunk("x", 1, 4), chunk("y", 5, 9)))
     keep(catalogue, B, known(chunk("z", 2, 3)))
     assert catalogue.locate_chunks(["z", "y", "unknown", "y"]) == {
-        "z": ChunkLocation(B, 2, 3),
-        "y": ChunkLocation(A, 5, 9, 1),
+        "z": ChunkLocation(B, 2, 3, 0, "key z"),
+        "y": ChunkLocation(A, 5, 9, 1, "key y"),
     }
     assert catalogue.locate_chunks([]) == {}
 
@@ -420,7 +420,9 @@ def test_between_intent_and_confirmation_old_rows_have_a_place_and_moved_ones_th
     keep(catalogue, A, known(chunk("old", 1, 2), chunk("moved", 3, 4)))
     catalogue.save_intents([update(A, known(chunk("new", 1, 5), chunk("moved", 6, 7)))])
     assert catalogue.locate_chunks(["old", "moved", "new"]) == {
-        "old": ChunkLocation(A, 1, 2), "moved": ChunkLocation(A, 6, 7, 1), "new": ChunkLocation(A, 1, 5)
+        "old": ChunkLocation(A, 1, 2, 0, "key old"),
+        "moved": ChunkLocation(A, 6, 7, 1, "key moved"),
+        "new": ChunkLocation(A, 1, 5, 0, "key new"),
     }  # fmt: skip
     catalogue.confirm_updates([update(A, known(chunk("new", 1, 5), chunk("moved", 6, 7)))])
     assert set(catalogue.locate_chunks(["old", "moved", "new"])) == {"moved", "new"}
@@ -587,7 +589,7 @@ def test_a_reader_sees_whole_transactions_while_the_writer_writes(tmp_path: Path
         keep(writer, A, known(chunk("x")))
         assert reader.get_record(A) == known(chunk("x"))
         keep(writer, A, known(chunk("y")))
-        assert reader.locate_chunks(["x", "y"]) == {"y": ChunkLocation(A, 1, 2)}
+        assert reader.locate_chunks(["x", "y"]) == {"y": ChunkLocation(A, 1, 2, 0, "key y")}
 
 
 def test_a_reader_cannot_write(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from index.running import index_all
 from anchord.config.file import load_config
 from anchord.config.paths import Paths, find_paths
 from anchord.daemon import access
-from anchord.errors import AnchordError, StoreError
+from anchord.errors import AnchordError, StoreError, UsageError
 from anchord.index.opening import open_writer
 from anchord.ipc import requests
 from anchord.store.writer_lock import WriterLock
@@ -148,3 +148,38 @@ def test_what_is_refused_for_another_reason_is_asked_once(of: Paths) -> None:
     with pytest.raises(StoreError, match="is gone"):
         access.query_index(of, question)
     assert len(asked) == 1
+
+
+class FormerDaemon:
+    """A client of a daemon that does not know how results are shown."""
+
+    def __init__(self) -> None:
+        """Hear nothing yet."""
+        self.heard: list[Any] = []
+
+    def ask(self, call: Any) -> str:  # noqa: ANN401 - a call of a search
+        """Refuse the parameters that it does not know."""
+        self.heard.append(call.params)
+        if call.params.cwd or call.params.budget:
+            raise UsageError("unknown parameter 'cwd'", "known: query")
+        return "found"
+
+
+def test_a_daemon_of_before_an_update_is_asked_again_without_what_it_does_not_know() -> None:
+    daemon: Any = FormerDaemon()
+    call: Any = requests.search("words", k=3, cwd="/home/me", budget=500)
+    assert access.ask(daemon, call) == "found"
+    first, second = daemon.heard
+    assert (first.budget, second.budget, second.cwd, second.k) == (500, 0, "", 3)
+
+
+def test_another_refusal_of_a_search_is_not_asked_again() -> None:
+    class Refusing(FormerDaemon):
+        def ask(self, call: Any) -> str:  # noqa: ANN401 - a call of a search
+            self.heard.append(call.params)
+            raise UsageError("there is no root")
+
+    daemon: Any = Refusing()
+    with pytest.raises(UsageError, match="no root"):
+        access.ask(daemon, requests.search("words", budget=500))
+    assert len(daemon.heard) == 1

@@ -13,6 +13,7 @@ from sample_messages import message
 
 from anchord.core import quoting
 from anchord.core.quoting import quote_names
+from anchord.core.token_counts import cut_field, field_tokens, token_upper_bound
 from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, ShowAnswer
 from anchord.ipc.messages.status import StatusAnswer
@@ -27,15 +28,14 @@ from anchord.mcp.answers import (
 )
 from anchord.mcp.own_words import OwnWords
 from anchord.mcp.render import NOTICE, render_answer
-from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
 
 
 def test_a_result_says_where_it_is_and_what() -> None:
     answer = search_answer(
-        found([passage("the text", 1), passage("other", 2, start_line=20, end_line=22)])
+        found([passage("the text", 1), passage("other", 2, start_line=20, end_line=22, score=0.4)])
     )
-    (result,) = answer["results"]
-    assert result == {
+    first, second = answer["results"]
+    assert first == {
         "file": "/home/me/a.md",
         "start_line": 1,
         "end_line": 9,
@@ -43,8 +43,32 @@ def test_a_result_says_where_it_is_and_what() -> None:
         "id": "000000000000",
         "score": 0.5,
         "text": "the text",
-        "also": ["20-22 000000000000 A > B"],
     }
+    assert (second["start_line"], second["end_line"], second["text"]) == (20, 22, "other")
+
+
+def test_passages_of_all_files_come_by_score_and_whole() -> None:
+    groups = [
+        [passage("best", score=0.9), passage("third", score=0.7)],
+        [passage("second", score=0.8), passage("words " * 2_000, score=0.1)],
+    ]
+    results = search_answer(found(*groups))["results"]
+    assert [result["text"][:6] for result in results] == ["best", "second", "third", "words "]
+    assert results[-1]["text"].endswith(" …")
+
+
+def test_the_first_copies_of_a_passage_are_named() -> None:
+    copies = [
+        {"root": "r", "path": f"{n}.md", "file": f"/r/{n}.md", "start_line": n, "end_line": n}
+        for n in range(5)
+    ]
+    (result,) = search_answer(found([passage("the text", also_at=copies)]))["results"]
+    assert result["also_at"] == ["/r/0.md:0", "/r/1.md:1", "/r/2.md:2"]
+
+
+def test_files_that_the_daemon_left_out_are_counted_as_omitted() -> None:
+    answer = search_answer(found([passage("the text")], omitted=3))
+    assert answer["omitted"] == 3
 
 
 def test_an_answer_says_that_nothing_seems_to_be_about_the_query() -> None:
@@ -111,7 +135,9 @@ def test_no_answer_is_larger_than_asked_for(groups: list[list[str]], budget: int
         budget,
     )
     assert token_upper_bound(render_answer(answer)) <= budget
-    assert len(answer["results"]) + answer.get("omitted", 0) == len(groups)
+    shown_groups = len(groups) - answer.get("omitted", 0)
+    assert shown_groups <= len(answer["results"]) <= sum(map(len, groups))
+    assert bool(shown_groups) == bool(answer["results"])
 
 
 @given(st.lists(texts, min_size=1, max_size=20), st.integers(200, 5_000))

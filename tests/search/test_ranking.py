@@ -30,19 +30,14 @@ from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.confidence import Confidence, CosineScale
 from anchord.search.fusion import EXACT_MATCH_WEIGHT, HEADING_MATCH_WEIGHT, Boosts, fuse_scores
-from anchord.search.passages import (
-    Passage,
-    drop_repeated_passages,
-    join_chunk_texts,
-    merge_adjacent_hits,
-)
+from anchord.search.groups import group_hits_by_file
+from anchord.search.packing import Layout
 from anchord.search.ranking import (
     MIN_CANDIDATES,
     SEARCH_MODES,
     Backends,
     SearchRequest,
     SearchResults,
-    group_hits_by_file,
     search,
 )
 from anchord.search.reranking import MAX_RERANKED
@@ -327,77 +322,6 @@ def test_files_of_the_same_path_in_two_roots_are_two_groups() -> None:
     assert len(group_hits_by_file([one, other])) == 2
 
 
-def placed(
-    number: int, score: float, section: str = "S", lines: tuple[int, int] | None = None
-) -> tuple[Row, Hit]:
-    start, end = lines or (10 * number + 1, 10 * number + 9)
-    made = row(f"{number:02}", text=f"text {number}", header_path=section)
-    return made, Hit(
-        id=made.id,
-        location=ChunkLocation(RootedPath("r", "a.md"), start, end, number),
-        score=score,
-        cosine=score,
-        bm25=None,
-        cosine_rank=1,
-        bm25_rank=None,
-    )
-
-
-def test_hits_that_touch_in_a_section_are_one_passage_with_the_fields_of_the_best() -> None:
-    (passage,) = merge_adjacent_hits([placed(2, 0.9), placed(1, 0.3), placed(3, 0.1)])
-    assert (passage.chunk_ids, passage.hit.id, passage.hit.score) == (("01", "02", "03"), "02", 0.9)
-    assert (passage.start_line, passage.end_line) == (11, 39)
-    assert passage.text == "text 1\n\ntext 2\n\ntext 3"
-
-
-def test_hits_of_other_sections_and_those_with_something_between_stay_apart() -> None:
-    passages = merge_adjacent_hits(
-        [placed(1, 0.5), placed(2, 0.9, "Other"), placed(4, 0.7, "Other")]
-    )
-    assert [passage.chunk_ids for passage in passages] == [("02",), ("04",), ("01",)]
-
-
-@given(st.sets(st.integers(0, 12)), st.integers(1, 4))
-def test_every_hit_is_in_one_passage(numbers: set[int], per_section: int) -> None:
-    found = [placed(number, number / 20, f"S{number // per_section}") for number in numbers]
-    ids = [chunk for passage in merge_adjacent_hits(found) for chunk in passage.chunk_ids]
-    assert sorted(ids) == sorted(each.id for each, _ in found)
-
-
-def test_text_is_joined_with_the_blank_lines_between() -> None:
-    origin = RootedPath("r", "a.md")
-    assert (
-        join_chunk_texts(
-            [
-                ("a", ChunkLocation(origin, 1, 1)),
-                ("b", ChunkLocation(origin, 2, 2)),
-                ("c", ChunkLocation(origin, 5, 5)),
-            ]
-        )
-        == "a\nb\n\n\nc"
-    )
-    assert (
-        join_chunk_texts(
-            [("one part", ChunkLocation(origin, 1, 4)), ("of a line", ChunkLocation(origin, 4, 4))]
-        )
-        == "one part\nof a line"
-    )
-
-
-def test_a_passage_repeated_in_better_ones_is_dropped() -> None:
-    def passage(*ids: str) -> Passage:
-        made, hit = placed(1, 1.0)
-        return Passage(row=made, hit=hit, start_line=1, end_line=1, text="", chunk_ids=ids)
-
-    assert [
-        each.chunk_ids
-        for each in drop_repeated_passages([passage("1", "2"), passage("2"), passage("2", "3")])
-    ] == [
-        ("1", "2"),
-        ("2", "3"),
-    ]
-
-
 # The whole search
 
 
@@ -409,7 +333,9 @@ class Shelf:
     catalogue: FakeCatalogue = field(default_factory=FakeCatalogue)
     embedder: HashEmbedder = field(default_factory=HashEmbedder)
 
-    def put(self, chunk_id: str, *texts: str, line: int = 1, heading: str = "") -> None:
+    def put(
+        self, chunk_id: str, *texts: str, line: int = 1, heading: str = "", key: str = ""
+    ) -> None:
         """Store a text as a file; several texts become consecutive chunks of one section, ten lines apart."""
         ids = [chunk_id, *(f"{chunk_id} {number}" for number in range(2, len(texts) + 1))]
         rows = [
@@ -427,7 +353,7 @@ class Shelf:
         chunks = [
             ChunkRecord(
                 chunk_id=made.id,
-                vector_key=made.vector_key,
+                vector_key=key or made.vector_key,
                 row_hash="",
                 start_line=line + 10 * n,
                 end_line=line + 10 * n,
@@ -547,12 +473,27 @@ def test_a_search_that_considered_too_few_chunks_for_its_limit_says_so() -> None
     assert not shelf.ask(SearchRequest(query="word", mode="text", limit=1)).note
 
 
+def test_a_search_looks_further_where_most_of_what_it_found_are_copies() -> None:
+    shelf = Shelf()
+    for n in range(MIN_CANDIDATES + 20):
+        shelf.put(f"copy{n:03}", "word word word", key="same")
+    shelf.put("other", "word and many others that make it rank lower than every copy")
+    answer = shelf.ask(SearchRequest(query="word", mode="text"))
+    assert [group[0].hit.id for group in answer.groups] == ["copy000", "other"]
+    assert len(answer.groups[0][0].hit.copies) == MIN_CANDIDATES + 19
+    near = (RootedPath("r", "copy007.md"),)
+    answer = shelf.ask(SearchRequest(query="word", mode="text", near=near))
+    assert answer.groups[0][0].hit.id == "copy007"
+
+
 def test_the_limit_counts_groups_and_in_a_flat_list_chunks(shelf: Shelf) -> None:
     shelf.put("herbs", "basil in the soup", "thyme in the soup")
     groups = shelf.ask(SearchRequest(query="soup", mode="text", limit=1)).groups
     assert [passage.chunk_ids for passage in groups[0]] == [("herbs", "herbs 2")]
     assert groups[0][0].text == "basil in the soup" + "\n" * 10 + "thyme in the soup"
-    flat = shelf.ask(SearchRequest(query="soup", mode="text", limit=3, is_flat=True)).groups
+    flat = shelf.ask(
+        SearchRequest(query="soup", mode="text", limit=3, layout=Layout(is_flat=True))
+    ).groups
     assert sorted(passage.chunk_ids for (passage,) in flat) == [("herbs",), ("herbs 2",), ("soup",)]
 
 
@@ -566,9 +507,9 @@ def test_a_passage_takes_in_neighbours_of_its_section_up_to_a_size(shelf: Shelf)
         "fifth part",
     )
     taken = {
-        most: shelf.ask(SearchRequest(query="cranberries", mode="text", expand_chars=most)).groups[
-            0
-        ][0]
+        most: shelf.ask(
+            SearchRequest(query="cranberries", mode="text", layout=Layout(expand_chars=most))
+        ).groups[0][0]
         for most in (0, 50, 71, 10_000)
     }
     assert all(len(taken[most].text) <= most for most in (50, 71))

@@ -15,7 +15,7 @@ from anchord.cli.parameters import Option
 from anchord.cli.registry import Commands
 from anchord.config.paths import Paths, find_paths
 from anchord.core.quoting import escape_json, sanitize_line
-from anchord.daemon.access import not_running_error, try_connect
+from anchord.daemon.access import ask, not_running_error, try_connect
 from anchord.errors import NotRunningError, StoreDamagedError
 from anchord.ipc.client import Client
 from anchord.ipc.methods import REPEATABLE
@@ -113,7 +113,7 @@ def ask_daemon(paths: Paths, call: Call[A]) -> A:
     while True:
         with connect_or_raise(paths) as client:
             try:
-                return client.ask(call)
+                return ask(client, call)
             except NotRunningError:
                 if call.method.name not in REPEATABLE or time.monotonic() > deadline:
                     raise

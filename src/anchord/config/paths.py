@@ -14,10 +14,12 @@ import pwd
 import stat
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from anchord.core.quoting import escape_non_utf8
 from anchord.errors import UsageError
 
 _IS_MAC = os.uname().sysname == "Darwin"
@@ -290,6 +292,14 @@ def _home_suffix() -> str:
     if home == account_home:
         return ""
     return f"-{zlib.crc32(os.fsencode(home)):08x}"
+
+
+def working_folder() -> str:
+    """Return the working folder; "" if it was deleted, or if its name is not UTF-8."""
+    with suppress(OSError):
+        folder = os.getcwd()
+        return folder if escape_non_utf8(folder) == folder else ""
+    return ""
 
 
 def absolute_path(path: str) -> str:

@@ -548,12 +548,14 @@ class ChunkLocation(NamedTuple):
         start_line: First line in the file, from 1.
         end_line: Last line in the file, inclusive.
         ordinal: Number of the chunk within its file, from 0.
+        vector_key: Hash of its text and of the heading embedded with it; "" for unknown.
     """
 
     origin: RootedPath
     start_line: int
     end_line: int
     ordinal: int = 0
+    vector_key: str = ""
 
 
 class ChunkPlace(NamedTuple):
@@ -672,6 +674,7 @@ class Hit:
         bm25_rank: Rank in the word search, from 1; None like `bm25`.
         contains_identifier: True when the chunk contains an identifier of the query literally.
         matches_heading: True when the query contains every word of the chunk's heading.
+        copies: Other places with the same text and heading.
     """
 
     id: str
@@ -683,6 +686,7 @@ class Hit:
     bm25_rank: int | None
     contains_identifier: bool = False
     matches_heading: bool = False
+    copies: tuple[ChunkLocation, ...] = ()
 
 
 Vector = bytes

@@ -12,8 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from anchord.config.paths import Paths
-from anchord.errors import AnchordError, NotRunningError, StoreDamagedError, StoreError
+from anchord.errors import (
+    AnchordError,
+    NotRunningError,
+    StoreDamagedError,
+    StoreError,
+    UsageError,
+)
 from anchord.ipc.client import Client
+from anchord.ipc.former_daemon import for_former_daemon
 from anchord.ipc.protocol import check_params
 from anchord.ipc.requests import Call
 from anchord.store.writer_lock import lock_holder_pid
@@ -103,12 +110,27 @@ def ask_daemon_or_index(
     while client := try_connect(paths):
         try:
             with client:
-                return Answer(client.ask(call), is_live=True)
+                return Answer(ask(client, call), is_live=True)
         except NotRunningError:
             if not retry_during_restart or time.monotonic() > deadline:
                 raise
             time.sleep(_RECONNECT_S)
     return Answer(ask_index(paths, call), is_live=False)
+
+
+def ask(client: Client, call: Call[A]) -> A:
+    """Ask the daemon, also one of before an update that does not know all parameters of a search.
+
+    Raises:
+        AnchordError: As for `Client.ask`.
+    """
+    try:
+        return client.ask(call)
+    except UsageError as error:
+        former = for_former_daemon(call)
+        if former is None or not error.message.startswith("unknown parameter"):
+            raise
+        return client.ask(former)
 
 
 def ask_index(paths: Paths, call: Call[A]) -> A:

@@ -98,6 +98,8 @@ def search(  # noqa: PLR0913 - one parameter a filter
     until: str = "",
     show_chunks: bool = False,
     expand: int = 0,
+    budget: int = 0,
+    cwd: str = "",
     fresh: bool = False,
     detached: bool = False,
 ) -> Call[SearchAnswer]:
@@ -121,6 +123,10 @@ def search(  # noqa: PLR0913 - one parameter a filter
             without a time is included.
         show_chunks: List chunks, not grouped by file.
         expand: Characters of context to add from the same section.
+        budget: Maximum tokens of all passages, with their places and headings, counted from above
+            for any tokenizer. They are whole sections where these fit. 0 for all that is found.
+        cwd: The caller's folder, absolute. Text that several files contain is found once: in this
+            folder, if it is there.
         fresh: Wait first until everything written before the call is searchable.
         detached: Also search conversations that are kept and not indexed, by words.
 
@@ -145,6 +151,8 @@ def search(  # noqa: PLR0913 - one parameter a filter
         until=until,
         show_chunks=show_chunks,
         expand=expand,
+        budget=budget,
+        cwd=cwd,
         fresh=fresh,
         detached=detached,
     )

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anchord.core.quoting import escape_fields, escape_line
+from anchord.core.token_counts import cut_field, field_tokens, token_upper_bound
 from anchord.ipc.messages.base import Message
 from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, SearchAnswer, ShowAnswer
@@ -19,7 +20,6 @@ from anchord.ipc.messages.status import StatusAnswer
 from anchord.ipc.messages.upkeep import SyncAnswer as UpToDate
 from anchord.mcp.own_words import OwnWords
 from anchord.mcp.render import NOTICE, encode, render_answer
-from anchord.mcp.token_budget import cut_field, field_tokens, token_upper_bound
 
 DEFAULT_TOKEN_BUDGET = 1_800
 """Tokens of an answer when the agent does not ask for another size."""
@@ -27,7 +27,6 @@ DEFAULT_TOKEN_BUDGET = 1_800
 Answer = dict[str, Any]
 """One of the types of `schema`, or an error."""
 
-_MAX_EXCERPT_TOKENS = 320
 _MIN_EXCERPT_TOKENS = 30
 """Below this an excerpt is not worth its place."""
 _MAX_FIELD_TOKENS = 120
@@ -37,9 +36,11 @@ _MAX_PATH_TOKENS = 200
 """So that a single odd path cannot keep everything else out of an answer."""
 _OMITTED_TOKENS = 12
 """The count of what is left out."""
+_FRAME_TOKENS = 80
+"""The notice, the names of fields and the count of what is left out, in an answer of `search`."""
 _SEPARATOR_TOKENS = 2
 """The comma and the line end after an entry."""
-_MAX_OTHER_PASSAGES = 4
+_MAX_COPIES = 3
 _MAX_FAILURES = 4
 _MAX_ROOTS = 40
 _MAX_NAME_TOKENS = 40
@@ -53,16 +54,21 @@ _LONGEST_LINE = 4_100
 """Characters of a heading, a title or a name; a path has at most 4,096 bytes."""
 
 
+def passages_budget(token_budget: int) -> int:
+    """Return the tokens that an answer of this size has for its passages."""
+    return max(token_budget - _FRAME_TOKENS, _MIN_EXCERPT_TOKENS)
+
+
 def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
-    """Return search results: the best passage of each file, and where else in it to look.
+    """Return search results: passages of all files, the best first.
 
     Args:
-        found: Answer of the method "search".
+        found: Answer of the method "search", packed for `passages_budget`.
         token_budget: Maximum tokens of the rendered answer, by `token_upper_bound`.
 
     Returns:
         A dictionary of the shape `mcp.schema.SearchAnswer`, which is not the daemon's
-        `SearchAnswer` in `found`. Files that do not fit are left out and counted in `omitted`.
+        `SearchAnswer` in `found`. Files of which nothing fits are counted in `omitted`.
     """
     result = _escaped(found)
     words = OwnWords()
@@ -71,14 +77,18 @@ def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET)
     off_topic = {} if found.about else {"about": False}
     answer = _answer(note=note, names=names, **off_topic, results=[])
     tokens_left = token_budget - _OMITTED_TOKENS - token_upper_bound(render_answer(answer))
-    omitted = 0
-    for group in result["groups"]:
-        entry = _search_entry(group, tokens_left)
-        if entry is None:
-            omitted += 1
-        else:
+    groups = result["groups"]
+    ranked = [(passage, number) for number, group in enumerate(groups) for passage in group]
+    # Stable: of equal scores, the order of the groups counts.
+    ranked.sort(key=lambda ranked_passage: -ranked_passage[0]["score"])
+    shown_groups: set[int] = set()
+    for passage, number in ranked:
+        entry = _search_entry(passage, tokens_left)
+        if entry:
+            shown_groups.add(number)
             answer["results"].append(entry)
             tokens_left -= _entry_tokens(entry)
+    omitted = result["omitted"] + len(groups) - len(shown_groups)
     if omitted:
         answer["omitted"] = omitted
     return answer
@@ -97,35 +107,30 @@ def _search_note(result: Mapping[str, Any], words: OwnWords) -> str:
     return ". ".join(filter(None, (note, advice)))
 
 
-def _search_entry(group: Sequence[dict[str, Any]], tokens_left: int) -> Answer | None:
-    """Return the best passage of a file, its excerpt cut to fit, and where else in it to look.
-
-    Returns:
-        None when the tokens left do not suffice for an excerpt.
-    """
-    best, *others = group
+def _search_entry(passage: Mapping[str, Any], tokens_left: int) -> Answer | None:
+    """Return a passage, its text cut to fit; None when the tokens left do not suffice for it."""
     entry: Answer = {
-        **_place(best),
-        "section": _section(best),
-        "id": _short_id(best["id"]),
-        "score": round(best["score"], 2),
+        **_place(passage),
+        "section": _section(passage),
+        "id": _short_id(passage["id"]),
+        "score": round(passage["score"], 2),
         "text": "",
     }
-    if best["confidence"]:
-        entry["confidence"] = best["confidence"]
-    if others:
-        entry["also"] = [_other_passage(each) for each in others[:_MAX_OTHER_PASSAGES]]
-    excerpt_tokens = min(_MAX_EXCERPT_TOKENS, tokens_left - _entry_tokens(entry))
-    if excerpt_tokens < min(_MIN_EXCERPT_TOKENS, field_tokens(best["text"])):
+    if passage["confidence"]:
+        entry["confidence"] = passage["confidence"]
+    if passage["also_at"]:
+        entry["also_at"] = list(map(_copy_place, passage["also_at"][:_MAX_COPIES]))
+    text_tokens = tokens_left - _entry_tokens(entry)
+    if text_tokens < min(_MIN_EXCERPT_TOKENS, field_tokens(passage["text"])):
         return None
-    entry["text"] = cut_field(best["text"], excerpt_tokens)
+    entry["text"] = cut_field(passage["text"], text_tokens)
     return entry
 
 
-def _other_passage(passage: Mapping[str, Any]) -> str:
-    """Return lines, id and section of a passage; the section is last, so it can end nothing."""
-    lines = f"{passage['start_line']}-{passage['end_line']}"
-    return f"{lines} {_short_id(passage['id'])} {_section(passage)}".rstrip()
+def _copy_place(copy: Mapping[str, Any]) -> str:
+    """Return the file and first line of a copy."""
+    file = cut_field(copy["file"] or copy["path"], _MAX_SECTION_TOKENS)
+    return f"{file}:{copy['start_line']}"
 
 
 def show_answer(found: ShowAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:

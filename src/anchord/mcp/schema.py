@@ -33,18 +33,18 @@ class Chunk(BaseModel):
 
 
 class Result(Chunk):
-    """The best passage of a file; `also` has lines, id and section of others in it.
+    """A passage; `also_at` has the files and lines of the first of its copies elsewhere.
 
     `confidence` says how surely it is about the query: strong, likely or weak.
     """
 
     score: float
     confidence: str = ""
-    also: list[str] = []
+    also_at: list[str] = []
 
 
 class SearchAnswer(BaseModel):
-    """Answer of `search`, best first. `omitted` results did not fit.
+    """Answer of `search`, best first. `omitted` files and conversations did not fit.
 
     If `about` is false, nothing in the index seems to be about the query: these are the nearest.
     """

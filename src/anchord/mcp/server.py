@@ -25,7 +25,7 @@ from mcp.types import (
 from pydantic import Field, ValidationError
 
 from anchord._version import __version__
-from anchord.config.paths import Paths
+from anchord.config.paths import Paths, working_folder
 from anchord.core.quoting import escape_text, quote_name
 from anchord.daemon import access
 from anchord.errors import AnchordError, UsageError
@@ -76,6 +76,9 @@ Since = Annotated[str, Field(description="Only what changed or was said since: 2
 Until = Annotated[str, Field(description="Only what changed or was said until.")]
 ContextChars = Annotated[
     int, Field(ge=0, le=20_000, description="Characters of context from the same section.")
+]
+Folder = Annotated[
+    str, Field(description="The folder you work in: of several copies of a text, the one there.")
 ]
 TokenBudget = Annotated[
     int, Field(ge=200, le=_MAX_TOKENS, description="Maximum tokens of the answer.")
@@ -242,9 +245,10 @@ class _Tools:
         since: Since = "",
         until: Until = "",
         expand: ContextChars = 0,
+        cwd: Folder = "",
         max_tokens: TokenBudget = answers.DEFAULT_TOKEN_BUDGET,
     ) -> Annotated[CallToolResult, schema.SearchAnswer]:
-        """Search the user's files and conversations: paths, lines, ids, excerpts; best first."""
+        """Search the user's files and conversations: paths, lines, ids, texts; best first."""
         call = requests.search(
             query,
             k=k,
@@ -258,6 +262,8 @@ class _Tools:
             since=since,
             until=until,
             expand=expand,
+            budget=answers.passages_budget(max_tokens),
+            cwd=cwd or working_folder(),
         )
         return self._tool_result(call, lambda found: answers.search_answer(found, max_tokens))
 

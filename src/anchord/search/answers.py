@@ -117,6 +117,7 @@ def handle_search(
         query_kind=results.query_kind,
         vector_weight=results.vector_weight,
         groups=_group_messages(reader, catalog, results),
+        omitted=results.omitted,
         detached=_search_detached(reader, params) if params.detached else (),
     )
 
@@ -146,7 +147,8 @@ def _group_messages(
 ) -> tuple[tuple[PassageMessage, ...], ...]:
     passages = [passage for group in results.groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
-    describer = _describer(reader, catalog, locations)
+    copies = [copy for passage in passages for copy in passage.hit.copies]
+    describer = _describer(reader, catalog, locations, copies)
     query, judgements = results.parsed_query, results.judgement_by_id
     return tuple(
         tuple(describer.describe_passage(each, query, judgements[each.hit.id]) for each in group)
@@ -169,7 +171,10 @@ def describe_rows(
 
 
 def _describer(
-    reader: IndexReader, catalog: SqliteCatalog, locations: Mapping[str, ChunkLocation]
+    reader: IndexReader,
+    catalog: SqliteCatalog,
+    locations: Mapping[str, ChunkLocation],
+    copies: Sequence[ChunkLocation] = (),
 ) -> ChunkDescriber:
     plans = reader.profile.recipe.plans
 
@@ -183,15 +188,15 @@ def _describer(
         strategy_of=strategy_of,
         locations=locations,
         places=catalog.chunk_places(list(locations)),
-        exchange_places=_exchange_places(reader, locations),
+        exchange_places=_exchange_places(reader, [*locations.values(), *copies]),
     )
 
 
 def _exchange_places(
-    reader: IndexReader, locations: Mapping[str, ChunkLocation]
+    reader: IndexReader, locations: Sequence[ChunkLocation]
 ) -> Mapping[RootedPath, ExchangePlace]:
     """Return where each exchange among some chunks is, by the exchange."""
-    origins = dict.fromkeys(location.origin for location in locations.values())
+    origins = dict.fromkeys(location.origin for location in locations)
     exchanges = [origin for origin in origins if is_exchange_path(origin.path)]
     if not exchanges:
         return {}

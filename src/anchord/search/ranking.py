@@ -1,4 +1,4 @@
-"""Rank a query's hits by vector and by words, fuse both scores, and group the hits by file.
+"""Rank a query's hits by vector and by words, and fuse both scores; `groups` shows them.
 
 How much the cosine and the words count depends on what the query looks like (`query_kind`);
 exchanges of conversations have a weight of their own. `fusion` combines both.
@@ -6,25 +6,20 @@ exchanges of conversations have a weight of their own. `fusion` combines both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from itertools import chain
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
 from anchord.core.query_syntax import ParsedQuery
-from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
+from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.confidence import CosineScale, Judgement, gather_evidence, is_about, judge_hits
+from anchord.search.copies import merge_copies
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
-from anchord.search.passages import (
-    Passage,
-    drop_repeated_passages,
-    expand_passage,
-    make_passage,
-    merge_adjacent_hits,
-)
+from anchord.search.groups import Group, show_hits
+from anchord.search.packing import Layout
 from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
 from anchord.search.quoted_terms import (
     can_be_relaxed,
@@ -39,10 +34,11 @@ MIN_CANDIDATES = 100
 CONVERSATION_VECTOR_WEIGHT = 0.35
 """The cosine's weight in exchanges, whatever the query looks like."""
 SEARCH_MODES = ("hybrid", "vector", "text")
-_SPARE_GROUPS = 10
-"""So many groups take the place of exchanges that are shown once and were found more often."""
 _NEAREST = 3
 """How many groups are shown if nothing seems to be about the query."""
+_MAX_WIDENING = 10
+_MAX_WIDENED = 2_000
+"""Where copies take most of the places, ten times the candidates are looked at, up to so many."""
 _MAX_EXACT_IDENTIFIERS = 3
 """How many identifiers of a query are searched letter by letter: each search reads every row."""
 
@@ -58,20 +54,28 @@ class SearchRequest:
     filters: SearchFilters = field(default_factory=SearchFilters)
     limit: int = 10
     """Number of groups, or of chunks in a flat list."""
-    is_flat: bool = False
-    """Whether every chunk is a group of its own, in the order of scores."""
-    expand_chars: int = 0
-    """Expand each passage within its section up to so many characters; 0 does not expand."""
+    layout: Layout = field(default_factory=Layout)
+    """How much is shown; in a flat list every chunk is a group of its own."""
+    near: tuple[RootedPath, ...] = ()
+    """The folders of which a copy is shown rather than one elsewhere."""
+    widening: int = 1
+    """How many times the usual candidates are looked at."""
     vector_weight: float | None = None
     """The cosine's weight, 0 to 1; None is the measured default."""
 
     @property
     def candidates(self) -> int:
         """Number of chunks that each kind of search returns, from which results are chosen."""
-        return max(MIN_CANDIDATES, 2 * self.limit)
+        usual = max(MIN_CANDIDATES, 2 * self.limit)
+        return max(usual, min(usual * self.widening, _MAX_WIDENED))
 
-
-Group = tuple[Passage, ...]
+    def is_near(self, origin: RootedPath) -> bool:
+        """Return whether a file is in one of the folders of `near`."""
+        return any(
+            folder.root == origin.root
+            and (not folder.path or f"{origin.path}/".startswith(f"{folder.path}/"))
+            for folder in self.near
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ class SearchResults:
     vector_weight: float = 0.0
     """How much meaning counted beside words in documents, 0 to 1."""
     _: KW_ONLY
+    omitted: int = 0
+    """Groups of which nothing fits in the budget."""
     is_about: bool = True
     """Whether anything found seems to be about the query; else only the nearest are shown."""
     judgement_by_id: Mapping[str, Judgement] = field(default_factory=dict)
@@ -149,48 +155,86 @@ def search(
             "add what to look for; quote a word that begins with `-`",
         )
     request = _with_dated_files(request, catalog)
-    parsed_query, found = _find_or_relax(request, parsed_query, backends, catalog)
-    hits, note = found.hits, found.note
+    contents = _find_contents(request, parsed_query, backends, catalog)
+    matches = len(contents.hits)
+    relaxed = ""
+    if can_be_relaxed(parsed_query, matches):
+        relaxed = relaxed_note(parsed_query, matches)
+        parsed_query = prefer_phrases(parsed_query)
+        contents = _find_contents(request, parsed_query, backends, catalog)
+    request, found, hits = contents
+    note = "; ".join(filter(None, (found.note, relaxed)))
     if reranker and request.mode != "text" and parsed_query.text:
         try:
             hits = rerank_hits(hits, parsed_query.text, reranker, backends.store)
         except EmbedderError as error:
             note = note or f"not reranked: {error.message}"
-    groups = [[hit] for hit in hits] if request.is_flat else group_hits_by_file(hits)
-    shown = tuple(_groups_with_text(groups, request, backends.store, catalog))
-    if found.may_lack_matches and len(shown) < request.limit:
+    groups, omitted = show_hits(hits, request.limit, request.layout, backends.store, catalog)
+    if found.may_lack_matches and len(groups) + omitted < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
-    evidence = gather_evidence(hits, shown, backends.store)
-    lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
-    bound = lowest_cosine if backends.all_have_vectors else None
-    scale = None if lowest_cosine is None else backends.cosine_scale()
-    judgements = judge_hits(parsed_query, evidence, scale, bound)
-    judged = [hit for hit, _ in evidence]
-    about = is_about(judged, judgements, by_words=request.mode != "vector")
+    judgements, about = _judge(parsed_query, hits, groups, backends, mode=request.mode)
     return SearchResults(
-        groups=shown if about else shown[:_NEAREST],
+        groups=groups if about else groups[:_NEAREST],
         parsed_query=parsed_query,
         note=note,
         query_kind=kind_of_query(parsed_query),
         vector_weight=found.vector_weight,
+        omitted=omitted,
         is_about=about,
         judgement_by_id=judgements,
     )
 
 
-def _find_or_relax(
-    request: SearchRequest, query: ParsedQuery, backends: Backends, catalog: Catalog
-) -> tuple[ParsedQuery, FoundHits]:
-    """Return what was found; if too little has the quoted phrases, they exclude nothing."""
-    found = find_hits(request, query, backends, catalog.locate_chunks)
-    matches = len(found.hits)
-    if not can_be_relaxed(query, matches):
-        return query, found
-    relaxed = prefer_phrases(query)
-    found = find_hits(request, relaxed, backends, catalog.locate_chunks)
-    notes = filter(None, (found.note, relaxed_note(query, matches)))
-    return relaxed, replace(found, note="; ".join(notes))
+def _judge(
+    query: ParsedQuery,
+    hits: Sequence[Hit],
+    groups: Sequence[Group],
+    backends: Backends,
+    *,
+    mode: str,
+) -> tuple[dict[str, Judgement], bool]:
+    """Return how surely each hit is about the query, by its id, and whether any of them is.
+
+    Args:
+        query: The query.
+        hits: All hits, best first.
+        groups: What is shown of them.
+        backends: What the search reads from.
+        mode: How was searched.
+    """
+    evidence = gather_evidence(hits, groups, backends.store)
+    lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
+    bound = lowest_cosine if backends.all_have_vectors else None
+    scale = None if lowest_cosine is None else backends.cosine_scale()
+    judgements = judge_hits(query, evidence, scale, bound)
+    judged = [hit for hit, _ in evidence]
+    return judgements, is_about(judged, judgements, by_words=mode != "vector")
+
+
+class _Contents(NamedTuple):
+    """The hits of a search without copies."""
+
+    request: SearchRequest
+    """As it was searched."""
+    found: FoundHits
+    hits: list[Hit]
+    """Best first."""
+
+
+def _find_contents(
+    request: SearchRequest, parsed_query: ParsedQuery, backends: Backends, catalog: Catalog
+) -> _Contents:
+    """Search, and return one hit a content; search wider where most of what is found are copies."""
+    found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
+    hits = merge_copies(found.hits, request.is_near)
+    wider = replace(request, widening=_MAX_WIDENING)
+    has_mostly_copies = len(found.hits) > 2 * len(hits)
+    if has_mostly_copies and found.is_full and wider.candidates > request.candidates:
+        request = wider
+        found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
+        hits = merge_copies(found.hits, request.is_near)
+    return _Contents(request, found, hits)
 
 
 def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:
@@ -214,6 +258,8 @@ class FoundHits:
     """Whether more chunks than were asked for may have words of the query."""
     vector_weight: float
     """How much the cosine counted in documents, 0 to 1."""
+    is_full: bool = False
+    """Whether either search returned as many rows as it was asked for."""
 
 
 def find_hits(
@@ -264,6 +310,7 @@ def find_hits(
         note=note,
         may_lack_matches=len(matching) >= request.candidates,
         vector_weight=weights.vector,
+        is_full=max(len(near), len(matching)) >= request.candidates,
     )
 
 
@@ -336,71 +383,3 @@ def _heading_matches(
         if score:
             matches[found.id] = score
     return matches
-
-
-def group_hits_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
-    """Group hits by file, in the order of each file's first hit; hits keep their order."""
-    groups: dict[RootedPath, list[Hit]] = {}
-    for hit in hits:
-        groups.setdefault(hit.location.origin, []).append(hit)
-    return list(groups.values())
-
-
-def _groups_with_text(
-    groups: Sequence[Sequence[Hit]], request: SearchRequest, store: ChunkStore, catalog: Catalog
-) -> Iterator[Group]:
-    """Yield the first groups as passages; rows that were just deleted are left out."""
-    count = request.limit
-    if any(_is_exchange(group[0]) for group in groups[:count]):
-        count += _SPARE_GROUPS
-    candidates = groups[:count]
-    hits = list(chain.from_iterable(candidates))
-    ids = [hit.id for hit in hits]
-    rows = {row.id: row for row in store.get_display_rows(ids)}
-    copies = _find_copies(hits, rows)
-    originals = [group for group in candidates if group[0].location.origin not in copies]
-    for group in originals[: request.limit]:
-        rows_and_hits = [(rows[hit.id], hit) for hit in group if hit.id in rows]
-        passages = _make_passages(rows_and_hits, request, store, catalog)
-        if passages:
-            yield tuple(drop_repeated_passages(passages))
-
-
-def _make_passages(
-    rows_and_hits: Sequence[tuple[Row, Hit]],
-    request: SearchRequest,
-    store: ChunkStore,
-    catalog: Catalog,
-) -> list[Passage]:
-    """Make the passages of one file: merged unless the request is flat, and as long as asked."""
-    if request.is_flat:
-        passages = [make_passage([each]) for each in rows_and_hits]
-    else:
-        passages = merge_adjacent_hits(rows_and_hits)
-    if not request.expand_chars:
-        return passages
-    return [expand_passage(passage, request.expand_chars, store, catalog) for passage in passages]
-
-
-def _is_exchange(hit: Hit) -> bool:
-    return is_exchange_path(hit.location.origin.path)
-
-
-def _find_copies(hits: Sequence[Hit], rows: Mapping[str, Row]) -> set[RootedPath]:
-    """Return the exchanges that repeat a better hit: another file or root contains them too.
-
-    They have the same program, times and text. Of equal hits the first is the better one.
-    """
-    original_of: dict[tuple[str, ...], RootedPath] = {}
-    copies: set[RootedPath] = set()
-    for hit in hits:
-        origin, row = hit.location.origin, rows.get(hit.id)
-        if row is None or origin in copies or not _is_exchange(hit):
-            continue
-        identity = (row.source, row.at, row.until, row.text)
-        original = original_of.setdefault(identity, origin)
-        if original in copies:
-            original_of[identity] = origin
-        elif original != origin:
-            copies.add(origin)
-    return copies

@@ -10,9 +10,10 @@ from anchord.config.roots import find_root
 from anchord.config.schema import DOCUMENT_KINDS
 from anchord.core.dates import parse_time_span
 from anchord.core.quoting import quote_name, quote_names
-from anchord.core.types import Root, SearchFilters
+from anchord.core.types import Root, RootedPath, SearchFilters
 from anchord.errors import UsageError
 from anchord.ipc.messages.searching import SearchParams
+from anchord.search.packing import Layout
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
 from anchord.sources.documents.file_types import names_of_language
 
@@ -56,9 +57,26 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             until=until,
         ),
         limit=params.k,
-        is_flat=params.show_chunks,
-        expand_chars=params.expand,
+        layout=Layout(
+            budget=params.budget or None,
+            expand_chars=params.expand,
+            is_flat=params.show_chunks,
+        ),
+        near=_near_folders(roots, params.cwd) if params.cwd else (),
     )
+
+
+def _near_folders(roots: Sequence[Root], folder: str) -> tuple[RootedPath, ...]:
+    """Return which roots, and which folder of a root, are in the caller's folder."""
+    inside_folder = f"{folder.rstrip('/')}/"
+    near = [
+        RootedPath(root.name, "") for root in roots if f"{root.path}/".startswith(inside_folder)
+    ]
+    found = find_root(roots, folder)
+    if found:
+        root, inside = found
+        near.append(RootedPath(root.name, inside))
+    return tuple(near)
 
 
 def _require_known(thing: str, name: str, names: Sequence[str]) -> None:

@@ -24,12 +24,13 @@ from anchord.ipc.messages.searching import (
     ConfidenceParts,
     ConversationAnswer,
     NeighborExchange,
+    PlaceAnswer,
 )
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
 from anchord.search.confidence import Judgement
-from anchord.search.passages import Passage
+from anchord.search.passages import Passage, match_line
 from anchord.sources.conversations.archive.reader import ConversationContext, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -70,6 +71,7 @@ class ChunkDescriber:
             judgement: How surely the passage is about the query.
         """
         row, hit = passage.row, passage.hit
+        matched = tuple(matched_words(parsed_query, f"{row.header_path}\n{passage.text}"))
         fields = self._fields(replace(row, text=passage.text)) | {
             "start_line": passage.start_line,
             "end_line": passage.end_line,
@@ -85,9 +87,22 @@ class ChunkDescriber:
             bm25_rank=hit.bm25_rank,
             exact=hit.contains_identifier,
             named=hit.matches_heading,
-            matched=tuple(matched_words(parsed_query, f"{row.header_path}\n{passage.text}")),
+            matched=matched,
             ids=tuple(passage.chunk_ids),
+            match_line=match_line(passage, matched),
+            also_at=tuple(map(self._copy_place, hit.copies)),
             **fields,
+        )
+
+    def _copy_place(self, copy: ChunkLocation) -> PlaceAnswer:
+        origin = copy.origin
+        exchange_place = self.exchange_places.get(origin)
+        return PlaceAnswer(
+            root=origin.root,
+            path=escape_non_utf8(origin.path),
+            file=absolute_file(origin, self.root_path_by_name, exchange_place),
+            start_line=copy.start_line,
+            end_line=copy.end_line,
         )
 
     def _fields(self, row: Row) -> dict[str, Any]:

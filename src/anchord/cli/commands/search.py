@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from typing import Annotated
 
 from anchord.cli import values
@@ -12,28 +10,33 @@ from anchord.cli.app import (
     app,
     ask_daemon,
     ensure_paths,
-    load_user_config,
     print_json,
     print_line,
     warn,
 )
-from anchord.cli.output import render
+from anchord.cli.output import render, search_results
 from anchord.cli.output.confidence import NOTHING_ABOUT, is_off_topic
-from anchord.cli.output.console import stdout_console
-from anchord.cli.output.detached import detached_hit_lines
+from anchord.cli.output.console import stdout_console, terminal_size
 from anchord.cli.output.markup import is_terminal
 from anchord.cli.parameters import Argument, Option
-from anchord.config.paths import Paths, absolute_path
+from anchord.cli.path_filter import resolve_path_filter
+from anchord.config.paths import absolute_path, working_folder
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import ask_daemon_or_index, ask_index
-from anchord.errors import AnchordError, UsageError
+from anchord.errors import UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.searching import (
+    MAX_BUDGET,
     MAX_CONTEXT_CHUNKS,
     MAX_EXPAND_CHARS,
     MAX_HITS,
+    MIN_BUDGET,
     SearchAnswer,
 )
+
+_DEFAULT_K = 10
+_PROMPT_ROWS = 2
+"""Rows of the window that the command line before and the prompt after the results take."""
 
 
 @app.command()
@@ -42,7 +45,7 @@ def search(  # noqa: PLR0917 - one parameter an option
     k: Annotated[
         int,
         Option("-k", min=1, max=MAX_HITS, help="How many files (with --show-chunks: chunks)."),
-    ] = 10,
+    ] = _DEFAULT_K,
     mode: Annotated[
         str,
         Option("--mode", help="hybrid, vector or text", autocompletion=values.complete_mode),
@@ -105,6 +108,16 @@ def search(  # noqa: PLR0917 - one parameter an option
             help="Add text around each hit, up to so many characters.",
         ),
     ] = 0,
+    budget: Annotated[
+        int | None,
+        Option(
+            "--budget",
+            metavar="TOKENS",
+            min=MIN_BUDGET,
+            max=MAX_BUDGET,
+            help="Show whole passages, the best ones that fit in so many tokens.",
+        ),
+    ] = None,
     fresh: Annotated[
         bool, Option("--fresh", help="Wait first until all changes so far are indexed.")
     ] = False,
@@ -120,7 +133,7 @@ def search(  # noqa: PLR0917 - one parameter an option
 ) -> None:
     """Find chunks by meaning and by words, grouped by file, best first."""
     paths = ensure_paths()
-    path_filter = _resolve_path_filter(paths, path)
+    path_filter = resolve_path_filter(paths, path)
     names = (root, path_filter, kind, section, room, session, chunk_type, language)
     _require_utf8(query, mode, *names, since, until)
     call = requests.search(
@@ -139,6 +152,8 @@ def search(  # noqa: PLR0917 - one parameter an option
         until=until,
         show_chunks=show_chunks,
         expand=expand,
+        budget=budget or 0,
+        cwd=working_folder(),
         fresh=fresh,
         detached=detached,
     )
@@ -147,27 +162,38 @@ def search(  # noqa: PLR0917 - one parameter an option
     if json:
         print_json(results)
     else:
-        _print_results(results, explain=explain)
+        _print_results(
+            results,
+            explain=explain,
+            is_whole=bool(budget),
+            fits_window=k <= _DEFAULT_K and not explain,
+        )
     if open_it and results.groups:
         from anchord.cli.output.editor import open_in_editor
 
         open_in_editor(results.groups[0][0])
 
 
-def _print_results(results: SearchAnswer, *, explain: bool) -> None:
+def _print_results(
+    results: SearchAnswer, *, explain: bool, is_whole: bool, fits_window: bool
+) -> None:
     if results.note:
         warn(results.note)
     if not results.groups and not results.detached:
         warn("nothing found" if results.complete else "nothing found so far")
-    if is_off_topic(results):
+    off_topic = is_off_topic(results)
+    if off_topic:
         warn(NOTHING_ABOUT)
-    if explain:
-        print_line(render.weighing_line(results), markup=True)
-    for line in render.search_lines(results.groups, os.getcwd(), with_explanations=explain):
+    window = search_results.Window()
+    if size := terminal_size():
+        columns, rows = size
+        rows_left = max(rows - _PROMPT_ROWS - bool(results.note) - off_topic, 1)
+        window = search_results.Window(columns, rows_left if fits_window else None)
+    lines = search_results.answer_lines(
+        results, working_folder(), window, with_explanations=explain, is_whole=is_whole
+    )
+    for line in lines:
         print_line(line, markup=True)
-    for hit in results.detached:
-        for line in detached_hit_lines(hit):
-            print_line(line, markup=True)
 
 
 @app.command()
@@ -217,36 +243,6 @@ def explain(path: Annotated[str, Argument(metavar="PATH")], json: JsonOption = F
         return
     for line in render.explain_lines(answer):
         print_line(line, markup=True)
-
-
-def _resolve_path_filter(paths: Paths, path_filter: str) -> str:
-    """Return a path filter as the index stores paths; a glob stays as it is.
-
-    A path relative to the current folder, as results are printed, becomes an absolute one. So does
-    any other path that exists here, if it is in an indexed folder.
-    """
-    expanded = os.path.expanduser(path_filter)
-    is_here = expanded in {".", ".."} or expanded.startswith(("./", "../"))
-    exists = bool(expanded) and os.path.exists(expanded)
-    if not is_here and not exists:
-        return path_filter
-    absolute = os.path.realpath(expanded)
-    if is_here or expanded.startswith("/") or _is_in_root(paths, absolute):
-        return absolute
-    return path_filter
-
-
-def _is_in_root(paths: Paths, path: str) -> bool:
-    """Return whether a path is in an indexed folder; False if the configuration is broken."""
-    # Imported where it is needed: `status` and most searches do without it.
-    from anchord.config.cli_state import load_cli_state
-    from anchord.config.roots import find_root, gather_roots
-
-    with suppress(AnchordError):
-        given_roots = load_cli_state(paths.cli_state_file).given_roots
-        roots = gather_roots(load_user_config(paths), given_roots, (), paths.own_folders)
-        return bool(find_root(roots, path))
-    return False
 
 
 def _is_utf8(argument: str) -> bool:

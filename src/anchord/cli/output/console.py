@@ -17,6 +17,14 @@ def stdout_console() -> Console:
     return _make_console(is_stderr=False)
 
 
+def terminal_size() -> tuple[int, int] | None:
+    """Return columns and rows of the terminal; None if standard output is none."""
+    if not sys.stdout.isatty():
+        return None
+    console = stdout_console()
+    return console.width, console.height
+
+
 @functools.cache
 def stderr_console() -> Console:
     """Return rich's console of standard error."""

@@ -32,8 +32,9 @@ def open_in_editor(hit: Passage) -> None:
             "use `anchord show` to print it",
         )
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    line = hit.match_line or hit.start_line or 1
     try:
-        subprocess.run(editor_arguments(command, hit.file, hit.start_line or 1), check=False)
+        subprocess.run(editor_arguments(command, hit.file, line), check=False)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot start the editor `{command}` ({error})", "set $VISUAL or $EDITOR"

@@ -12,6 +12,8 @@ from anchord.ipc.messages.chunks import ChunkAnswer
 MAX_HITS = 1_000
 MAX_CONTEXT_CHUNKS = 10_000
 MAX_EXPAND_CHARS = 100_000
+MIN_BUDGET = 200
+MAX_BUDGET = 1_000_000
 MAX_QUERY_CHARS = 100_000
 MAX_FILTER_CHARS = 10_000
 
@@ -44,6 +46,10 @@ class SearchParams(Params, frozen=True, kw_only=True):
     show_chunks: bool = False
     expand: Annotated[int, Meta(ge=0, le=MAX_EXPAND_CHARS)] = 0
     """Characters of context to add from the same section."""
+    budget: Annotated[int, Meta(ge=0, le=MAX_BUDGET)] = 0
+    """Maximum tokens of all passages, with their places and headings; 0 for all that is found."""
+    cwd: str = ""
+    """The caller's folder, absolute: of copies, the one in it is shown."""
     fresh: bool = False
     """True waits until everything written before the call is searchable."""
     detached: bool = False
@@ -83,6 +89,17 @@ class ConfidenceParts(Message, frozen=True, kw_only=True):
     """The share of the query's words that the best hits contain together."""
 
 
+class PlaceAnswer(Message, frozen=True, kw_only=True):
+    """Where a copy of a passage is."""
+
+    root: str
+    path: str
+    file: str | None
+    """Absolute path; None for an exchange whose transcript files are all deleted."""
+    start_line: int
+    end_line: int
+
+
 class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """A passage that a search found: neighbouring chunks, or one.
 
@@ -111,6 +128,10 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """Words of the query that it contains."""
     ids: tuple[str, ...]
     """All its chunks, in the order of the file."""
+    match_line: int | None = None
+    """The line with most of the query's words; the first line of the best chunk without such."""
+    also_at: tuple[PlaceAnswer, ...] = ()
+    """Other places where its best chunk was found, with the same text below the same heading."""
 
 
 class DetachedHit(Message, frozen=True, kw_only=True):
@@ -165,6 +186,8 @@ class SearchAnswer(Message, frozen=True, kw_only=True):
     """How much meaning counted beside words in documents, 0 to 1."""
     groups: tuple[tuple[Passage, ...], ...]
     """The passages of each file or exchange, best first; no group is empty."""
+    omitted: int = 0
+    """Files and exchanges that were found, and of which nothing fits in the budget."""
     detached: tuple[DetachedHit, ...] = ()
 
 

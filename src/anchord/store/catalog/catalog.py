@@ -258,7 +258,7 @@ class SqliteCatalog:
             some_ids = chunk_ids[start : start + _MAX_SQL_VARIABLES]
             placeholders = ",".join("?" * len(some_ids))
             rows = self._db.execute(
-                "SELECT chunk_id, root, path, start_line, end_line, ordinal "
+                "SELECT chunk_id, root, path, start_line, end_line, ordinal, vector_key "
                 "FROM chunks JOIN files ON files.id=file "
                 f"WHERE chunk_id IN ({placeholders}) ORDER BY generation",
                 some_ids,
