@@ -55,7 +55,12 @@ def use_own_cache() -> None:
     os.environ.setdefault("PIP_CACHE_DIR", str(real / "pip"))
     os.environ["XDG_CACHE_HOME"] = folder
     owner = os.getpid()
-    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(folder, ignore_errors=True))
+
+    def delete() -> None:
+        if os.getpid() == owner:  # Not a process which it forked.
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(delete)
 
 
 def _delete_if_own(folder: Path) -> None:

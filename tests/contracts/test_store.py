@@ -303,7 +303,8 @@ def test_a_rows_own_vector_replaces_the_provisional_one(store: ChunkStore) -> No
     store.set_vectors({"1": ("key of new", EAST)})
     assert store.count_due() == 0
     assert store.vectors_by_id(["1"]) == {"1": EAST}
-    assert list(store.search_by_vector(EAST, 1, ANY)) == [ScoredRow("1", pytest.approx(1.0))]
+    (hit,) = store.search_by_vector(EAST, 1, ANY)
+    assert (hit.id, hit.score) == ("1", pytest.approx(1.0))
     assert list(store.find_corrupt_ids(["1"])) == []
 
 
