@@ -32,7 +32,8 @@ _IDENTIFIER = re.compile(
     r"(?=.*[^\W\d_])(?:\w+(?:[./:]+\w+)+|\w*_\w+)"  # a.b, a/b, a::b, a_b
     r"|[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-zA-Z]+\d\w*"  # aB, ABc, AbC, a1
     r"|v?\d+(?:\.\d+){2,}|[a-zA-Z](?:\+\+|#)|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # 1.2.3, C++, a@b.c
-    rf"|(?=..)(?:(?![{_UNSPACED}])\w)*[{_UNSPACED}]\w*"  # One word to the word index.
+    rf"|(?=..)(?:(?![{_UNSPACED}])\w)*[{_UNSPACED}]\w*"  # The word index may cut it elsewhere.
+    r"|[\u3400-\u9fff]"  # It may have a single character only within a longer word.
 )
 _PUNCTUATION = "()[]{}<>,;:.!?'`*"
 """Characters around an identifier that do not belong to it."""

@@ -77,6 +77,14 @@ CONVERSATION_COLUMNS = ("id", *_CONVERSATION_TEXT_COLUMNS, *_PART_COLUMNS)
 _EMPTY_ROW: dict[str, Any] = dict.fromkeys(TEXT_COLUMNS, "") | dict.fromkeys(NUMBER_COLUMNS, 0)
 _STORED_TEXT_COLUMNS = (*TEXT_COLUMNS, "row_hash")
 
+_TOKENIZER = "icu/split"
+"""Cuts Chinese, Japanese and Thai by a dictionary that is part of LanceDB, all else as "simple"."""
+_STOP_WORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with"
+)
+"""LanceDB's own list for English. With this tokenizer it takes those of all languages by default,
+and leaves out "die" and "war" of an English text."""
 _FLOAT32_BYTES = 4
 _VECTOR_NUMBER_TYPE = pa.float32()
 _CHECKSUM_TYPE = pa.int64()
@@ -331,7 +339,11 @@ async def create_or_replace_indices(table: LanceTable) -> None:
     by_value = Bitmap()
     for column in ("root", "kind"):
         await _replace_index(table, column, by_value)
-    full_text = FTS(with_position=False)
+    full_text = FTS(
+        with_position=False,
+        base_tokenizer=_TOKENIZER,
+        custom_stop_words=_STOP_WORDS.split(),
+    )
     await _replace_index(table, "search_text", full_text)
 
 
