@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -35,9 +35,7 @@ class Shelf:
     def __init__(self, folder: Path, documents: Mapping[str, str]) -> None:
         """Index documents by path."""
         embedder = HashEmbedder()
-        rows = [
-            made.row for made in CUTTER.prepare_rows_of("anchored", "heading", dict(documents))
-        ]
+        rows = [made.row for made in CUTTER.prepare_rows_of("anchored", "heading", dict(documents))]
         vectors = dict(
             zip(
                 [row.vector_key for row in rows],
@@ -62,9 +60,7 @@ class Shelf:
     def missed(self, language: str, queries: Mapping[str, str]) -> list[str]:
         """Return the queries of a language that do not find their document first."""
         return [
-            query
-            for query, name in queries.items()
-            if self.first(query) != path_of(language, name)
+            query for query, name in queries.items() if self.first(query) != path_of(language, name)
         ]
 
 
@@ -83,12 +79,12 @@ def documents_of(language: str, *kinds: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Shelf:
     """Return an index of the first documents of all six languages."""
     documents: dict[str, str] = {}
     for language in LANGUAGES:
         documents |= documents_of(language, "documents")
-    yield Shelf(tmp_path_factory.mktemp("six"), documents)
+    return Shelf(tmp_path_factory.mktemp("six"), documents)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

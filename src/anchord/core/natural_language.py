@@ -17,62 +17,66 @@ RUSSIAN = "russian"
 
 _COMMON_WORDS = {
     ENGLISH: (
-        "the and that this with you your are which from have been were they their there when what "
-        "should would could about into only then than these those does because how why where to of "
-        "in is it for on at as be or by do not if an can no we will was but all any each return"
+        "the and that this with you your are which from have been were they their there when "
+        "what should would could about into only then than these those does because how why "
+        "where to of in is it for on at as be or by do not if an can no we will was but all any "
+        "each return"
     ),
     "german": (
-        "der das und ist nicht ein eine einen einem einer eines mit auf für von dem des sich auch "
-        "werden wird wurde sind im zum zur bei nach oder wenn dass daß wie noch nur über ich wir "
-        "sie kann können haben durch aus bis vor als man diese dieser dieses keine die hat es um"
+        "der das und ist nicht ein eine einen einem einer eines mit auf für von dem des sich "
+        "auch werden wird wurde sind im zum zur bei nach oder wenn dass daß wie noch nur über "
+        "ich wir sie kann können haben durch aus bis vor als man diese dieser dieses keine die "
+        "hat es um"
     ),
     "french": (
-        "le les une dans pour qui que sur avec par pas ce cette sont au aux du ou où vous nous être "
-        "avoir fait mais comme leur elle ils était même ces dont sans et la est des plus de"
+        "le les une dans pour qui que sur avec par pas ce cette sont au aux du ou où vous nous "
+        "être avoir fait mais comme leur elle ils était même ces dont sans et la est des plus "
+        "de"
     ),
     "spanish": (
-        "el los las una que por con del se como más pero este esta está su sus lo al cuando también "
-        "muy sin sobre ser hay donde entre todos desde y para la de es en"
+        "el los las una que por con del se como más pero este esta está su sus lo al cuando "
+        "también muy sin sobre ser hay donde entre todos desde y para la de es en"
     ),
     "italian": (
         "il lo gli di che è una per con della delle dei nel nella sono come anche più questo "
         "questa alla dal essere degli dalla quando si non la un"
     ),
     "portuguese": (
-        "os uma que não por da dos das em mais mas ao foi são você isso este esta pelo pela ou ser "
-        "está também muito seu sua quando para um de se como"
+        "os uma que não por da dos das em mais mas ao foi são você isso este esta pelo pela ou "
+        "ser está também muito seu sua quando para um de se como"
     ),
     "dutch": (
-        "het een van niet met voor zijn ook aan maar wordt worden deze dit naar uit nog kan heeft "
-        "hebben wij je ik geen om dan te door en de"
+        "het een van niet met voor zijn ook aan maar wordt worden deze dit naar uit nog kan "
+        "heeft hebben wij je ik geen om dan te door en de"
     ),
     "swedish": (
-        "och att det som är på av för till inte har ett jag ska från eller också när vi sig detta "
-        "efter alla mycket du en kan om"
+        "och att det som är på av för till inte har ett jag ska från eller också när vi sig "
+        "detta efter alla mycket du en kan om"
     ),
     "danish": (
-        "og det er på af til ikke har som et jeg fra eller også når vi sig denne efter skal være "
-        "hvor hvis blev meget du en kan"
+        "og det er på af til ikke har som et jeg fra eller også når vi sig denne efter skal "
+        "være hvor hvis blev meget du en kan"
     ),
     "norwegian": (
-        "og det er på av til ikke har som et jeg fra eller også når vi seg denne etter skal være "
-        "hvor hvis ble mye noen du en kan"
+        "og det er på av til ikke har som et jeg fra eller også når vi seg denne etter skal "
+        "være hvor hvis ble mye noen du en kan"
     ),
     "polish": (
-        "nie się na jest że jak ale przez dla od tak czy są oraz tego być który która które może "
-        "tylko już jego przy jako"
+        "nie się na jest że jak ale przez dla od tak czy są oraz tego być który która które "
+        "może tylko już jego przy jako"
     ),
     "czech": (
-        "se na je že jak ale pro od jsou nebo být který která které může není také jako při podle "
-        "pokud když jen už její této tento můžete"
+        "se na je že jak ale pro od jsou nebo být který která které může není také jako při "
+        "podle pokud když jen už její této tento můžete"
     ),
     "finnish": (
-        "ja on ei että se joka kuin niin mutta tai jos myös voit kun ovat sen tämä tämän ole kanssa "
-        "voi jotka kaikki mukaan"
+        "ja on ei että se joka kuin niin mutta tai jos myös voit kun ovat sen tämä tämän ole "
+        "kanssa voi jotka kaikki mukaan"
     ),
     RUSSIAN: (
-        "и в не на что он она они как это по но из за от так же для все его то был была было у о "
-        "или если когда мы вы который чтобы нет к с до при надо их"
+        "и в не на что он она они как это по но из за от так же для все "
+        "его то был была было у о или если когда мы вы который чтобы "  # noqa: RUF001 - Russian
+        "нет к с до при надо их"  # noqa: RUF001 - Russian
     ),
 }
 """Language -> its most common words, without most that are also English words or in code."""

@@ -668,6 +668,7 @@ class Hit:
         bm25_rank: Rank in the word search, from 1; None like `bm25`.
         contains_identifier: True when the chunk contains an identifier of the query literally.
         matches_heading: True when the query contains every word of the chunk's heading.
+        recency: What its age left of the score, 0 to 1; None unless older hits were weighed down.
     """
 
     id: str
@@ -679,6 +680,7 @@ class Hit:
     bm25_rank: int | None
     contains_identifier: bool = False
     matches_heading: bool = False
+    recency: float | None = None
 
 
 Vector = bytes

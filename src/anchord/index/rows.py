@@ -90,7 +90,8 @@ def _parse_and_chunk(
             for index, row in enumerate(rows)
         ]
     language = detect_language(document.text[:_LANGUAGE_SAMPLE_CHARS])
-    return tuple(_with_word_forms(row, language) for row in rows), parser_problem or document.problem
+    rows = [_with_word_forms(row, language) for row in rows]
+    return tuple(rows), parser_problem or document.problem
 
 
 def _with_word_forms(prepared: PreparedRow, document_language: str) -> PreparedRow:

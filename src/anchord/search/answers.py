@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from anchord.config.roots import find_root
@@ -136,7 +137,10 @@ def _group_messages(
 ) -> tuple[tuple[PassageMessage, ...], ...]:
     passages = [passage for group in results.groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
-    describer = _describer(reader, catalog, locations)
+    describer = replace(
+        _describer(reader, catalog, locations),
+        change_times=catalog.change_times({location.origin for location in locations.values()}),
+    )
     return tuple(
         tuple(describer.describe_passage(passage, results.parsed_query) for passage in group)
         for group in results.groups

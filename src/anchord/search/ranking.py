@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 
 from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
 from anchord.core.query_syntax import ParsedQuery, parse_query
+from anchord.core.quoting import quote_name
+from anchord.core.time_phrases import find_time_phrase
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.dates import find_dated_files
@@ -25,6 +27,7 @@ from anchord.search.passages import (
     merge_adjacent_hits,
 )
 from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
+from anchord.search.recency import Recency, weigh_by_age
 from anchord.search.reranking import rerank_hits
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
@@ -55,6 +58,8 @@ class SearchRequest:
     """Expand each passage within its section up to so many characters; 0 does not expand."""
     vector_weight: float | None = None
     """The cosine's weight, 0 to 1; None is the measured default."""
+    recency: Recency | None = None
+    """How older hits are weighed down; None does not."""
 
     @property
     def candidates(self) -> int:
@@ -138,13 +143,24 @@ def search(
             hits = rerank_hits(hits, parsed_query.text, reranker, backends.store)
         except EmbedderError as error:
             note = note or f"not reranked: {error.message}"
+    if request.recency:
+        hits = weigh_by_age(hits, request.recency, backends.store, catalog)
     groups = [[hit] for hit in hits] if request.is_flat else group_hits_by_file(hits)
     shown = tuple(_groups_with_text(groups, request, backends.store, catalog))
     if found.may_lack_matches and len(shown) < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
+    note = "; ".join(filter(None, (note, _time_hint(request))))
     kind = kind_of_query(parsed_query)
     return SearchResults(shown, parsed_query, note, kind, found.vector_weight)
+
+
+def _time_hint(request: SearchRequest) -> str:
+    """Return how to search only in a time that the query names; "" for none."""
+    phrase = find_time_phrase(request.query)
+    if not phrase or request.filters.since or request.filters.until:
+        return ""
+    return f"add --since {quote_name(phrase)} to search only there"
 
 
 def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:

@@ -100,9 +100,12 @@ def _group_lines(
 
 
 def _best_hit(hit: Passage, base_folder: str) -> Iterator[str]:
-    """Yield a hit's place, section and score, and an excerpt. A long section gets its own line."""
+    """Yield a hit's place, section, date and score, and an excerpt.
+
+    A long section gets its own line.
+    """
     place = _place(hit, base_folder)
-    score_and_id = _score_and_id(hit)
+    score_and_id = _file_date(hit) + _score_and_id(hit)
     section = escape_gaps(hit.section)
     used_width = len(place) + len(score_and_id) + _GAPS_WIDTH
     fits = used_width + len(section) <= _WIDTH
@@ -135,6 +138,13 @@ def _other_hit(hit: Passage) -> str:
     return f"  [dim]also {span:<9} {section}  {score_and_id}[/]"
 
 
+def _file_date(hit: Passage) -> str:
+    """Return the local day on which a file changed last; an exchange has its time in its place."""
+    if hit.session or not hit.date:
+        return ""
+    return f"{datetime.fromisoformat(hit.date).astimezone():%Y-%m-%d} "
+
+
 def _score_and_id(hit: Passage) -> str:
     score = hit.score
     short_id = hit.id[:_ID_CHARS]
@@ -148,6 +158,8 @@ def _explanation(hit: Passage) -> str:
         parts.append("contains the identifier exactly")
     if hit.named:
         parts.append("the query contains its heading")
+    if hit.recency is not None:
+        parts.append(f"its age leaves {100 * hit.recency:.0f} % of the score")
     matched = ", ".join(hit.matched)
     if matched:
         parts.append(f"matched: {matched}")

@@ -41,6 +41,8 @@ class SearchParams(Params, frozen=True, kw_only=True):
     went on since then."""
     until: str = ""
     """Like `since`."""
+    recent: str = ""
+    """A half-life, such as 30d: a hit of this age keeps half of its score; "" weighs none down."""
     show_chunks: bool = False
     expand: Annotated[int, Meta(ge=0, le=MAX_EXPAND_CHARS)] = 0
     """Characters of context to add from the same section."""
@@ -91,6 +93,10 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """Words of the query that it contains."""
     ids: tuple[str, ...]
     """All its chunks, in the order of the file."""
+    date: str | None = None
+    """When its file changed last, or its exchange ended, in ISO 8601, UTC."""
+    recency: float | None = None
+    """What its age left of its score, 0 to 1; None without `recent`."""
 
 
 class DetachedHit(Message, frozen=True, kw_only=True):

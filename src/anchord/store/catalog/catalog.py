@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
@@ -280,6 +280,18 @@ class SqliteCatalog:
         with self._wrong_types_as_damage():
             for root, path, fingerprint in rows:
                 yield rooted_path(root, path), unpack_fingerprint(fingerprint).mtime_ns
+
+    def change_times(self, origins: Iterable[RootedPath]) -> Mapping[RootedPath, int]:
+        """Return when files changed before they were last read, in ns; without unknown files."""
+        times = {}
+        for origin in origins:
+            row = self._db.execute(
+                "SELECT fingerprint FROM files WHERE root=? AND path=?", key_columns(origin)
+            ).fetchone()
+            if row:
+                with self._wrong_types_as_damage():
+                    times[origin] = unpack_fingerprint(row[0]).mtime_ns
+        return times
 
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids of a chunk and its neighbours in its file, in the file's order.
