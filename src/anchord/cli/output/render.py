@@ -14,6 +14,7 @@ from datetime import datetime
 from urllib.parse import quote
 
 from anchord.cli.output.console import escape_markup
+from anchord.cli.output.hit_age import age_explanation, file_date
 from anchord.core.quoting import escape_gaps, escape_path, quote_name, sanitize_line
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
@@ -105,7 +106,7 @@ def _best_hit(hit: Passage, base_folder: str) -> Iterator[str]:
     A long section gets its own line.
     """
     place = _place(hit, base_folder)
-    score_and_id = _file_date(hit) + _score_and_id(hit)
+    score_and_id = file_date(hit) + _score_and_id(hit)
     section = escape_gaps(hit.section)
     used_width = len(place) + len(score_and_id) + _GAPS_WIDTH
     fits = used_width + len(section) <= _WIDTH
@@ -138,13 +139,6 @@ def _other_hit(hit: Passage) -> str:
     return f"  [dim]also {span:<9} {section}  {score_and_id}[/]"
 
 
-def _file_date(hit: Passage) -> str:
-    """Return the local day on which a file changed last; an exchange has its time in its place."""
-    if hit.session or not hit.date:
-        return ""
-    return f"{datetime.fromisoformat(hit.date).astimezone():%Y-%m-%d} "
-
-
 def _score_and_id(hit: Passage) -> str:
     score = hit.score
     short_id = hit.id[:_ID_CHARS]
@@ -153,13 +147,11 @@ def _score_and_id(hit: Passage) -> str:
 
 def _explanation(hit: Passage) -> str:
     """Return a line that says how a hit was found."""
-    parts = [_found_by_meaning(hit), _found_by_words(hit)]
+    parts = [_found_by_meaning(hit), _found_by_words(hit), *age_explanation(hit)]
     if hit.exact:
         parts.append("contains the identifier exactly")
     if hit.named:
         parts.append("the query contains its heading")
-    if hit.recency is not None:
-        parts.append(f"its age leaves {100 * hit.recency:.0f} % of the score")
     matched = ", ".join(hit.matched)
     if matched:
         parts.append(f"matched: {matched}")
