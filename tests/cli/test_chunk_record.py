@@ -35,6 +35,8 @@ OF_A_HIT = {
     "named",
     "matched",
     "ids",
+    "date",
+    "recency",
 }
 CUT_ONLY = {
     "embed_text", "anchor_line", "start_char", "end_char", "exceeds_limit", "is_contextually_enriched",
@@ -186,7 +188,7 @@ def test_chunk_text_gives_the_same_names_and_types() -> None:
 
 @pytest.mark.parametrize("tool", ["search", "show"])
 def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: str) -> None:
-    """Texts and ids are shortened, scores are rounded, and what has no value is left out.
+    """Texts, ids and dates are shortened, scores are rounded, and what has no value is left out.
 
     Without `--show-chunks` a result can be several chunks, and have other lines.
     """
@@ -199,7 +201,9 @@ def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: st
             record = by_id[entry["id"]]
             assert entry.keys() - OF_MCP <= record.keys()
             assert all(type(entry[name]) is type(record[name]) for name in entry.keys() - OF_MCP)
-            exact = entry.keys() - OF_MCP - {"id", "text", "score", "start_line", "end_line"}
+            exact = (
+                entry.keys() - OF_MCP - {"id", "text", "score", "date", "start_line", "end_line"}
+            )
             assert {name: entry[name] for name in exact} == {name: record[name] for name in exact}
 
 
