@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from anchord.core.natural_language import COMMON_WORDS, detect_language, is_english_or_unclear
+from anchord.core.query_syntax import matched_words, parse_query
 from anchord.core.word_forms import forms_of_query, forms_of_text
 
 SAMPLES = tomllib.loads(
@@ -85,3 +86,19 @@ def test_characters_of_a_chinese_query_count_little() -> None:
 def test_every_language_has_common_words_and_a_stemmer() -> None:
     for language in COMMON_WORDS:
         assert isinstance(forms_of_text("word", language), str)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "matched"),
+    [
+        ("Haus", "Die Häuser stehen auf der Wiese und im Tal.", ["Häuser"]),
+        ("Häuser", "Das Haus ist alt und steht im Tal.", ["Haus"]),
+        ("книга", "Взятые книги возвращают внизу.", ["книги"]),
+        ("학교", "학교에서 책을 읽었다", ["학교에서"]),
+        ("怎么备份数据库", "先停止服务,再备份旧数据。", ["备份", "数据"]),
+        ("本を読みました", "図書館で本を読んだ。", ["本を読"]),
+        ("the notes", "Other themes: the houses", []),
+    ],
+)
+def test_other_forms_of_words_are_highlighted(query: str, text: str, matched: list[str]) -> None:
+    assert matched_words(parse_query(query), text) == matched

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from anchord.core.word_forms import spans_of_other_forms
+
 _PIECE = re.compile(
     r'(?<![^\s(])(?P<excluded>-)?"(?P<phrase>\s*[^\s"][^"]*)"(?!\w)|(?P<word>[^\s"]+|")'
 )
@@ -149,6 +151,7 @@ def find_match_spans(query: ParsedQuery, text: str) -> list[tuple[int, int]]:
     words = _WORD.finditer(text)
     matching = [word for word in words if _stem(word[0].lower()) in stems]
     spans = [word.span() for word in matching]
+    spans += spans_of_other_forms(query.text, text)
     for pattern in _literal_patterns(query):
         spans += [match.span() for match in re.finditer(pattern, text)]
     return _merge_overlapping(sorted(spans))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import Stemmer
 
@@ -24,6 +25,11 @@ STEMMER_IDENTITY = f"snowball {Stemmer.version()}"
 """Identity of what makes the stems: the forms of a text can differ between two of them."""
 _HAN = "\u3005\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7af"
+_HIRAGANA = "\u3041-\u309f"
+_UNSPACED_RUN = re.compile(f"[{_HAN}{_HIRAGANA}\u30a0-\u30ff]+")
+_HIRAGANA_PAIR = re.compile(f"[{_HIRAGANA}]{{2}}")
+"""Endings and particles for the most part."""
+_INFLECTED_WORD = re.compile(rf"[a-zA-ZÀ-ɏ]{{2,40}}|[\u0400-\u052f]{{2,40}}|[{_HANGUL}]{{1,40}}")
 _LATIN_WORD = re.compile(r"[a-zß-ɏ]{2,40}")
 _CYRILLIC_WORD = re.compile(r"[\u0400-\u052f]{2,40}")
 _KOREAN_WORD = re.compile(f"[{_HANGUL}]{{2,40}}")
@@ -121,3 +127,48 @@ def _fold(word: str) -> str:
         return word
     decomposed = unicodedata.normalize("NFKD", word).replace("ß", "ss")
     return "".join(filter(str.isalnum, decomposed))
+
+
+def spans_of_other_forms(query: str, text: str) -> list[tuple[int, int]]:
+    """Return where a text has other forms of the words of a query, to highlight them.
+
+    Of Chinese and Japanese these are pairs of characters that the query has, too.
+
+    Args:
+        query: A query.
+        text: A text that it found.
+
+    Returns:
+        Ranges [start, end) of characters, in no order; they may overlap.
+    """
+    pairs = {
+        run[start : start + 2]
+        for run in _UNSPACED_RUN.findall(query)
+        for start in range(len(run) - 1)
+        if not _HIRAGANA_PAIR.match(run, start)
+    }
+    spans = [match.span() for pair in pairs for match in re.finditer(pair, text)]
+    wanted = _searched_words(query)
+    language = detect_language(text)
+    if text.isascii() and language not in _LATIN_LANGUAGES:
+        return spans
+    spans += [
+        word.span()
+        for word in _INFLECTED_WORD.finditer(text)
+        if not wanted.isdisjoint(_forms_of_word(word[0].lower(), language))
+    ]
+    return spans
+
+
+@lru_cache(maxsize=256)
+def _searched_words(query: str) -> frozenset[str]:
+    """Return the words of a query and their other forms."""
+    forms = " ".join(forms for forms, _ in forms_of_query(query))
+    return frozenset([*_INFLECTED_WORD.findall(query.lower()), *forms.split()])
+
+
+@lru_cache(maxsize=16_384)
+def _forms_of_word(word: str, language: str) -> frozenset[str]:
+    """Return a word in lower case and its other forms, without words of every text."""
+    is_common = word in COMMON_WORDS.get(language, ())
+    return frozenset() if is_common else frozenset([word, *_forms(word, [language])])
