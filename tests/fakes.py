@@ -11,7 +11,7 @@ import os
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
@@ -320,6 +320,14 @@ class FakeCatalogue:
                         placed.vector_key,
                     )
         return {chunk_id: places[chunk_id] for chunk_id in chunk_ids if chunk_id in places}
+
+    def change_times(self, origins: Iterable[RootedPath]) -> Mapping[RootedPath, int]:
+        """Return when files changed."""
+        return {
+            origin: self.files[origin].known.fingerprint.mtime_ns
+            for origin in origins
+            if origin in self.files
+        }
 
     def iter_change_times(self) -> Iterator[tuple[RootedPath, int]]:
         """Yield each file and when it changed."""

@@ -117,6 +117,7 @@ IMPURE_LIBRARIES = frozenset(
 HOMES: dict[str, str] = {
     "ahocorasick_rs": "sources.secrets.words",
     "xxhash": "core.ids",
+    "Stemmer": "core.word_forms",
     "pathspec": "sources.files.built_in_rules",
     "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
     "sentencex": "chunking.strategies.sentences",

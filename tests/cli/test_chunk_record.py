@@ -39,6 +39,8 @@ OF_A_HIT = {
     "ids",
     "match_line",
     "also_at",
+    "date",
+    "recency",
 }
 CUT_ONLY = {
     "embed_text", "anchor_line", "start_char", "end_char", "exceeds_limit", "is_contextually_enriched",
@@ -190,7 +192,7 @@ def test_chunk_text_gives_the_same_names_and_types() -> None:
 
 @pytest.mark.parametrize("tool", ["search", "show"])
 def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: str) -> None:
-    """Texts and ids are shortened, scores are rounded, and what has no value is left out.
+    """Texts, ids and dates are shortened, scores are rounded, and what has no value is left out.
 
     Without `--show-chunks` a result can be several chunks, and have other lines.
     """
@@ -206,7 +208,7 @@ def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: st
             exact = (
                 entry.keys()
                 - OF_MCP
-                - {"id", "text", "score", "confidence", "start_line", "end_line"}
+                - {"id", "text", "score", "confidence", "date", "start_line", "end_line"}
             )
             assert {name: entry[name] for name in exact} == {name: record[name] for name in exact}
 

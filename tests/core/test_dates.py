@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from anchord.core.dates import parse_time, parse_time_span
+from anchord.core.time_phrases import find_time_phrase
 from anchord.errors import UsageError
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
@@ -40,12 +41,93 @@ def test_the_end_of_a_day_is_the_beginning_of_the_next() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "begin", "end"),
+    [
+        ("today", "2026-03-10", "2026-03-11"),
+        ("Yesterday", "2026-03-09", "2026-03-10"),
+        ("this week", "2026-03-09", "2026-03-16"),
+        ("last  week", "2026-03-02", "2026-03-09"),
+        ("this month", "2026-03-01", "2026-04-01"),
+        ("last month", "2026-02-01", "2026-03-01"),
+        ("last year", "2025-01-01", "2026-01-01"),
+        ("tuesday", "2026-03-10", "2026-03-11"),
+        ("last tuesday", "2026-03-03", "2026-03-04"),
+        ("on monday", "2026-03-09", "2026-03-10"),
+        ("wednesday", "2026-03-04", "2026-03-05"),
+        ("march", "2026-03-01", "2026-04-01"),
+        ("in March", "2026-03-01", "2026-04-01"),
+        ("last march", "2025-03-01", "2025-04-01"),
+        ("in december", "2025-12-01", "2026-01-01"),
+        ("March 2024", "2024-03-01", "2024-04-01"),
+    ],
+)
+def test_a_time_in_words_begins_and_ends(text: str, begin: str, end: str) -> None:
+    """NOW is a Tuesday."""
+    assert parse_time(text, NOW, zone=UTC) == f"{begin}T00:00:00.000Z"
+    assert parse_time(text, NOW, zone=UTC, is_range_end=True) == f"{end}T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("2 weeks ago", "2026-02-24T12:00:00.000Z"),
+        ("an hour ago", "2026-03-10T11:00:00.000Z"),
+        ("three months ago", "2025-12-10T12:00:00.000Z"),
+        ("1 year ago", "2025-03-10T12:00:00.000Z"),
+    ],
+)
+def test_so_long_ago_is_a_moment(text: str, written: str) -> None:
+    assert parse_time(text, NOW, zone=UTC) == written
+    assert parse_time(text, NOW, zone=UTC, is_range_end=True) == written
+
+
+def test_a_month_ago_has_a_day_in_a_shorter_month() -> None:
+    now = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
+    assert parse_time("a month ago", now, zone=UTC) == "2026-02-28T12:00:00.000Z"
+
+
+def test_yesterday_is_that_of_the_local_time_zone() -> None:
+    late = datetime(2026, 3, 10, 23, 30, tzinfo=UTC)
+    east = timezone(timedelta(hours=2))
+    assert parse_time("yesterday", late, zone=east) == "2026-03-09T22:00:00.000Z"
+    assert parse_time_span("yesterday", "yesterday", late)[0] != ""
+
+
+@pytest.mark.parametrize(
+    ("query", "phrase"),
+    [
+        ("what did I write about boats last week", "last week"),
+        ("the meeting on Monday", "on Monday"),
+        ("decisions in March 2025", "in March 2025"),
+        ("three days ago something broke", "three days ago"),
+        ("may I use it today", ""),
+        ("march of progress", ""),
+        ("the last weekend", ""),
+    ],
+)
+def test_a_query_names_a_time(query: str, phrase: str) -> None:
+    assert find_time_phrase(query) == phrase
+
+
 def test_a_day_without_a_zone_is_one_of_here() -> None:
     here = timezone(timedelta(hours=2))
     assert parse_time("2026-01-31", NOW, zone=here) == "2026-01-30T22:00:00.000Z"
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "7", "-1d", "999999y"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "someday",
+        "2026-13-01",
+        "7",
+        "-1d",
+        "999999y",
+        "next week",
+        "zero days ago",
+        "99999 years ago",
+    ],
+)
 def test_what_is_no_time_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_time(text, NOW)

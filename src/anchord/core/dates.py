@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from anchord.core.quoting import quote_name
+from anchord.core.time_phrases import parse_time_phrase
 from anchord.errors import UsageError
 
 _AGE = re.compile(r"(\d{1,6})\s*(min|h|d|w|m|y)$")
@@ -19,7 +20,10 @@ _UNITS = {
 }
 _DAY_LENGTH = len("2026-01-31")
 """ISO 8601 has shorter days, such as 20260131, and no shorter times."""
-_HINT = "use 2026-01-31, 2026-01-31T12:00, or an age such as 7d (min, h, d, w, m, y)"
+_HINT = (
+    "use 2026-01-31, 2026-01-31T12:00, an age such as 7d (min, h, d, w, m, y), or words: "
+    "yesterday, last week, in March, monday, 2 weeks ago"
+)
 
 
 def parse_time_span(since: str, until: str, now: datetime) -> tuple[str, str]:
@@ -27,7 +31,8 @@ def parse_time_span(since: str, until: str, now: datetime) -> tuple[str, str]:
 
     Args:
         since: Its begin; "" for none.
-        until: Its end; "" for none. A date without a time is the end of that day.
+        until: Its end; "" for none. A date without a time is the end of that day, and a time in
+            words, such as "last week", its end.
         now: As in `parse_time`.
 
     Raises:
@@ -43,16 +48,32 @@ def parse_time_span(since: str, until: str, now: datetime) -> tuple[str, str]:
     return begin, end
 
 
+def parse_age(text: str) -> timedelta:
+    """Return an age such as "30d" or "2w" as a span of time longer than zero.
+
+    Raises:
+        UsageError: The text is no age.
+    """
+    age = _AGE.match(text.strip().lower())
+    if not age or not int(age[1]):
+        raise UsageError(
+            f"cannot read {quote_name(text)} as an age", "use 30d, 12h or 2w (min, h, d, w, m, y)"
+        )
+    return int(age[1]) * _UNITS[age[2]]
+
+
 def parse_time(
     text: str, now: datetime, *, zone: tzinfo | None = None, is_range_end: bool = False
 ) -> str:
     """Return a date in ISO 8601, UTC, with milliseconds.
 
     Args:
-        text: A date, a date and time, or an age such as "7d"; "" gives "".
+        text: A date, a date and time, an age such as "7d", or a time in words as
+            `parse_time_phrase` reads it; "" gives "".
         now: The current time, with a zone.
         zone: The zone of a date that names none; None is this machine's.
-        is_range_end: Whether a date without a time is the end of that day.
+        is_range_end: Whether a date without a time is the end of that day, and a time in words its
+            end.
 
     Raises:
         UsageError: The text is no date.
@@ -64,6 +85,9 @@ def parse_time(
     try:
         if age:
             return _iso_utc(now - int(age[1]) * _UNITS[age[2]])
+        phrase = parse_time_phrase(text, now.astimezone(zone).replace(tzinfo=None))
+        if phrase:
+            return _iso_utc(phrase[is_range_end].replace(tzinfo=zone))
         moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise UsageError(f"cannot read {quote_name(text)} as a date", _HINT) from None
@@ -73,6 +97,19 @@ def parse_time(
         # After the last day of the calendar there is none.
         moment += min(timedelta(days=1), datetime.max.replace(tzinfo=moment.tzinfo) - moment)
     return _iso_utc(moment)
+
+
+def nanoseconds_of(moment: str) -> int:
+    """Return the nanoseconds since 1970 of a date as `parse_time` returns it."""
+    return int(datetime.fromisoformat(moment).timestamp() * 1_000) * 1_000_000
+
+
+def format_utc(time_ns: int) -> str:
+    """Return nanoseconds since 1970 as a date in ISO 8601, UTC; "" beyond the calendar."""
+    try:
+        return _iso_utc(datetime.fromtimestamp(time_ns / 1e9, UTC))
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _iso_utc(moment: datetime) -> str:

@@ -196,6 +196,9 @@ class Catalog(Protocol):
         The time is the file's own (`Fingerprint.mtime_ns`).
         """
 
+    def change_times(self, origins: Iterable[RootedPath]) -> Mapping[RootedPath, int]:
+        """Return when files changed before they were last read, in ns; without unknown files."""
+
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids of the chunks around a chunk in its file, itself included, in file order.
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from anchord.core.word_forms import spans_of_other_forms
+
 _PIECE = re.compile(
     r'(?<![^\s(])(?P<excluded>-)?"(?P<phrase>\s*[^\s"][^"]*)"(?!\w)|(?P<word>[^\s"]+|")'
 )
@@ -33,7 +35,8 @@ _IDENTIFIER = re.compile(
     r"(?=.*[^\W\d_])(?:\w+(?:[./:]+\w+)+|\w*_\w+)"  # a.b, a/b, a::b, a_b
     r"|[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-zA-Z]+\d\w*"  # aB, ABc, AbC, a1
     r"|v?\d+(?:\.\d+){2,}|[a-zA-Z](?:\+\+|#)|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # 1.2.3, C++, a@b.c
-    rf"|(?=..)(?:(?![{_UNSPACED}])\w)*[{_UNSPACED}]\w*"  # One word to the word index.
+    rf"|(?=..)(?:(?![{_UNSPACED}])\w)*[{_UNSPACED}]\w*"  # The word index may cut it elsewhere.
+    r"|[\u3400-\u9fff]"  # It may have a single character only within a longer word.
 )
 _PUNCTUATION = "()[]{}<>,;:.!?'`*"
 """Characters around an identifier that do not belong to it."""
@@ -157,6 +160,7 @@ def find_match_spans(query: ParsedQuery, text: str) -> list[tuple[int, int]]:
     words = _WORD.finditer(text)
     matching = [word for word in words if _stem(word[0].lower()) in stems]
     spans = [word.span() for word in matching]
+    spans += spans_of_other_forms(query.text, text)
     for pattern in _literal_patterns(query):
         spans += [match.span() for match in re.finditer(pattern, text)]
     return _merge_overlapping(sorted(spans))

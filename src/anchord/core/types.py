@@ -675,6 +675,7 @@ class Hit:
         contains_identifier: True when the chunk contains an identifier of the query literally.
         matches_heading: True when the query contains every word of the chunk's heading.
         copies: Other places with the same text and heading.
+        recency: What its age left of the score, 0 to 1; None unless older hits were weighed down.
     """
 
     id: str
@@ -687,6 +688,7 @@ class Hit:
     contains_identifier: bool = False
     matches_heading: bool = False
     copies: tuple[ChunkLocation, ...] = ()
+    recency: float | None = None
 
 
 Vector = bytes

@@ -22,6 +22,7 @@ from anchord.daemon.access import try_connect
 from anchord.daemon.backup_check import check_backup
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.index_checks import check_archive, check_index, check_model
+from anchord.daemon.language_check import check_languages
 from anchord.daemon.machine_checks import (
     check_clock,
     check_confinement,
@@ -225,6 +226,7 @@ _CHECKS: Mapping[str, Check] = {
     "store": check_index,
     "archive": check_archive,
     "model": check_model,
+    "language": check_languages,
     "clock": check_clock,
     "conversations": _check_conversations,
     "backup": check_backup,

@@ -28,6 +28,7 @@ from anchord.config.schema import Config
 from anchord.core.ids import hash_content
 from anchord.core.ports import Reranker
 from anchord.core.types import Root, Vector
+from anchord.core.word_forms import STEMMER_IDENTITY
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.embedding.local import LocalEmbedder, WorkerOptions
 from anchord.embedding.model_files import ModelFiles, find_token_counting_model
@@ -284,7 +285,8 @@ def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: s
         plans=chunking_plans(config, inputs.roots, model.window),
         model_identity=lambda: embedder.model_id,
         chunking_tools_identity=(
-            f"{tokenizer_digest} {grammar_versions()} {sentence_splitter_version()}"
+            f"{tokenizer_digest} {grammar_versions()} {sentence_splitter_version()} "
+            f"{STEMMER_IDENTITY}"
         ),
         ingest_identity_by_root={
             root.name: reader_version for root in inputs.roots if root.kind == "conversations"

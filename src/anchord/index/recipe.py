@@ -13,7 +13,7 @@ from anchord.core.ids import hash_fields
 from anchord.index.topics import NO_OWN_ROOMS, OwnRooms
 from anchord.sources.conversations.exchange_document import EXCHANGE_VERSION
 
-ROW_VERSION = "4"
+ROW_VERSION = "5"
 """Increase it with any change to what `Row` holds for the same chunk."""
 
 
@@ -54,7 +54,7 @@ class Recipe:
     """Returns the model's identity. Called by `digest` only: hashing the weights takes a moment
     that a search need not spend."""
     chunking_tools_identity: str
-    """Identity of the tokenizer, the code grammars and the sentence splitter."""
+    """Identity of the tokenizer, the code grammars, the sentence splitter and the stemmer."""
     ingest_identity_by_root: dict[str, str] = field(default_factory=dict)
     """Root name -> the version that reads its conversations; only roots of conversations."""
     quarantine: ParseQuarantine = field(default=_NO_QUARANTINE, compare=False)

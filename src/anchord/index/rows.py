@@ -10,8 +10,10 @@ from anchord.chunking.chunker import split_into_chunks
 from anchord.chunking.engine.layout import CountTokens
 from anchord.chunking.formats.code_symbols import Definition, ParserProcessError
 from anchord.core.ids import hash_content, make_doc_id, make_file_key, make_vector_key
+from anchord.core.natural_language import detect_language
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import Chunk, Document, ExchangeMetadata, Problem, RootedPath, Row
+from anchord.core.word_forms import forms_of_text
 from anchord.index.recipe import Recipe
 from anchord.index.topics import OwnRooms, memory_type_of, room_of_exchange, room_of_file
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
@@ -19,6 +21,8 @@ from anchord.sources.documents.parse import parse_document
 from anchord.sources.secrets.documents import redact_document
 
 _DAY_LENGTH = len("2026-01-31")
+_LANGUAGE_SAMPLE_CHARS = 4_000
+"""So much of a document decides the language of those chunks that are too short to do so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,19 @@ def _parse_and_chunk(
             _with_exchange_metadata(row, document.exchange_metadata, index, len(rows))
             for index, row in enumerate(rows)
         ]
+    language = detect_language(document.text[:_LANGUAGE_SAMPLE_CHARS])
+    rows = [_with_word_forms(row, language) for row in rows]
     return tuple(rows), parser_problem or document.problem
+
+
+def _with_word_forms(prepared: PreparedRow, document_language: str) -> PreparedRow:
+    """Add to a row's search text the base forms of its words, if they are not English."""
+    search_text = prepared.row.search_text
+    forms = forms_of_text(search_text, document_language)
+    if not forms:
+        return prepared
+    row = replace(prepared.row, search_text=f"{search_text}\n{forms}")
+    return replace(prepared, row=row)
 
 
 def _find_definitions(

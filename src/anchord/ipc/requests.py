@@ -96,6 +96,7 @@ def search(  # noqa: PLR0913 - one parameter a filter
     language: str = "",
     since: str = "",
     until: str = "",
+    recent: str = "",
     show_chunks: bool = False,
     expand: int = 0,
     budget: int = 0,
@@ -118,9 +119,11 @@ def search(  # noqa: PLR0913 - one parameter a filter
         chunk_type: Only this type: "section", "text", "code_block", "table" or "list".
         language: Only code of this language, such as "python"; in files and in code blocks.
         since: Only files that changed, and conversations that went on, since a date or an age, such
-            as 2026-01-31, 7d or 3h. A date without a zone is one of the caller's.
+            as 2026-01-31, 7d, 3h or "last week". A date without a zone is one of the caller's.
         until: Only files that changed last, and conversations that began, before then; a date
             without a time is included.
+        recent: A half-life such as 30d: a hit of this age keeps half of its score; "" weighs none
+            down.
         show_chunks: List chunks, not grouped by file.
         expand: Characters of context to add from the same section.
         budget: Maximum tokens of all passages, with their places and headings, counted from above
@@ -149,6 +152,7 @@ def search(  # noqa: PLR0913 - one parameter a filter
         language=language,
         since=since,
         until=until,
+        recent=recent,
         show_chunks=show_chunks,
         expand=expand,
         budget=budget,

@@ -47,6 +47,7 @@ _MAX_NAME_TOKENS = 40
 _NAMES_SHARE = 4
 """The names of an answer may have this part of its budget: the others are left out."""
 _MAX_REASONS = 6
+_DAY_LENGTH = len("2026-01-31")
 _ID_CHARS = 12
 """Characters of an id that an agent sees; `show` accepts the beginning of an id."""
 
@@ -358,7 +359,8 @@ def _place(chunk: Mapping[str, Any]) -> Answer:
         return {name: cut_field(chunk[name], _MAX_FIELD_TOKENS) for name in filled}
     names = ("file",) if chunk["file"] else ("root", "path")
     lines = {name: chunk[name] for name in ("start_line", "end_line")}
-    return {name: cut_field(chunk[name], _MAX_PATH_TOKENS) for name in names} | lines
+    date = {"date": chunk["date"][:_DAY_LENGTH]} if chunk.get("date") else {}
+    return {name: cut_field(chunk[name], _MAX_PATH_TOKENS) for name in names} | lines | date
 
 
 def _section(chunk: Mapping[str, Any]) -> str:

@@ -16,8 +16,9 @@ from pydantic import BaseModel
 class Chunk(BaseModel):
     """A chunk: fields of `ipc.messages.chunks.ChunkAnswer`, by their names there.
 
-    A file has `file`, or `root` and `path` if its folder is unknown, and lines; a conversation has
-    `source` and `at`. `id` is the beginning of the id, and `text` is cut where it does not fit.
+    A file has `file`, or `root` and `path` if its folder is unknown, lines, and in the results of a
+    search `date`, the day it changed last; a conversation has `source` and `at`. `id` is the
+    beginning of the id, and `text` is cut where it does not fit.
     """
 
     file: str = ""
@@ -25,6 +26,7 @@ class Chunk(BaseModel):
     path: str = ""
     start_line: int | None = None
     end_line: int | None = None
+    date: str = ""
     source: str = ""
     at: str = ""
     section: str

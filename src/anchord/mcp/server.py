@@ -72,7 +72,9 @@ KindFilter = Annotated[str, Field(description="markdown, text, code or exchange"
 SectionFilter = Annotated[str, Field(description="Only below these headings: A > B")]
 LanguageFilter = Annotated[str, Field(description="Only code of this language: python")]
 TypeFilter = Annotated[str, Field(description="section, text, code_block, table or list")]
-Since = Annotated[str, Field(description="Only what changed or was said since: 2026-01-31, 7d")]
+Since = Annotated[
+    str, Field(description="Only what changed or was said since: 2026-01-31, 7d, last week")
+]
 Until = Annotated[str, Field(description="Only what changed or was said until.")]
 ContextChars = Annotated[
     int, Field(ge=0, le=20_000, description="Characters of context from the same section.")

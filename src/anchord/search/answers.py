@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from typing import TypeVar
 
 from anchord.config.roots import find_root
@@ -148,7 +149,10 @@ def _group_messages(
     passages = [passage for group in results.groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
     copies = [copy for passage in passages for copy in passage.hit.copies]
-    describer = _describer(reader, catalog, locations, copies)
+    describer = replace(
+        _describer(reader, catalog, locations, copies),
+        change_times=catalog.change_times({location.origin for location in locations.values()}),
+    )
     query, judgements = results.parsed_query, results.judgement_by_id
     return tuple(
         tuple(describer.describe_passage(each, query, judgements[each.hit.id]) for each in group)

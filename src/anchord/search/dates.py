@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from datetime import datetime
 
+from anchord.core.dates import nanoseconds_of
 from anchord.core.ids import make_doc_id
 from anchord.core.types import DatedFiles, RootedPath
 
@@ -20,8 +20,8 @@ def find_dated_files(
         until: Its end, which is not part of it; "" for none.
         change_times: Each file with its time of change, in ns.
     """
-    begin_ns = _nanoseconds(since) if since else -math.inf
-    end_ns = _nanoseconds(until) if until else math.inf
+    begin_ns = nanoseconds_of(since) if since else -math.inf
+    end_ns = nanoseconds_of(until) if until else math.inf
     inside: list[RootedPath] = []
     outside: list[RootedPath] = []
     for origin, changed_ns in change_times:
@@ -29,7 +29,3 @@ def find_dated_files(
     is_complement = len(outside) < len(inside)
     shorter = outside if is_complement else inside
     return DatedFiles(tuple(map(make_doc_id, shorter)), is_complement)
-
-
-def _nanoseconds(moment: str) -> int:
-    return int(datetime.fromisoformat(moment).timestamp() * 1_000) * 1_000_000

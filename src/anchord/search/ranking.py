@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
 from anchord.core.query_syntax import ParsedQuery
+from anchord.core.quoting import quote_name
+from anchord.core.time_phrases import find_time_phrase
 from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.confidence import CosineScale, Judgement, gather_evidence, is_about, judge_hits
@@ -27,6 +29,7 @@ from anchord.search.quoted_terms import (
     read_query,
     relaxed_note,
 )
+from anchord.search.recency import Recency, weigh_by_age
 from anchord.search.reranking import rerank_hits
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
@@ -62,6 +65,8 @@ class SearchRequest:
     """How many times the usual candidates are looked at."""
     vector_weight: float | None = None
     """The cosine's weight, 0 to 1; None is the measured default."""
+    recency: Recency | None = None
+    """How older hits are weighed down; None does not."""
 
     @property
     def candidates(self) -> int:
@@ -169,10 +174,13 @@ def search(
             hits = rerank_hits(hits, parsed_query.text, reranker, backends.store)
         except EmbedderError as error:
             note = note or f"not reranked: {error.message}"
+    if request.recency:
+        hits = weigh_by_age(hits, request.recency, backends.store, catalog)
     groups, omitted = show_hits(hits, request.limit, request.layout, backends.store, catalog)
     if found.may_lack_matches and len(groups) + omitted < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
+    note = "; ".join(filter(None, (note, _time_hint(request))))
     judgements, about = _judge(parsed_query, hits, groups, backends, mode=request.mode)
     return SearchResults(
         groups=groups if about else groups[:_NEAREST],
@@ -235,6 +243,14 @@ def _find_contents(
         found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
         hits = merge_copies(found.hits, request.is_near)
     return _Contents(request, found, hits)
+
+
+def _time_hint(request: SearchRequest) -> str:
+    """Return how to search only in a time that the query names; "" for none."""
+    phrase = find_time_phrase(request.query)
+    if not phrase or request.filters.since or request.filters.until:
+        return ""
+    return f"add --since {quote_name(phrase)} to search only there"
 
 
 def _with_dated_files(request: SearchRequest, catalog: Catalog) -> SearchRequest:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from anchord.chunking.chunk_metadata import CHUNK_TYPES
 from anchord.config.roots import find_root
 from anchord.config.schema import DOCUMENT_KINDS
-from anchord.core.dates import parse_time_span
+from anchord.core.dates import parse_age, parse_time_span
 from anchord.core.quoting import quote_name, quote_names
 from anchord.core.types import Root, RootedPath, SearchFilters
 from anchord.errors import UsageError
 from anchord.ipc.messages.searching import SearchParams
 from anchord.search.packing import Layout
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
+from anchord.search.recency import Recency
 from anchord.sources.documents.file_types import names_of_language
 
 
@@ -40,6 +42,10 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
     if params.chunk_type:
         _require_known("type of chunks", params.chunk_type, CHUNK_TYPES)
     since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
+    recency = None
+    if params.recent:
+        half_life = parse_age(params.recent)
+        recency = Recency(half_life.total_seconds(), time.time_ns())
     root, path_glob = _scope_of_glob(roots, params.root, params.path)
     return SearchRequest(
         query=params.query,
@@ -63,6 +69,7 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             is_flat=params.show_chunks,
         ),
         near=_near_folders(roots, params.cwd) if params.cwd else (),
+        recency=recency,
     )
 
 

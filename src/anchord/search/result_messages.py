@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anchord.chunking.chunk_metadata import exchange_fields
@@ -15,6 +15,7 @@ from anchord.chunking.derived_fields import (
     split_section,
     text_fields,
 )
+from anchord.core.dates import format_utc
 from anchord.core.ids import make_doc_id
 from anchord.core.query_syntax import ParsedQuery, matched_words
 from anchord.core.quoting import escape_non_utf8
@@ -48,6 +49,7 @@ class ChunkDescriber:
         locations: Chunk id -> where it is; without an entry its place and lines are null.
         places: Chunk id -> where it is among its siblings, likewise.
         exchange_places: Exchange -> where it is.
+        change_times: File -> when it changed last, in ns; needed for passages only.
     """
 
     root_path_by_name: Mapping[str, str]
@@ -55,6 +57,7 @@ class ChunkDescriber:
     locations: Mapping[str, ChunkLocation]
     places: Mapping[str, ChunkPlace]
     exchange_places: Mapping[RootedPath, ExchangePlace]
+    change_times: Mapping[RootedPath, int] = field(default_factory=dict)
 
     def describe(self, row: Row) -> ChunkAnswer:
         """Return the record of a row."""
@@ -91,6 +94,8 @@ class ChunkDescriber:
             ids=tuple(passage.chunk_ids),
             match_line=match_line(passage, matched),
             also_at=tuple(map(self._copy_place, hit.copies)),
+            date=self._date(row, hit.location.origin),
+            recency=_rounded(hit.recency),
             **fields,
         )
 
@@ -104,6 +109,13 @@ class ChunkDescriber:
             start_line=copy.start_line,
             end_line=copy.end_line,
         )
+
+    def _date(self, row: Row, origin: RootedPath) -> str | None:
+        """Return when an exchange ended, or a file changed last."""
+        if row.session:
+            return row.until or row.at or None
+        changed_ns = self.change_times.get(origin)
+        return None if changed_ns is None else format_utc(changed_ns) or None
 
     def _fields(self, row: Row) -> dict[str, Any]:
         """Return the fields of `ChunkAnswer`."""

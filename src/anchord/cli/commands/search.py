@@ -89,11 +89,19 @@ def search(  # noqa: PLR0917 - one parameter an option
     since: Annotated[
         str,
         Option(
-            "--since", metavar="D", help="Only what changed or was said since: 2026-01-31, 7d, 3h."
+            "--since",
+            metavar="D",
+            help="Only what changed or was said since: 2026-01-31, 7d, 3h, 'last week'.",
         ),
     ] = "",
     until: Annotated[
         str, Option("--until", metavar="D", help="Only what changed or was said until then.")
+    ] = "",
+    recent: Annotated[
+        str,
+        Option(
+            "--recent", metavar="AGE", help="Weigh older hits down; half the score at AGE: 30d."
+        ),
     ] = "",
     show_chunks: Annotated[
         bool, Option("--show-chunks", help="List chunks, not grouped by file.")
@@ -135,7 +143,7 @@ def search(  # noqa: PLR0917 - one parameter an option
     paths = ensure_paths()
     path_filter = resolve_path_filter(paths, path)
     names = (root, path_filter, kind, section, room, session, chunk_type, language)
-    _require_utf8(query, mode, *names, since, until)
+    _require_utf8(query, mode, *names, since, until, recent)
     call = requests.search(
         query,
         k=k,
@@ -150,6 +158,7 @@ def search(  # noqa: PLR0917 - one parameter an option
         language=language,
         since=since,
         until=until,
+        recent=recent,
         show_chunks=show_chunks,
         expand=expand,
         budget=budget or 0,

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from anchord.cli.output.confidence import confidence_of, weak_mark
 from anchord.cli.output.detached import detached_hit_lines
+from anchord.cli.output.hit_age import age_explanation, file_date
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.render import source_and_time
 from anchord.cli.output.wrapping import ELLIPSIS, cell_width, truncate, wrap
@@ -242,7 +243,7 @@ def _fit(blocks: Sequence[_Block], rows: int) -> list[_Block]:
 def _head(hit: Passage, base_folder: str, columns: int | None) -> Iterator[str]:
     """Yield a hit's place, section and score; a long section and copies get their own lines."""
     place = _place(hit, base_folder)
-    score_and_id = _score_and_id(hit)
+    score_and_id = file_date(hit) + _score_and_id(hit)
     section = escape_gaps(hit.section)
     beside = cell_width(f"{place}  {section}  {score_and_id}")
     fits = columns is None or beside <= columns
@@ -296,7 +297,12 @@ def _score_and_id(hit: Passage) -> str:
 
 def _explanation(hit: Passage) -> str:
     """Return a line that says how a hit was found."""
-    parts = [confidence_of(hit), _found_by_meaning(hit), _found_by_words(hit)]
+    parts = [
+        confidence_of(hit),
+        _found_by_meaning(hit),
+        _found_by_words(hit),
+        *age_explanation(hit),
+    ]
     if hit.exact:
         parts.append("contains the identifier exactly")
     if hit.named:

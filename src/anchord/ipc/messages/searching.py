@@ -43,6 +43,8 @@ class SearchParams(Params, frozen=True, kw_only=True):
     went on since then."""
     until: str = ""
     """Like `since`."""
+    recent: str = ""
+    """A half-life, such as 30d: a hit of this age keeps half of its score; "" weighs none down."""
     show_chunks: bool = False
     expand: Annotated[int, Meta(ge=0, le=MAX_EXPAND_CHARS)] = 0
     """Characters of context to add from the same section."""
@@ -132,6 +134,10 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """The line with most of the query's words; the first line of the best chunk without such."""
     also_at: tuple[PlaceAnswer, ...] = ()
     """Other places where its best chunk was found, with the same text below the same heading."""
+    date: str | None = None
+    """When its file changed last, or its exchange ended, in ISO 8601, UTC."""
+    recency: float | None = None
+    """What its age left of its score, 0 to 1; None without `recent`."""
 
 
 class DetachedHit(Message, frozen=True, kw_only=True):

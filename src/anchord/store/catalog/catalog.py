@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
 from operator import itemgetter
@@ -30,6 +30,7 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
+from anchord.store.catalog.change_times import change_times_of, iter_change_times
 from anchord.store.catalog.chunk_lists import ChunkLists, truncate_at_end_marker
 from anchord.store.catalog.columns import (
     FINGERPRINT_FORMAT,
@@ -39,7 +40,6 @@ from anchord.store.catalog.columns import (
     pack_fingerprint,
     record_from_columns,
     rooted_path,
-    unpack_fingerprint,
 )
 from anchord.store.catalog.database import migrate, open_connection
 
@@ -274,12 +274,13 @@ class SqliteCatalog:
 
     def iter_change_times(self) -> Iterator[tuple[RootedPath, int]]:
         """Yield each file, no exchange, and when it changed before it was last read, in ns."""
-        rows = self._db.execute(
-            "SELECT root, path, fingerprint FROM files WHERE substr(path, 1, 1) != x'2f'"
-        )
         with self._wrong_types_as_damage():
-            for root, path, fingerprint in rows:
-                yield rooted_path(root, path), unpack_fingerprint(fingerprint).mtime_ns
+            yield from iter_change_times(self._db)
+
+    def change_times(self, origins: Iterable[RootedPath]) -> Mapping[RootedPath, int]:
+        """Return when files changed before they were last read, in ns; without unknown files."""
+        with self._wrong_types_as_damage():
+            return change_times_of(self._db, origins)
 
     def neighbor_chunk_ids(self, chunk_id: str, max_distance: int) -> Sequence[str]:
         """Return the ids of a chunk and its neighbours in its file, in the file's order.

@@ -6,9 +6,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from lancedb.query import MatchQuery
+from lancedb.query import BooleanQuery, MatchQuery, Occur
 
 from anchord.core.types import SearchFilters, Vector
+from anchord.core.word_forms import forms_of_query
 from anchord.store.table.filters import (
     frequent_words_with_prefix,
     sql_condition,
@@ -19,6 +20,7 @@ from anchord.store.table.schema import ArrowTable, LanceTable
 
 _VECTOR_INDEX_PROBES = 20
 _REFINE_FACTOR = 2
+_SEARCHED_COLUMN = "search_text"
 _PREFIX_SAMPLE_ROWS = 500
 
 
@@ -72,14 +74,25 @@ async def find_by_words(
     The full-text index holds whole words only, so a required prefix is expanded to words first.
     """
     terms = " ".join([text, *await _expand_prefixes(table, filters)])
-    # MatchQuery, because LanceDB takes a bare text in quotes for a phrase.
-    query = table.query().nearest_to_text(MatchQuery(terms, "search_text"))
+    query = table.query().nearest_to_text(_words_query(text, terms))
     condition = sql_condition(filters)
     if condition:
         query = query.where(condition)
     columns = ["id", "header_path", "_score"]
     rows = await query.select(columns).with_row_id().limit(limit).to_list()
     return list(rows)
+
+
+def _words_query(text: str, terms: str) -> MatchQuery | BooleanQuery:
+    """Return the query for terms, and for the base forms of the words of a text."""
+    # MatchQuery, because LanceDB takes a bare text in quotes for a phrase.
+    queries = [MatchQuery(terms, _SEARCHED_COLUMN)]
+    queries += [
+        MatchQuery(forms, _SEARCHED_COLUMN, boost=weight) for forms, weight in forms_of_query(text)
+    ]
+    if len(queries) == 1:
+        return queries[0]
+    return BooleanQuery([(Occur.SHOULD, query) for query in queries])
 
 
 async def _expand_prefixes(table: LanceTable, filters: SearchFilters) -> set[str]:

@@ -78,6 +78,20 @@ CONVERSATION_COLUMNS = ("id", *_CONVERSATION_TEXT_COLUMNS, *_PART_COLUMNS)
 _EMPTY_ROW: dict[str, Any] = dict.fromkeys(TEXT_COLUMNS, "") | dict.fromkeys(NUMBER_COLUMNS, 0)
 _STORED_TEXT_COLUMNS = (*TEXT_COLUMNS, "row_hash")
 
+_TOKENIZER = "icu/split"
+"""Cuts Chinese, Japanese and Thai by a dictionary that is part of LanceDB, all else as "simple"."""
+_STOP_WORDS = (
+    "a about after again against ain all am an and are aren as at be been being below between "
+    "both but by can couldn d did didn do does doesn doing don down each few for from further "
+    "had hadn has hasn have haven having he her here herself him himself his how i if in into "
+    "is isn it itself just ll m me mightn more most mustn my myself needn no nor not now o of "
+    "off on or other our out over own re s same shan she should shouldn so some such t than "
+    "that the their them then there these they this those through to too under until up ve "
+    "was wasn we were weren what when where which while who whom will with won wouldn y you "
+    "your yourself"
+)
+"""LanceDB's own list for English. With this tokenizer it takes those of all languages by default,
+and leaves out "bin", "dog" and "non" of an English text."""
 _FLOAT32_BYTES = 4
 _VECTOR_NUMBER_TYPE = pa.float32()
 _CHECKSUM_TYPE = pa.int64()
@@ -342,7 +356,11 @@ async def create_or_replace_indices(table: LanceTable) -> None:
     by_value = Bitmap()
     for column in ("root", "kind"):
         await _replace_index(table, column, by_value)
-    full_text = FTS(with_position=False)
+    full_text = FTS(
+        with_position=False,
+        base_tokenizer=_TOKENIZER,
+        custom_stop_words=_STOP_WORDS.split(),
+    )
     await _replace_index(table, "search_text", full_text)
 
 
