@@ -26,9 +26,9 @@ from anchord.search.passages import (
 NEIGHBOR_SHARE = 0.9
 """A chunk beside a chosen one of its section counts this share of that one's score. More completes
 long sections, and shows fewer files (docs/design/search.md)."""
-_HEAD_TOKENS = 80
+_HEAD_TOKENS = 116
 """What an agent is shown of a passage besides its path, headings and text: names of fields, lines,
-id and score, and the folder that the path is in."""
+id, score, confidence and date, and the folder that the path is in."""
 _MAX_PLACE_TOKENS = 60
 """At most so much of a path counts, and of the headings: answers cut them."""
 _LINE_END_TOKENS = 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 SCHEMA_VERSION = 6
-"""Since 6 the full-text index cuts Chinese and Japanese, and a row that lacks its own vector can have
-a provisional one. Since 5 a row says what its chunk is: its type, language, heading level and
+"""Since 6 the full-text index cuts Chinese and Japanese, and a row that lacks its own vector can
+have a provisional one. Since 5 a row says what its chunk is: its type, language, heading level and
 tokens."""
 FIRST_PROVISIONAL_VECTORS_VERSION = 6
 """The first version whose rows can have a provisional vector, which an older anchord would take
