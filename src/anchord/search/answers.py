@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from anchord.config.roots import find_root
 from anchord.core.change_detection import decide_for_file
+from anchord.core.query_syntax import ParsedQuery
 from anchord.core.quoting import escape_non_utf8, quote_name, unescape_line
 from anchord.core.types import (
     Absent,
@@ -42,9 +43,10 @@ from anchord.ipc.messages.searching import (
 )
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
-from anchord.search.ranking import Backends, SearchResults, search
+from anchord.search.ranking import Backends, Group, SearchRequest, search
 from anchord.search.request import make_search_request
 from anchord.search.result_messages import ChunkDescriber, conversation_message
+from anchord.search.sessions import Index, with_headings, with_surroundings
 from anchord.sources.conversations.archive.reader import Archive, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
@@ -89,6 +91,7 @@ def handle_search(
     request = make_search_request(params, reader.roots)
     backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
     results = search(request, backends, catalog, reader.reranker)
+    groups = _joined_exchanges(reader, catalog, request, results.groups)
     if coverage is None:
         coverage = Coverage(
             is_complete=False,
@@ -106,7 +109,7 @@ def handle_search(
         coverage=coverage.as_message(),
         query_kind=results.query_kind,
         vector_weight=results.vector_weight,
-        groups=_group_messages(reader, catalog, results),
+        groups=_group_messages(reader, catalog, results.parsed_query, groups),
         detached=_search_detached(reader, params) if params.detached else (),
     )
 
@@ -131,15 +134,33 @@ def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[Detache
         return tuple(hits)
 
 
+def _joined_exchanges(
+    reader: IndexReader, catalog: SqliteCatalog, request: SearchRequest, groups: Sequence[Group]
+) -> tuple[Group, ...]:
+    """Join hits of conversations with what surrounds them, unless the request is flat."""
+    if not any(is_exchange_path(group[0].hit.location.origin.path) for group in groups):
+        return tuple(groups[: request.limit])
+    with open_archive_of(reader) as archive:
+        if archive is None:
+            return tuple(groups[: request.limit])
+        if request.is_flat:
+            return with_headings(groups, archive.sessions)
+        index = Index(catalog, reader.store)
+        return with_surroundings(groups, request.limit, archive.sessions, index)
+
+
 def _group_messages(
-    reader: IndexReader, catalog: SqliteCatalog, results: SearchResults
+    reader: IndexReader,
+    catalog: SqliteCatalog,
+    parsed_query: ParsedQuery,
+    groups: Sequence[Group],
 ) -> tuple[tuple[PassageMessage, ...], ...]:
-    passages = [passage for group in results.groups for passage in group]
+    passages = [passage for group in groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
     describer = _describer(reader, catalog, locations)
     return tuple(
-        tuple(describer.describe_passage(passage, results.parsed_query) for passage in group)
-        for group in results.groups
+        tuple(describer.describe_passage(passage, parsed_query) for passage in group)
+        for group in groups
     )
 
 

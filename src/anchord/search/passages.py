@@ -26,6 +26,8 @@ class Passage:
     text: str
     chunk_ids: tuple[str, ...]
     """All chunks, in the order of the file."""
+    heading: str = ""
+    """What a conversation is called, in words; "" for a file."""
 
 
 def merge_adjacent_hits(rows_and_hits: Sequence[tuple[Row, Hit]]) -> list[Passage]:

@@ -11,9 +11,17 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
+from anchord.core.ports import Catalog, ChunkStore, Reranker
 from anchord.core.query_syntax import ParsedQuery, parse_query
-from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, ScoredRow, SearchFilters
+from anchord.core.types import (
+    ChunkLocation,
+    Hit,
+    RootedPath,
+    Row,
+    ScoredRow,
+    SearchFilters,
+    Vector,
+)
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
@@ -49,6 +57,8 @@ class SearchRequest:
     filters: SearchFilters = field(default_factory=SearchFilters)
     limit: int = 10
     """Number of groups, or of chunks in a flat list."""
+    spare: int = 0
+    """Groups to return beyond `limit`, for those that the caller joins."""
     is_flat: bool = False
     """Whether every chunk is a group of its own, in the order of scores."""
     expand_chars: int = 0
@@ -96,12 +106,19 @@ def run_sequentially(first: Callable[[], A], second: Callable[[], B], /) -> tupl
     return first(), second()
 
 
+class QueryEmbedder(Protocol):
+    """Turns queries into vectors, as `Embedder` does."""
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        """Return one vector a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backends:
     """What a search reads from."""
 
     store: ChunkStore
-    embedder: Embedder
+    embedder: QueryEmbedder
     run_both: RunBoth = run_sequentially
     """Runs the vector search and the word search; callers with threads run them in parallel."""
 
@@ -292,7 +309,8 @@ def _groups_with_text(
     groups: Sequence[Sequence[Hit]], request: SearchRequest, store: ChunkStore, catalog: Catalog
 ) -> Iterator[Group]:
     """Yield the first groups as passages; rows that were just deleted are left out."""
-    count = request.limit
+    limit = request.limit + request.spare
+    count = limit
     if any(_is_exchange(group[0]) for group in groups[:count]):
         count += _SPARE_GROUPS
     candidates = groups[:count]
@@ -301,7 +319,7 @@ def _groups_with_text(
     rows = {row.id: row for row in store.get_display_rows(ids)}
     copies = _find_copies(hits, rows)
     originals = [group for group in candidates if group[0].location.origin not in copies]
-    for group in originals[: request.limit]:
+    for group in originals[:limit]:
         rows_and_hits = [(rows[hit.id], hit) for hit in group if hit.id in rows]
         passages = _make_passages(rows_and_hits, request, store, catalog)
         if passages:

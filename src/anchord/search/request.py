@@ -16,6 +16,9 @@ from anchord.ipc.messages.searching import SearchParams
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
 from anchord.sources.documents.file_types import names_of_language
 
+_SPARE_GROUPS = 10
+"""So many groups take the place of exchanges that are shown as a part of another result."""
+
 
 def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRequest:
     """Check the parameters of a search, and return them as a request.
@@ -40,6 +43,7 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
         _require_known("type of chunks", params.chunk_type, CHUNK_TYPES)
     since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
     root, path_glob = _scope_of_glob(roots, params.root, params.path)
+    has_conversations = any(each.kind == "conversations" for each in roots)
     return SearchRequest(
         query=params.query,
         mode=params.mode,
@@ -56,6 +60,7 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             until=until,
         ),
         limit=params.k,
+        spare=_SPARE_GROUPS if has_conversations and not params.show_chunks else 0,
         is_flat=params.show_chunks,
         expand_chars=params.expand,
     )

@@ -80,6 +80,7 @@ class ChunkDescriber:
             named=hit.matches_heading,
             matched=tuple(matched_words(parsed_query, f"{row.header_path}\n{passage.text}")),
             ids=tuple(passage.chunk_ids),
+            heading=passage.heading or None,
             **fields,
         )
 

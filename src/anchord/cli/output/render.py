@@ -103,7 +103,7 @@ def _best_hit(hit: Passage, base_folder: str) -> Iterator[str]:
     """Yield a hit's place, section and score, and an excerpt. A long section gets its own line."""
     place = _place(hit, base_folder)
     score_and_id = _score_and_id(hit)
-    section = escape_gaps(hit.section)
+    section = escape_gaps(hit.heading or hit.section)
     used_width = len(place) + len(score_and_id) + _GAPS_WIDTH
     fits = used_width + len(section) <= _WIDTH
     link = _file_link(place, hit)
