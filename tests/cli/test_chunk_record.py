@@ -26,6 +26,7 @@ from anchord.mcp.server import make_server
 Record = dict[str, Any]
 NAMES = list(ChunkAnswer.__struct_fields__)
 OF_A_HIT = {
+    "heading",
     "score",
     "cosine",
     "cosine_rank",
@@ -200,6 +201,9 @@ def test_what_an_agent_gets_has_the_same_names_and_values(shell: Shell, tool: st
             assert entry.keys() - OF_MCP <= record.keys()
             assert all(type(entry[name]) is type(record[name]) for name in entry.keys() - OF_MCP)
             exact = entry.keys() - OF_MCP - {"id", "text", "score", "start_line", "end_line"}
+            if record.get("heading"):
+                exact -= {"section"}
+                assert entry["section"] in {record["heading"], record["section"]}
             assert {name: entry[name] for name in exact} == {name: record[name] for name in exact}
 
 

@@ -43,10 +43,10 @@ from anchord.ipc.messages.searching import (
 )
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
-from anchord.search.ranking import Backends, Group, SearchRequest, search
+from anchord.search.ranking import Backends, Group, search
 from anchord.search.request import make_search_request
 from anchord.search.result_messages import ChunkDescriber, conversation_message
-from anchord.search.sessions import Index, with_headings, with_surroundings
+from anchord.search.sessions import Index, join_exchanges
 from anchord.sources.conversations.archive.reader import Archive, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
@@ -91,7 +91,8 @@ def handle_search(
     request = make_search_request(params, reader.roots)
     backends = Backends(reader.store, reader.profile.embedder, _run_in_parallel)
     results = search(request, backends, catalog, reader.reranker)
-    groups = _joined_exchanges(reader, catalog, request, results.groups)
+    index = Index(catalog, reader.store)
+    groups = join_exchanges(results.groups, request, lambda: open_archive_of(reader), index)
     if coverage is None:
         coverage = Coverage(
             is_complete=False,
@@ -132,21 +133,6 @@ def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[Detache
         groups = {group.key: group for group in archive.detached_groups()}
         hits = search_detached(archive.detached_exchanges(), groups, params.query, params.k)
         return tuple(hits)
-
-
-def _joined_exchanges(
-    reader: IndexReader, catalog: SqliteCatalog, request: SearchRequest, groups: Sequence[Group]
-) -> tuple[Group, ...]:
-    """Join hits of conversations with what surrounds them, unless the request is flat."""
-    if not any(is_exchange_path(group[0].hit.location.origin.path) for group in groups):
-        return tuple(groups[: request.limit])
-    with open_archive_of(reader) as archive:
-        if archive is None:
-            return tuple(groups[: request.limit])
-        if request.is_flat:
-            return with_headings(groups, archive.sessions)
-        index = Index(catalog, reader.store)
-        return with_surroundings(groups, request.limit, archive.sessions, index)
 
 
 def _group_messages(

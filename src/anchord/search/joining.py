@@ -58,18 +58,26 @@ def join_neighbors(
         for passage in group
         for chunk_id in passage.chunk_ids
     }
-    shown: set[str] = set()
+    shown: set[Identity] = set()
     for group in groups:
         joined: list[Passage] = []
         for passage in group:
-            if passage.hit.id in shown:
+            if _identity(passage.row) in shown:
                 continue
             around = _split(surroundings.get(passage.hit.id, ()), run_of)
             chunks = _grow(passage, around, shown, max_chars)
-            shown.update(_ids(chunks) or passage.chunk_ids)
+            shown.update([_identity(passage.row), *(_identity(each.row) for each in chunks)])
             joined.append(_with_chunks(passage, chunks, question_of) if chunks else passage)
         if joined:
             yield tuple(joined)
+
+
+Identity = tuple[str, ...]
+
+
+def _identity(row: Row) -> Identity:
+    """Return what is equal for the same words in two roots: program, times and text."""
+    return row.source, row.at, row.until, row.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +118,14 @@ def _split(chunks: Sequence[SessionChunk], run_of: Mapping[str, Sequence[str]]) 
 
 
 def _grow(
-    passage: Passage, units: Sequence[_Unit], shown: Collection[str], max_chars: int
+    passage: Passage, units: Sequence[_Unit], shown: Collection[Identity], max_chars: int
 ) -> list[SessionChunk]:
     """Return the chunks of a passage and those around it that fit, added one at each side.
 
     Args:
         passage: The passage.
         units: What surrounds it, with its own chunks.
-        shown: Ids of chunks that other passages show: it grows up to them.
+        shown: Chunks that other passages show: it grows up to them.
         max_chars: Length of the text; a longer passage stays as it is.
 
     Returns:
@@ -135,7 +143,7 @@ def _grow(
             return False
         unit, chunk = units[index], units[index].chunks[0]
         is_in_reach = not is_own_exchange or chunk.location.origin == own.location.origin
-        is_free = unit.is_complete and not any(each in shown for each in _ids(unit.chunks))
+        is_free = unit.is_complete and not any(_identity(each.row) in shown for each in unit.chunks)
         is_alike = chunk.row.kind == own.row.kind
         return is_in_reach and is_free and is_alike and length + unit.length() <= max_chars
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
@@ -12,14 +13,14 @@ from anchord.core.types import RootedPath
 from anchord.search.headings import best_title, conversation_heading
 from anchord.search.joining import SessionChunk, join_neighbors
 from anchord.search.passages import Passage
+from anchord.search.ranking import Group, SearchRequest
+from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_order import SessionOrder, SessionStretch
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
 _NEAR_EXCHANGES = 4
 _NEAR_CHUNKS = 6
 """How many exchanges, and how many chunks, before and after a hit are looked at."""
-
-Group = tuple[Passage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,31 @@ class Index:
 
     catalog: Catalog
     store: ChunkStore
+
+
+def join_exchanges(
+    groups: Sequence[Group],
+    request: SearchRequest,
+    open_archive: Callable[[], AbstractContextManager[Archive | None]],
+    index: Index,
+) -> tuple[Group, ...]:
+    """Return the groups of an answer; hits of conversations are joined and have headings.
+
+    Args:
+        groups: The passages of each file or exchange, best first.
+        request: How many to return; a flat list is not joined.
+        open_archive: Opens the archive; called only where an exchange was found.
+        index: Which chunks exchanges have, and their texts.
+    """
+    first = tuple(groups[: request.limit])
+    if not any(is_exchange_path(group[0].hit.location.origin.path) for group in groups):
+        return first
+    with open_archive() as archive:
+        if archive is None:
+            return first
+        if request.is_flat:
+            return with_headings(first, archive.sessions)
+        return with_surroundings(groups, request.limit, archive.sessions, index)
 
 
 def with_surroundings(

@@ -59,7 +59,7 @@ def best_margin(values_by_name: Mapping[str, Sequence[float]]) -> Margin | None:
         The margin; None where there are no two to compare.
     """
     ranked = sorted(values_by_name, key=lambda name: -fmean(values_by_name[name] or [0.0]))
-    if len(ranked) < 2:  # noqa: PLR2004 - two to compare
+    if len(ranked) < 2:
         return None
     best, second = ranked[:2]
     pairs = zip(values_by_name[best], values_by_name[second], strict=True)
