@@ -61,7 +61,8 @@ class LinkResolver:
             if linked is not None:
                 return linked
         found = self._resolve_end(linking_path, link_target)
-        if found is None and not is_wiki and link_target.startswith("/"):
+        is_from_top = link_target.startswith("/") and not link_target.startswith("//")
+        if found is None and not is_wiki and is_from_top:
             return self._resolve_below_prefix(link_target)
         return found
 
