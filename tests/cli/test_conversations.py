@@ -242,13 +242,14 @@ def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
 
 
 def test_004_19_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
-    for name, session in (
-        (".claude/projects/-home-me-app", "s1"),
-        (".config/claude/projects/x", "s2"),
+    for name, session, day in (
+        (".claude/projects/-home-me-app", "s1", b"2026-01-02"),
+        (".config/claude/projects/x", "s2", b"2026-03-02"),
     ):
         folder = shell.base / name
         folder.mkdir(parents=True)
-        (folder / f"{session}.jsonl").write_bytes(claude(*TURNS, session=session))
+        transcript = claude(*TURNS, session=session).replace(b"2026-01-02", day)
+        (folder / f"{session}.jsonl").write_bytes(transcript)
     (shell.base / ".codex" / "sessions").mkdir(parents=True)
     shell.configure()
     listed = shell("discover", "--json").json
