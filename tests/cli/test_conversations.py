@@ -52,7 +52,9 @@ def test_an_exchange_is_one_group_with_what_is_reported_of_it(talking: Shell) ->
         "s1",
     ]
     (best,) = next(group for group in groups if group[0]["exchange_id"] == "q1-s1")
-    assert best["text"] == "And what of the kittens?\n\nThey sleep on the sofa."
+    said = "user: And what of the kittens?\n\nassistant: They sleep on the sofa."
+    assert f"{said}\n\nuser: Which day was it?\n\nassistant: A Friday." in best["text"]
+    assert best["heading"] == "How do anchors keep their ids?, project app, 2 January 2026"
     assert (best["source"], best["project"], best["model"]) == (
         "claude-code",
         "/home/me/app",
@@ -163,7 +165,8 @@ def test_a_running_daemon_takes_a_new_exchange_in_and_counts_it(talking: Shell) 
         (best, *_), *_ = talking("search", "penguins", "--fresh", "--mode", "text", "--json").json[
             "groups"
         ]
-        assert best["text"] == "Where do the penguins live?\n\nIn the south."
+        said = "user: Where do the penguins live?\n\nassistant: In the south."
+        assert best["text"].endswith(said)
         file.unlink()
         assert talking("sync").code == 0
         assert talking("search", "penguins", "--mode", "text", "--json").json["groups"]
@@ -231,19 +234,22 @@ def test_chunk_reads_a_file_of_conversations(talking: Shell) -> None:
     chunks = talking("chunk", str(talking.notes / "s1.jsonl"), "--json").json
     assert {chunk["id"] for chunk in chunks} == {
         hit["id"]
-        for group in talking("search", "s", "--session", "s1", "-k", "50", "--json").json["groups"]
+        for group in talking(
+            "search", "s", "--session", "s1", "-k", "50", "--show-chunks", "--json"
+        ).json["groups"]
         for hit in group
     }
 
 
 def test_004_19_discover_lists_and_with_yes_adds_what_is_there(shell: Shell) -> None:
-    for name, session in (
-        (".claude/projects/-home-me-app", "s1"),
-        (".config/claude/projects/x", "s2"),
+    for name, session, day in (
+        (".claude/projects/-home-me-app", "s1", b"2026-01-02"),
+        (".config/claude/projects/x", "s2", b"2026-03-02"),
     ):
         folder = shell.base / name
         folder.mkdir(parents=True)
-        (folder / f"{session}.jsonl").write_bytes(claude(*TURNS, session=session))
+        transcript = claude(*TURNS, session=session).replace(b"2026-01-02", day)
+        (folder / f"{session}.jsonl").write_bytes(transcript)
     (shell.base / ".codex" / "sessions").mkdir(parents=True)
     shell.configure()
     listed = shell("discover", "--json").json

@@ -364,7 +364,8 @@ def _place(chunk: Mapping[str, Any]) -> Answer:
 
 
 def _section(chunk: Mapping[str, Any]) -> str:
-    return cut_field(chunk["section"], _MAX_SECTION_TOKENS)
+    """Return the headings above a chunk, or what its conversation is called."""
+    return cut_field(chunk.get("heading") or chunk["section"], _MAX_SECTION_TOKENS)
 
 
 def _short_id(chunk_id: str) -> str:

@@ -44,9 +44,10 @@ from anchord.ipc.messages.searching import (
 from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
-from anchord.search.ranking import Backends, SearchResults, search
+from anchord.search.ranking import Backends, Group, SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.result_messages import ChunkDescriber, conversation_message
+from anchord.search.sessions import Index, join_exchanges
 from anchord.sources.conversations.archive.reader import Archive, ExchangePlace
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.documents.file_types import kind_of
@@ -99,6 +100,10 @@ def handle_search(
         all_have_vectors=all_have_vectors,
     )
     results = search(request, backends, catalog, reader.reranker)
+    index = Index(catalog, reader.store)
+    groups, unfitting = join_exchanges(
+        results.groups, request, lambda: open_archive_of(reader), index
+    )
     if coverage is None:
         coverage = Coverage(
             is_complete=False,
@@ -117,8 +122,8 @@ def handle_search(
         coverage=coverage.as_message(),
         query_kind=results.query_kind,
         vector_weight=results.vector_weight,
-        groups=_group_messages(reader, catalog, results),
-        omitted=results.omitted,
+        groups=_group_messages(reader, catalog, results, groups),
+        omitted=results.omitted + unfitting,
         detached=_search_detached(reader, params) if params.detached else (),
     )
 
@@ -144,9 +149,12 @@ def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[Detache
 
 
 def _group_messages(
-    reader: IndexReader, catalog: SqliteCatalog, results: SearchResults
+    reader: IndexReader,
+    catalog: SqliteCatalog,
+    results: SearchResults,
+    groups: Sequence[Group],
 ) -> tuple[tuple[PassageMessage, ...], ...]:
-    passages = [passage for group in results.groups for passage in group]
+    passages = [passage for group in groups for passage in group]
     locations = {passage.hit.id: passage.hit.location for passage in passages}
     copies = [copy for passage in passages for copy in passage.hit.copies]
     describer = replace(
@@ -156,7 +164,7 @@ def _group_messages(
     query, judgements = results.parsed_query, results.judgement_by_id
     return tuple(
         tuple(describer.describe_passage(each, query, judgements[each.hit.id]) for each in group)
-        for group in results.groups
+        for group in groups
     )
 
 

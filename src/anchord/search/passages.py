@@ -33,6 +33,8 @@ class Passage:
     text: str
     chunk_ids: tuple[str, ...]
     """All chunks, in the order of the file."""
+    heading: str = ""
+    """What a conversation is called, in words; "" for a file."""
 
 
 def make_passage(pieces: Sequence[Piece]) -> Passage:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
 
-from anchord.core.ports import Catalog, ChunkStore, Embedder, Reranker
+from anchord.core.ports import Catalog, ChunkStore, Reranker
 from anchord.core.query_syntax import ParsedQuery
 from anchord.core.quoting import quote_name
 from anchord.core.time_phrases import find_time_phrase
-from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters
+from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters, Vector
 from anchord.errors import EmbedderError, UsageError
 from anchord.search.confidence import CosineScale, Judgement, gather_evidence, is_about, judge_hits
 from anchord.search.copies import merge_copies
@@ -57,6 +57,8 @@ class SearchRequest:
     filters: SearchFilters = field(default_factory=SearchFilters)
     limit: int = 10
     """Number of groups, or of chunks in a flat list."""
+    spare: int = 0
+    """Groups to return beyond `limit`, for those that the caller joins."""
     layout: Layout = field(default_factory=Layout)
     """How much is shown; in a flat list every chunk is a group of its own."""
     near: tuple[RootedPath, ...] = ()
@@ -121,12 +123,19 @@ def run_sequentially(first: Callable[[], A], second: Callable[[], B], /) -> tupl
     return first(), second()
 
 
+class QueryEmbedder(Protocol):
+    """Turns queries into vectors, as `Embedder` does."""
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        """Return one vector a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backends:
     """What a search reads from."""
 
     store: ChunkStore
-    embedder: Embedder
+    embedder: QueryEmbedder
     run_both: RunBoth = run_sequentially
     """Runs the vector search and the word search; callers with threads run them in parallel."""
     cosine_scale: Callable[[], CosineScale | None] = lambda: None
@@ -176,7 +185,8 @@ def search(
             note = note or f"not reranked: {error.message}"
     if request.recency:
         hits = weigh_by_age(hits, request.recency, backends.store, catalog)
-    groups, omitted = show_hits(hits, request.limit, request.layout, backends.store, catalog)
+    limit = request.limit + request.spare
+    groups, omitted = show_hits(hits, limit, request.layout, backends.store, catalog)
     if found.may_lack_matches and len(groups) + omitted < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))

@@ -19,6 +19,9 @@ from anchord.search.ranking import SEARCH_MODES, SearchRequest
 from anchord.search.recency import Recency
 from anchord.sources.documents.file_types import names_of_language
 
+_SPARE_GROUPS = 10
+"""So many groups take the place of exchanges that are shown as a part of another result."""
+
 
 def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRequest:
     """Check the parameters of a search, and return them as a request.
@@ -47,6 +50,9 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
         half_life = parse_age(params.recent)
         recency = Recency(half_life.total_seconds(), time.time_ns())
     root, path_glob = _scope_of_glob(roots, params.root, params.path)
+    has_conversations = any(each.kind == "conversations" for each in roots)
+    # With a budget, what is joined takes the place of worse hits.
+    may_be_joined = has_conversations and not (params.show_chunks or params.budget)
     return SearchRequest(
         query=params.query,
         mode=params.mode,
@@ -63,6 +69,7 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             until=until,
         ),
         limit=params.k,
+        spare=_SPARE_GROUPS if may_be_joined else 0,
         layout=Layout(
             budget=params.budget or None,
             expand_chars=params.expand,

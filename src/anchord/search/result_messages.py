@@ -96,6 +96,7 @@ class ChunkDescriber:
             also_at=tuple(map(self._copy_place, hit.copies)),
             date=self._date(row, hit.location.origin),
             recency=_rounded(hit.recency),
+            heading=passage.heading or None,
             **fields,
         )
 

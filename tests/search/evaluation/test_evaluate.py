@@ -343,11 +343,11 @@ def test_a_file_asks_by_section_by_path_of_headings_by_lines_and_for_a_whole_doc
     ]  # fmt: skip
 
 
-def test_given_questions_are_asked_alone(drinks: Shell) -> None:
+def test_given_questions_are_asked_beside_the_others(drinks: Shell) -> None:
     printed = asking(
         drinks, '{"question": "boil water", "path": "tea.md", "section": "Make green tea"}'
     )
-    assert printed.json["questions"] == {"given": 1}
+    assert printed.json["questions"] == {"link": 1, "heading": 5, "given": 1}
     assert all(
         variant["by_kind"]["given"]["recall"][-1] == 1.0 for variant in printed.json["variants"]
     )
@@ -358,9 +358,10 @@ def test_given_questions_are_asked_alone(drinks: Shell) -> None:
     [
         ("nope", "malformed"),
         ("[]", "array"),
-        ("{}", "question"),
-        ('{"question": "x"}', "path"),
-        ('{"question": 1, "path": "tea.md"}', "question"),
+        ("{}", "query"),
+        ('{"query": "x"}', "file"),
+        ('{"query": 1, "file": "tea.md"}', "query"),
+        ('{"query": "x", "file": "tea.md", "also": ["milk.md"]}', "milk.md"),
         ('{"question": "x", "path": "tea.md", "first": "1"}', "first"),
         ('{"question": "x", "path": "tea.md", "first": 1.5}', "first"),
         ('{"question": "x", "path": "tea.md", "line": 1}', "line"),

@@ -262,14 +262,14 @@ def test_the_chunk_that_a_link_stands_in_is_no_result() -> None:
         assert outcome.by_kind[LINK] == Scores((1.0,) * len(RECALL_DEPTHS), 1.0, 1.0, 1.0)
 
 
-def test_other_chunks_of_the_document_that_a_link_stands_in_are_results() -> None:
+def test_the_whole_document_that_a_link_stands_in_is_left_out() -> None:
     sentence = "Cups and leaves and water and patience are the art of it, as [told](b.md#make-it)."
     texts = {
         "a.md": f"# Cups\n\n{sentence}\n\n# Cups and leaves\n\nWater and patience, the art.\n",
         "b.md": "# Make it\n\nLeaves.\n",
     }
     (outcome,) = run(texts, Variant(strategy="headers", mode="text"))
-    assert outcome.by_kind[LINK].mrr == 0.5
+    assert outcome.by_kind[LINK].mrr == 1.0
 
 
 def test_the_chunk_that_a_heading_stands_in_is_a_result() -> None:

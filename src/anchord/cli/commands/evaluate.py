@@ -26,6 +26,7 @@ from anchord.config.strategies import STRATEGIES
 from anchord.errors import UsageError
 
 if TYPE_CHECKING:
+    from anchord.search.evaluation.intervals import Estimate
     from anchord.search.evaluation.run import EvaluationData, ProgressCallback
     from anchord.search.evaluation.trial import Variant, VariantResult
 
@@ -42,7 +43,7 @@ QuestionsOption = Annotated[
     Option(
         "--questions",
         metavar="FILE",
-        help="JSON lines with a question, a path, and a section or first and last line.",
+        help="People's own questions: JSON lines with query and file, optionally also.",
     ),
 ]
 StrategiesOption = Annotated[
@@ -213,7 +214,9 @@ def _print_tables(data: EvaluationData, results: Sequence[VariantResult]) -> Non
     print_line(f"{len(data.documents)} documents, {questions}, {len(data.edits)} edits")
     for kind in counts:
         _print_table(kind, results)
-    print_line("R@k, MRR, nDCG (10 results), %: whether and how early the section is found")
+        for line in _verdict_lines(kind, results):
+            print_line(line)
+    print_line("R@k, MRR, nDCG (10 results), %: whether and how early the section is first found")
     print_line("Cov4k, %: how much of the section is in the first 4,000 characters of results")
     print_line("an edit: texts that a change of one file in the git history embeds on average")
 
@@ -238,6 +241,28 @@ def _print_table(kind: str, results: Sequence[VariantResult]) -> None:
         texts = "" if result.embeds_an_edit is None else f"{result.embeds_an_edit:.2f}"
         table.add_row(result.variant.name, *percents, texts)
     stdout_console().print(table)
+
+
+def _verdict_lines(kind: str, results: Sequence[VariantResult]) -> Iterator[str]:
+    """Yield how sure the table is: the interval of the best variant, and its margin."""
+    from anchord.search.evaluation.intervals import estimate_mean
+    from anchord.search.evaluation.run import METRICS, margins, values_of
+
+    result_by_name = {result.variant.name: result for result in results}
+    for metric, margin in margins(results, kind).items():
+        best = estimate_mean(values_of(result_by_name[margin.best], kind, metric))
+        difference = margin.difference
+        verdict = ": no real difference" if difference.has_zero else ""
+        yield f"{METRICS[metric]}: {margin.best}"
+        yield f"  {_percent(best)}; over {margin.second}"
+        yield f"  by {_percent(difference)}{verdict}"
+    chunks = results[0].chunks_a_target[kind]
+    yield f"chunks a target: {chunks:.1f} ({results[0].variant.name})"
+
+
+def _percent(estimate: Estimate) -> str:
+    low, high = 100 * estimate.low, 100 * estimate.high
+    return f"{100 * estimate.mean:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def _draw_chart(results: Sequence[VariantResult], name: str) -> str:

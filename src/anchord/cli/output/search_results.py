@@ -244,7 +244,7 @@ def _head(hit: Passage, base_folder: str, columns: int | None) -> Iterator[str]:
     """Yield a hit's place, section and score; a long section and copies get their own lines."""
     place = _place(hit, base_folder)
     score_and_id = file_date(hit) + _score_and_id(hit)
-    section = escape_gaps(hit.section)
+    section = escape_gaps(hit.heading or hit.section)
     beside = cell_width(f"{place}  {section}  {score_and_id}")
     fits = columns is None or beside <= columns
     if columns is not None and cell_width(f"{place}  {score_and_id}") > columns:

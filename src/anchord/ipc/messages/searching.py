@@ -106,7 +106,8 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
     """A passage that a search found: neighbouring chunks, or one.
 
     Text, lines and `ids`, and what is derived from the text, are those of the whole passage; all
-    else is of its best chunk.
+    else is of its best chunk. The text of a conversation has the exchanges around the one that was
+    found, and says who speaks; the lines are those of the exchange that was found.
     """
 
     score: float
@@ -129,7 +130,9 @@ class Passage(ChunkAnswer, frozen=True, kw_only=True):
     matched: tuple[str, ...]
     """Words of the query that it contains."""
     ids: tuple[str, ...]
-    """All its chunks, in the order of the file."""
+    """All its chunks, in the order of the file or session."""
+    heading: str | None = None
+    """What its conversation is called: title, project and date in words; null for a file."""
     match_line: int | None = None
     """The line with most of the query's words; the first line of the best chunk without such."""
     also_at: tuple[PlaceAnswer, ...] = ()

@@ -2,7 +2,8 @@
 
 recall@k   1 if one of the first k chunks holds a line of the section, else 0
 MRR        1 / rank of the first chunk that does, 0 for none
-nDCG@10    gain of all its chunks, discounted by 1 / log2(rank + 1), over the best possible order
+nDCG@10    1 / log2(rank + 1) of the first chunk that does, 0 if it is not among the first ten:
+           how many chunks a section has does not matter
 Cov4k      share of the section's characters within the first 4,000 characters of results, which is
            fair to chunks of all sizes
 """
@@ -51,20 +52,24 @@ class Scores:
     cov4k: float
 
 
-def score_results(results: Sequence[RetrievedChunk], expected: ExpectedSection) -> Scores:
+def score_results(
+    results: Sequence[RetrievedChunk], expected: ExpectedSection, *others: ExpectedSection
+) -> Scores:
     """Return the metrics of one question's results.
 
     Args:
         results: The chunks found, best first.
         expected: The section that answers the question.
+        *others: Sections that answer it as well: the first that is found counts.
     """
-    hits = [_holds_section(result, expected) for result in results]
+    answers = (expected, *others)
+    hits = [any(_holds_section(result, answer) for answer in answers) for result in results]
     first_rank = hits.index(True) + 1 if True in hits else 0
     return Scores(
         recall=tuple(float(0 < first_rank <= depth) for depth in RECALL_DEPTHS),
         mrr=1 / first_rank if first_rank else 0.0,
-        ndcg=_ndcg(hits, expected.chunk_count),
-        cov4k=_coverage(results, expected),
+        ndcg=1 / math.log2(first_rank + 1) if 0 < first_rank <= NDCG_DEPTH else 0.0,
+        cov4k=max(_coverage(results, answer) for answer in answers),
     )
 
 
@@ -91,18 +96,6 @@ def _holds_section(result: RetrievedChunk, expected: ExpectedSection) -> bool:
         return False
     lines = range(result.first_line, result.last_line + 1)
     return any(line in expected.text_by_line for line in lines)
-
-
-def _ndcg(hits: Sequence[bool], chunk_count: int) -> float:
-    """Return the discounted gain of the first ten results over that of the best order, at most 1.
-
-    It can exceed 1 before the cap, where more chunks hold the section than were counted.
-    """
-    ranks_of_hits = [rank for rank, is_hit in enumerate(hits[:NDCG_DEPTH], 1) if is_hit]
-    gain = sum(1 / math.log2(rank + 1) for rank in ranks_of_hits)
-    best_ranks = range(1, min(NDCG_DEPTH, max(chunk_count, 1)) + 1)
-    best_gain = sum(1 / math.log2(rank + 1) for rank in best_ranks)
-    return min(1.0, gain / best_gain)
 
 
 def _coverage(results: Sequence[RetrievedChunk], expected: ExpectedSection) -> float:

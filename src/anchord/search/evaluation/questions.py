@@ -1,16 +1,15 @@
 """Questions with a known answer, made of what the documents' authors wrote: links and headings.
 
 A sentence that links to a section of another document asks for that section, because its author
-meant the section to answer. A heading asks for its own section. Results never count the chunk that
-a question was taken from: it holds the question's words.
+meant the section to answer. A heading asks for its own section. The document with the link is left
+out of the results: it holds the question's words.
 """
 
 from __future__ import annotations
 
-import posixpath
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -24,6 +23,7 @@ from anchord.chunking.formats.rendered_text import (
     strip_markdown,
 )
 from anchord.chunking.strategies.sentences import find_sentence_spans
+from anchord.search.evaluation.links import LinkResolver
 
 LINK = "link"
 HEADING = "heading"
@@ -35,8 +35,6 @@ _EXPLICIT_ANCHOR = re.compile(
     r"\s*(?:\{/\*([\w-]+)\*/\}|\{#([\w-]+)\}|<a\s[^>]*(?:id|name)=[\"']([\w-]+)[\"'][^>]*>(?:</a>)?)\s*"
 )
 """An anchor that an author wrote into a heading: `{#name}`, `{/*name*/}` or `<a id="name">`."""
-_PAGE_SUFFIX = re.compile(r"\.(?:md|markdown|mdx|html)$", re.IGNORECASE)
-_INDEX_PAGE = re.compile(r"(?:^|/)(?:index|readme)$", re.IGNORECASE)
 _SLUG_CATEGORIES = ("L", "M", "Nd", "Nl", "Pc")
 """Unicode categories of the characters that stay in an anchor."""
 
@@ -63,6 +61,8 @@ class EvaluationQuestion:
     answer_section: Section
     source_lines: tuple[str, int, int] | None = None
     """Path, first and last line that it was taken from; None for a question of the user's."""
+    other_answers: tuple[Section, ...] = ()
+    """Sections that answer it as well."""
 
 
 def generate_questions(documents: Mapping[str, str]) -> list[EvaluationQuestion]:
@@ -260,89 +260,3 @@ def _sections_titled(sections: Sequence[Section], title: str) -> list[Section]:
 def _squeeze(title: str) -> str:
     plain_title = strip_markdown(title)
     return re.sub(r"\W+", "", plain_title.lower())
-
-
-class LinkResolver:
-    """Finds the document that a link leads to."""
-
-    def __init__(self, documents: Mapping[str, str]) -> None:
-        """Index documents by the names that links give them.
-
-        Args:
-            documents: Texts by paths relative to one folder; only the paths matter.
-        """
-        self._path_by_name: dict[str, str] = {}
-        self._paths_by_end: defaultdict[str, list[str]] = defaultdict(list)
-        for path in documents:
-            name = _PAGE_SUFFIX.sub("", path).lower()
-            self._add_names(path, name)
-            self._add_ends(path, name)
-
-    def _add_names(self, path: str, name: str) -> None:
-        folder = _INDEX_PAGE.sub("", name)
-        for alias in (path.lower(), name, folder):
-            self._path_by_name.setdefault(alias, path)
-
-    def _add_ends(self, path: str, name: str) -> None:
-        """Index a document by each end of its name, with and without `/index` or `/readme`."""
-        parts = name.split("/")
-        for depth in range(len(parts)):
-            end = "/".join(parts[depth:])
-            folder = _INDEX_PAGE.sub("", end)
-            self._paths_by_end[end].append(path)
-            if folder and folder != end:
-                self._paths_by_end[folder].append(path)
-
-    def resolve_link(self, linking_path: str, link_target: str, *, is_wiki: bool) -> str | None:
-        """Return the document that a link leads to, None for none.
-
-        A path is tried from the linking document's folder (from the top for "/..."), then as the
-        end of a document's path: a site's links start at the site's root, which is often a folder
-        deeper. Of several such documents, the one with most folders in common is taken.
-
-        Args:
-            linking_path: The document with the link.
-            link_target: The link without `#...`, decoded.
-            is_wiki: It is a wiki link, which names the end of a path.
-        """
-        if not is_wiki:
-            linked = self._resolve_path(linking_path, link_target)
-            if linked is not None:
-                return linked
-        normal = posixpath.normpath(link_target.lstrip("/")).lower()
-        end = _PAGE_SUFFIX.sub("", normal).strip("/")
-        while end.startswith("../"):
-            end = end.removeprefix("../")
-        candidates = self._paths_by_end.get(end, [])
-        return min(
-            candidates,
-            key=lambda other: (-_count_shared_folders(linking_path, other), other),
-            default=None,
-        )
-
-    def _resolve_path(self, linking_path: str, link_target: str) -> str | None:
-        folder = posixpath.dirname(linking_path)
-        if link_target.startswith("/"):
-            folder = ""
-        relative_target = link_target.lstrip("/")
-        joined = posixpath.join(folder, relative_target)
-        name = posixpath.normpath(joined).lower()
-        if name == ".":
-            name = ""
-        path = self._path_by_name.get(name)
-        if path is not None:
-            return path
-        page = _PAGE_SUFFIX.sub("", name)
-        return self._path_by_name.get(page)
-
-
-def _count_shared_folders(path: str, other: str) -> int:
-    """Count the folders that two paths begin with together."""
-    folders = path.split("/")[:-1]
-    other_folders = other.split("/")[:-1]
-    count = 0
-    for folder, other_folder in zip(folders, other_folders, strict=False):
-        if folder != other_folder:
-            break
-        count += 1
-    return count

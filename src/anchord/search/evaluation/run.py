@@ -19,6 +19,7 @@ from anchord.core.types import Document, FileContent, Root, RootedPath, WalkResu
 from anchord.errors import UsageError
 from anchord.index.profile import ProfileInputs, build_configured_profile
 from anchord.search.evaluation.git_history import Edit, recent_edits
+from anchord.search.evaluation.intervals import Margin, best_margin, estimate_mean
 from anchord.search.evaluation.questions import (
     GIVEN,
     EvaluationQuestion,
@@ -44,16 +45,20 @@ _ROOT = "eval"
 _DOCUMENT_SUFFIXES = MARKDOWN_SUFFIXES - {".ipynb"}
 _QUESTIONS_HINT = "give a file of JSON lines"
 _LINE_HINT = (
-    '{"question": "...", "path": "a.md", "section": "Heading"}, or "first" and "last" lines'
+    '{"query": "...", "file": "a.md"}, and if you like "also", "section", "first" and "last"'
 )
+_FORMER_NAMES = {"question": "query", "path": "file"}
+"""What two fields of a question were called; both names are read."""
 
 
 class LabelledQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A line of a file of questions: a question, and the section or lines that answer it."""
+    """A line of a file of questions: a question, and the file, section or lines that answer it."""
 
-    question: str
-    path: str
-    """Relative to the folder."""
+    query: str
+    file: str
+    """The file that answers, relative to the folder."""
+    also: tuple[str, ...] = ()
+    """Other files that answer as well."""
     section: str = ""
     """A heading or its anchor, also as `A > B`; "" for the whole document."""
     first: int = 0
@@ -120,7 +125,8 @@ def load_evaluation_data(
 
     Args:
         target: Path of a folder or document.
-        questions_file: Path of a file of questions; "" makes questions of links and headings.
+        questions_file: Path of a file of questions, beside those of links and headings; "" for
+            none.
         max_edits: How many of the last edits to load; 0 for none.
         max_questions_per_kind: How many questions of links and of headings to make, each.
 
@@ -128,17 +134,17 @@ def load_evaluation_data(
         UsageError: There are no documents or no questions, or the file of questions is wrong.
     """
     documents = load_documents(target)
+    questions = sample_questions(generate_questions(documents), max_questions_per_kind)
     if questions_file:
-        questions = read_questions(Path(questions_file), documents)
-        if not questions:
+        given = read_questions(Path(questions_file), documents)
+        if not given:
             raise UsageError(f"{questions_file} has no questions", _QUESTIONS_HINT)
-    else:
-        questions = sample_questions(generate_questions(documents), max_questions_per_kind)
-        if not questions:
-            raise UsageError(
-                f"no questions can be made of {target}: it has no links to sections, no headings",
-                "give --questions FILE",
-            )
+        questions += given
+    if not questions:
+        raise UsageError(
+            f"no questions can be made of {target}: it has no links to sections, no headings",
+            "give --questions FILE",
+        )
     edits = recent_edits(target, max_edits) if os.path.isdir(target) and max_edits else []
     return EvaluationData(documents, questions, [edit for edit in edits if edit[0] in documents])
 
@@ -180,31 +186,39 @@ def read_questions(file: Path, documents: Mapping[str, str]) -> list[EvaluationQ
 
 def _parse_question(line: bytes, place: str, documents: Mapping[str, str]) -> EvaluationQuestion:
     try:
-        query = msgspec.json.decode(line, type=LabelledQuery)
+        fields = msgspec.json.decode(line, type=dict[str, Any])
+        named = {_FORMER_NAMES.get(name, name): value for name, value in fields.items()}
+        query = msgspec.convert(named, LabelledQuery)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{place}: {error}", _LINE_HINT) from None
-    return EvaluationQuestion(query.question, GIVEN, _answer_section(query, place, documents))
+    others = [LabelledQuery(query=query.query, file=path) for path in query.also]
+    return EvaluationQuestion(
+        query.query,
+        GIVEN,
+        _answer_section(query, place, documents),
+        other_answers=tuple(_answer_section(other, place, documents) for other in others),
+    )
 
 
 def _answer_section(query: LabelledQuery, place: str, documents: Mapping[str, str]) -> Section:
     """Return the lines that answer a question: those given, the section, or the whole document."""
-    text = documents.get(query.path)
+    text = documents.get(query.file)
     if text is None:
         raise UsageError(
-            f"{place}: there is no document {query.path}",
+            f"{place}: there is no document {query.file}",
             "give its path relative to the folder",
         )
     line_count = text.count("\n") + 1
     if not 0 <= query.first <= line_count or not 0 <= query.last <= line_count:
-        raise UsageError(f"{place}: {query.path} has {line_count} lines", "lines count from 1")
+        raise UsageError(f"{place}: {query.file} has {line_count} lines", "lines count from 1")
     if query.first:
-        return _untitled_section(query.path, query.first, max(query.first, query.last))
+        return _untitled_section(query.file, query.first, max(query.first, query.last))
     if not query.section:
-        return _untitled_section(query.path, 1, line_count)
+        return _untitled_section(query.file, 1, line_count)
     section = _find_section(query, text)
     if section is None:
         raise UsageError(
-            f"{place}: {query.path} has no section `{query.section}`",
+            f"{place}: {query.file} has no section `{query.section}`",
             "give one of its headings, or first and last line",
         )
     return section
@@ -223,7 +237,7 @@ def _untitled_section(path: str, first_line: int, last_line: int) -> Section:
 def _find_section(query: LabelledQuery, text: str) -> Section | None:
     """Return the first section with the title, else the first with its anchor, None for none."""
     title = query.section.rpartition(">")[2].strip()
-    sections = list(sections_of(query.path, text))
+    sections = list(sections_of(query.file, text))
     titled = [section for section in sections if section.title == title]
     anchored = [section for section in sections if slug(title) in section.anchors]
     return next(iter(titled + anchored), None)
@@ -298,13 +312,47 @@ def _with_edit_costs(
         yield replace(result, embeds_an_edit=costs[key])
 
 
+METRICS = {"ndcg": "nDCG@10", "cov4k": "Cov4k"}
+"""The scores that have intervals, and what they are called."""
+
+
+def values_of(result: VariantResult, kind: str, metric: str) -> list[float]:
+    """Return a metric of each question of a kind, in the order of the questions.
+
+    Args:
+        result: The result of a variant.
+        kind: A kind of question that was asked.
+        metric: One of `METRICS`.
+    """
+    return [getattr(scores, metric) for scores in result.scores_by_kind[kind]]
+
+
+def margins(results: Sequence[VariantResult], kind: str) -> dict[str, Margin]:
+    """Return by how much the best variant is better than the second, for each of `METRICS`."""
+    found = {
+        metric: best_margin({each.variant.name: values_of(each, kind, metric) for each in results})
+        for metric in METRICS
+    }
+    return {metric: margin for metric, margin in found.items() if margin}
+
+
 def comparison_as_dict(data: EvaluationData, results: Sequence[VariantResult]) -> dict[str, Any]:
     """Return a comparison as values for JSON."""
+    kinds = Counter(question.kind for question in data.questions)
     return {
         "documents": len(data.documents),
-        "questions": dict(Counter(question.kind for question in data.questions)),
+        "questions": dict(kinds),
         "edits": len(data.edits),
-        "variants": [
-            {**msgspec.to_builtins(result), "name": result.variant.name} for result in results
-        ],
+        "variants": [_variant_as_dict(result) for result in results],
+        "margins": msgspec.to_builtins({kind: margins(results, kind) for kind in kinds}),
     }
+
+
+def _variant_as_dict(result: VariantResult) -> dict[str, Any]:
+    intervals = {
+        kind: {metric: estimate_mean(values_of(result, kind, metric)) for metric in METRICS}
+        for kind in result.by_kind
+    }
+    fields = msgspec.to_builtins(replace(result, scores_by_kind={}))
+    del fields["scores_by_kind"]
+    return {**fields, "name": result.variant.name, "intervals": msgspec.to_builtins(intervals)}

@@ -10,6 +10,8 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from statistics import fmean
 
 from anchord.chunking.engine.layout import CountTokens
 from anchord.chunking.plan import build_plans
@@ -70,6 +72,10 @@ class VariantResult:
     variant: Variant
     by_kind: Mapping[str, Scores]
     """Mean scores by kind of question."""
+    scores_by_kind: Mapping[str, Sequence[Scores]]
+    """The scores of each question by its kind."""
+    chunks_a_target: Mapping[str, float]
+    """Mean number of chunks that hold some of what answers, by kind of question."""
     chunks: int
     tokens: int
     """Tokens of all embedded texts."""
@@ -128,6 +134,20 @@ def embed_text_of(row: PreparedRow, form: str) -> str:
     return f"{header_path}\n{text}"
 
 
+@dataclass(slots=True)
+class _KnownQueries:
+    """Embeds each query once, for all variants."""
+
+    embedder: Embedder
+    vectors: dict[str, Vector] = field(default_factory=dict)
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        new = [text for text in dict.fromkeys(texts) if text not in self.vectors]
+        if new:
+            self.vectors.update(zip(new, self.embedder.embed(new, is_query=is_query), strict=True))
+        return [self.vectors[text] for text in texts]
+
+
 @dataclass(slots=True, kw_only=True)
 class VariantBenchmark:
     """Runs variants of one model on questions. It embeds each text once, for all variants."""
@@ -139,6 +159,11 @@ class VariantBenchmark:
     progress: Callable[[int, int, str], None]
     """Called with (steps done, steps in all, what is being done)."""
     _vectors: dict[str, Vector] = field(default_factory=dict)
+    _queries: _KnownQueries = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin without any vector."""
+        self._queries = _KnownQueries(self.embedder)
 
     def run(self, variants: Sequence[Variant]) -> Iterator[VariantResult]:
         """Yield the result of each variant; those that chunk and embed alike share a table.
@@ -162,10 +187,14 @@ class VariantBenchmark:
         with tempfile.TemporaryDirectory(prefix="anchord-eval-") as folder:
             vectors = self._embed_texts(texts, strategy)
             table = _Table.build(folder, rows, self.embedder.dimension, vectors)
+            targets = self._chunks_a_target(table)
             for variant in variants:
+                scores = self._score_variant(variant, table)
                 yield VariantResult(
                     variant=variant,
-                    by_kind=self._score_variant(variant, table),
+                    by_kind={kind: mean_scores(each) for kind, each in scores.items()},
+                    scores_by_kind=scores,
+                    chunks_a_target=targets,
                     chunks=len(rows),
                     tokens=tokens,
                 )
@@ -181,9 +210,9 @@ class VariantBenchmark:
             self._vectors.update(zip(batch, vectors, strict=True))
         return [self._vectors[text] for text in texts]
 
-    def _score_variant(self, variant: Variant, table: _Table) -> dict[str, Scores]:
-        """Return the mean scores by kind of question."""
-        backends = Backends(table.store, self.embedder)
+    def _score_variant(self, variant: Variant, table: _Table) -> dict[str, list[Scores]]:
+        """Return the scores of each question by its kind."""
+        backends = Backends(table.store, self._queries)
         scores_by_kind: defaultdict[str, list[Scores]] = defaultdict(list)
         for number, question in enumerate(self.questions):
             self.progress(number, len(self.questions), f"asking {variant.name}")
@@ -194,10 +223,17 @@ class VariantBenchmark:
             )
             parsed_query = ParsedQuery(question.text)
             hits = find_hits(request, parsed_query, backends, table.locate_chunks).hits
-            results = list(_countable_results(hits, question, table.rows))
-            expected = self._expected_section(question.answer_section, table)
-            scores_by_kind[question.kind].append(score_results(results, expected))
-        return {kind: mean_scores(scores) for kind, scores in scores_by_kind.items()}
+            results = list(islice(_countable_results(hits, question, table.rows), _MAX_RESULTS))
+            answers = (question.answer_section, *question.other_answers)
+            expected = [self._expected_section(answer, table) for answer in answers]
+            scores_by_kind[question.kind].append(score_results(results, *expected))
+        return dict(scores_by_kind)
+
+    def _chunks_a_target(self, table: _Table) -> dict[str, float]:
+        counts: defaultdict[str, list[int]] = defaultdict(list)
+        for question in self.questions:
+            counts[question.kind].append(table.count_chunks(question.answer_section))
+        return {kind: fmean(each) for kind, each in counts.items()}
 
     def _expected_section(self, section: Section, table: _Table) -> ExpectedSection:
         lines = self.documents[section.path].split("\n")
@@ -214,26 +250,19 @@ class VariantBenchmark:
 def _countable_results(
     hits: Sequence[Hit], question: EvaluationQuestion, rows: Mapping[str, Row]
 ) -> Iterator[RetrievedChunk]:
-    """Yield the first hits, but for chunks with the sentence that a question was taken from."""
-    for hit in hits[:_MAX_RESULTS]:
+    """Yield the hits, but for those in the document that asks by a link."""
+    asking = ""
+    if question.kind == LINK and question.source_lines:
+        asking = question.source_lines[0]
+    for hit in hits:
         location = hit.location
-        if question.kind == LINK and _holds_source(location, question):
-            continue
-        yield RetrievedChunk(
-            path=location.origin.path,
-            first_line=location.start_line,
-            last_line=location.end_line,
-            text=rows[hit.id].text,
-        )
-
-
-def _holds_source(location: ChunkLocation, question: EvaluationQuestion) -> bool:
-    if question.source_lines is None:
-        return False
-    path, first_line, last_line = question.source_lines
-    if path != location.origin.path:
-        return False
-    return location.start_line <= last_line and first_line <= location.end_line
+        if location.origin.path != asking:
+            yield RetrievedChunk(
+                path=location.origin.path,
+                first_line=location.start_line,
+                last_line=location.end_line,
+                text=rows[hit.id].text,
+            )
 
 
 @dataclass(slots=True)

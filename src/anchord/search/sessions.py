@@ -1,0 +1,180 @@
+"""Read what surrounds the hits of conversations in their sessions, and what these are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, islice
+
+from anchord.core.ports import Catalog, ChunkStore
+from anchord.core.types import RootedPath
+from anchord.search.headings import best_title, conversation_heading
+from anchord.search.joining import SessionChunk, join_neighbors
+from anchord.search.packing import passage_tokens
+from anchord.search.passages import Passage, Piece
+from anchord.search.ranking import Group, SearchRequest
+from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.archive.session_order import SessionOrder, SessionStretch
+from anchord.sources.conversations.exchange_document import is_exchange_path
+
+_NEAR_EXCHANGES = 4
+_NEAR_CHUNKS = 6
+"""How many exchanges, and how many chunks, before and after a hit are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Where chunks are, and their texts."""
+
+    catalog: Catalog
+    store: ChunkStore
+
+
+def join_exchanges(
+    groups: Sequence[Group],
+    request: SearchRequest,
+    open_archive: Callable[[], AbstractContextManager[Archive | None]],
+    index: Index,
+) -> tuple[tuple[Group, ...], int]:
+    """Return the groups of an answer; hits of conversations are joined and have headings.
+
+    Args:
+        groups: The passages of each file or exchange, best first.
+        request: How many to return; a flat list is not joined.
+        open_archive: Opens the archive; called only where an exchange was found.
+        index: Which chunks exchanges have, and their texts.
+
+    Returns:
+        The groups, and how many were left out because the budget is spent.
+    """
+    first = tuple(groups[: request.limit])
+    if not any(is_exchange_path(group[0].hit.location.origin.path) for group in groups):
+        return first, 0
+    with open_archive() as archive:
+        if archive is None:
+            return first, 0
+        if request.layout.is_flat:
+            return with_headings(first, archive.sessions), 0
+        joined = with_surroundings(groups, request.limit, archive.sessions, index)
+    budget = request.layout.budget
+    return (joined, 0) if budget is None else _fit(joined, groups, budget)
+
+
+def _fit(
+    joined: Sequence[Group], unjoined: Sequence[Group], budget: int
+) -> tuple[tuple[Group, ...], int]:
+    """Return the joined groups that fit in a budget, and how many do not.
+
+    A passage that does not fit is shown as it was before, if that does.
+    """
+    before = {passage.hit.id: passage for group in unjoined for passage in group}
+    shown: list[Group] = []
+    for group in joined:
+        kept: list[Passage] = []
+        for passage in group:
+            for form in (passage, replace(before[passage.hit.id], heading=passage.heading)):
+                tokens = _tokens(form)
+                if tokens <= budget:
+                    budget -= tokens
+                    kept.append(form)
+                    break
+        if kept:
+            shown.append(tuple(kept))
+    return tuple(shown), len(joined) - len(shown)
+
+
+def _tokens(passage: Passage) -> int:
+    """Return an upper bound of the tokens of a passage with its place and headings."""
+    section = passage.heading or passage.row.header_path
+    row = replace(passage.row, text=passage.text, header_path=section)
+    return passage_tokens([Piece(row, passage.hit.location)])
+
+
+def with_surroundings(
+    groups: Sequence[Group], limit: int, sessions: SessionOrder, index: Index
+) -> tuple[Group, ...]:
+    """Return the first groups; hits of conversations are joined with what surrounds them.
+
+    Args:
+        groups: The passages of each file or exchange, best first.
+        limit: Number of groups to return.
+        sessions: Which exchanges surround another one.
+        index: Which chunks exchanges have, and their texts.
+    """
+    stretches = _stretches(groups, sessions)
+    near = _near_ids(groups, stretches, index.catalog)
+    chunks = _read_chunks(chain.from_iterable(near.values()), index)
+    surroundings = {
+        hit_id: [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
+        for hit_id, ids in near.items()
+    }
+    joined = islice(join_neighbors(groups, surroundings, cache(sessions.question_of)), limit)
+    return _with_headings(tuple(joined), stretches, sessions)
+
+
+def with_headings(groups: Sequence[Group], sessions: SessionOrder) -> tuple[Group, ...]:
+    """Return groups whose passages of conversations say what their sessions are called."""
+    return _with_headings(groups, _stretches(groups, sessions), sessions)
+
+
+def _stretches(groups: Sequence[Group], sessions: SessionOrder) -> dict[RootedPath, SessionStretch]:
+    """Return what surrounds the exchanges among the hits."""
+    passages = chain.from_iterable(groups)
+    origins = dict.fromkeys(passage.hit.location.origin for passage in passages)
+    stretches: dict[RootedPath, SessionStretch] = {}
+    for origin in filter(lambda origin: is_exchange_path(origin.path), origins):
+        stretch = sessions.stretch_around(origin, _NEAR_EXCHANGES)
+        if stretch:
+            stretches[origin] = stretch
+    return stretches
+
+
+def _near_ids(
+    groups: Sequence[Group], stretches: Mapping[RootedPath, SessionStretch], catalog: Catalog
+) -> dict[str, list[str]]:
+    """Return the ids of the chunks around each passage, with its own, by the id of its hit."""
+
+    @cache
+    def ids_of(origin: RootedPath) -> list[str]:
+        record = catalog.get_record(origin)
+        return [placed.chunk_id for placed in record.chunks] if record else []
+
+    near: dict[str, list[str]] = {}
+    for passage in chain.from_iterable(groups):
+        stretch = stretches.get(passage.hit.location.origin)
+        ids = list(chain.from_iterable(map(ids_of, stretch.exchanges))) if stretch else []
+        places = [ids.index(each) for each in passage.chunk_ids if each in ids]
+        if places:
+            start = max(0, min(places) - _NEAR_CHUNKS)
+            near[passage.hit.id] = ids[start : max(places) + _NEAR_CHUNKS + 1]
+    return near
+
+
+def _read_chunks(ids: Iterable[str], index: Index) -> dict[str, SessionChunk]:
+    """Return chunks by id, without those that were just deleted."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    locations = index.catalog.locate_chunks(wanted)
+    rows = index.store.get_display_rows(wanted)
+    return {row.id: SessionChunk(row, locations[row.id]) for row in rows if row.id in locations}
+
+
+def _with_headings(
+    groups: Sequence[Group],
+    stretches: Mapping[RootedPath, SessionStretch],
+    sessions: SessionOrder,
+) -> tuple[Group, ...]:
+    question_of = cache(sessions.question_of)
+
+    def named(passage: Passage) -> Passage:
+        stretch = stretches.get(passage.hit.location.origin)
+        if stretch is None:
+            return passage
+        title = best_title(stretch.title, map(question_of, stretch.opening))
+        heading = conversation_heading(title, stretch.project, passage.row.at)
+        return replace(passage, heading=heading)
+
+    return tuple(tuple(map(named, group)) for group in groups)
