@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row
 from anchord.search.headings import best_title, conversation_heading, project_name
 from anchord.search.joining import SessionChunk, conversation_text, join_neighbors
-from anchord.search.passages import Passage, make_passage
+from anchord.search.passages import Passage, Piece, make_passage
 
 SESSION_LENGTH = 9
 ANSWER = "a" * 280
@@ -44,7 +44,7 @@ SESSION = [whole(number) for number in range(SESSION_LENGTH)]
 def found(chunk: SessionChunk, score: float) -> Passage:
     ranks: dict[str, Any] = dict.fromkeys(("cosine", "bm25", "cosine_rank", "bm25_rank"))
     hit = Hit(id=chunk.row.id, score=score, location=chunk.location, **ranks)
-    return make_passage([(chunk.row, hit)])
+    return make_passage([Piece(chunk.row, chunk.location, hit)])
 
 
 def joined(

@@ -69,7 +69,7 @@ from anchord.ipc.messages.upkeep import (
 from anchord.ipc.methods import Handler
 from anchord.ipc.protocol import PROTOCOL_VERSION
 from anchord.ipc.requests import Call
-from anchord.search.answers import handle_search
+from anchord.search.search_answer import handle_search
 from anchord.store.catalog.catalog import SqliteCatalog
 
 log = structlog.get_logger()

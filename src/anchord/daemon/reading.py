@@ -14,7 +14,8 @@ from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, ExplainParams
 from anchord.ipc.messages.status import Failure
 from anchord.ipc.requests import Call
-from anchord.search.answers import handle_dump, handle_explain, handle_search, handle_show
+from anchord.search.answers import handle_dump, handle_explain, handle_show
+from anchord.search.search_answer import handle_search
 from anchord.store.catalog.catalog import SqliteCatalog
 
 A = TypeVar("A")
