@@ -59,7 +59,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "search.ranking": "search.answers search.search_answer search.evaluation",
     "search.passages": "search.packing search.groups search.ranking search.answers search.search_answer search.evaluation",
     "search.packing": "search.copies search.groups search.ranking search.answers search.search_answer search.evaluation",
-    "search.groups": "search.ranking search.answers search.search_answer search.evaluation",
+    "search.groups": "search.ranking search.sessions search.answers search.search_answer search.evaluation",
     "search.request": "search.answers search.search_answer search.evaluation",
     "search.answers": "search.search_answer search.evaluation",
     "search.search_answer": "search.evaluation",

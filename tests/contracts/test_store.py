@@ -304,7 +304,8 @@ def test_a_rows_own_vector_replaces_the_provisional_one(store: ChunkStore) -> No
     assert store.count_due() == 0
     assert store.vectors_by_id(["1"]) == {"1": EAST}
     (hit,) = store.search_by_vector(EAST, 1, ANY)
-    assert (hit.id, hit.score) == ("1", pytest.approx(1.0))
+    assert hit.id == "1"
+    assert hit.score == pytest.approx(1.0)
     assert list(store.find_corrupt_ids(["1"])) == []
 
 

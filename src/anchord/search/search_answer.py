@@ -17,7 +17,8 @@ from anchord.search.answers import make_describer, open_archive_of
 from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
-from anchord.search.ranking import Backends, Group, SearchResults, search
+from anchord.search.groups import Group
+from anchord.search.ranking import Backends, SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.sessions import Index, join_exchanges
 from anchord.store.catalog.catalog import SqliteCatalog

@@ -10,11 +10,12 @@ from itertools import chain, islice
 
 from anchord.core.ports import Catalog, ChunkStore
 from anchord.core.types import RootedPath
+from anchord.search.groups import Group
 from anchord.search.headings import best_title, conversation_heading
 from anchord.search.joining import SessionChunk, join_neighbors
 from anchord.search.packing import passage_tokens
 from anchord.search.passages import Passage, Piece
-from anchord.search.ranking import Group, SearchRequest
+from anchord.search.ranking import SearchRequest
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_order import SessionOrder, SessionStretch
 from anchord.sources.conversations.exchange_document import is_exchange_path
