@@ -91,6 +91,20 @@ def test_a_search_is_kept_to_a_session_a_time_a_kind_or_a_room(
     } == sessions
 
 
+def test_no_exchange_is_joined_that_the_query_excludes(talking: Shell) -> None:
+    groups = talking("search", "sofa -Friday", "--json").json["groups"]
+    (best,) = next(group for group in groups if group[0]["exchange_id"] == "q1-s1")
+    assert "They sleep on the sofa." in best["text"]
+    assert "Friday" not in best["text"]
+
+
+def test_joined_exchanges_keep_to_a_budget(talking: Shell) -> None:
+    small = talking("search", "kittens", "--json", "--budget", "300").json
+    assert len(small["groups"]) == 1
+    assert small["omitted"] == 3
+    assert "kittens" in small["groups"][0][0]["text"]
+
+
 def test_a_time_that_is_none_is_refused(talking: Shell) -> None:
     talking("search", "kittens", "--since", "someday").is_refused(
         2, 'cannot read "someday" as a date', "2026-01-31"

@@ -82,10 +82,51 @@ def test_shares_are_within_0_and_1_for_any_text(query: str, text: str) -> None:
     assert 0 <= judgement.words <= judgement.all_words <= 1
 
 
-@given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=60))
-def test_more_text_never_has_fewer_words(query: str, text: str, more: str) -> None:
-    words = query_words(parse_query(query))
-    assert words_in(text, words) <= words_in(f"{text} {more}", words)
+_few_letters = st.text("abS_ ", max_size=60)
+
+
+@given(_few_letters, _few_letters, _few_letters)
+def test_more_text_never_has_fewer_words(text_of_query: str, text: str, more: str) -> None:
+    query = parse_query(text_of_query)
+    words = query_words(query)
+    assert words_in(text, words, query) <= words_in(f"{text} {more}", words, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("Bücher", "Man kann ein Buch lesen, und das ist nicht schwer"),
+        ("книгу", "книги и книга"),
+        ("Datenbanken einrichten", "Wie man eine Datenbank einrichtet und was das ist"),
+        ("token budget", "def passages(token_budget)"),
+        ("token budget", "tokenBudget = 3"),
+        ("authen*", "authentication of users"),
+        ("E4711X", "error E4711X: a bad thing"),
+    ],
+)
+def test_what_words_found_in_another_form_is_never_denied(query: str, text: str) -> None:
+    hit = replace(HIT, cosine=0.02)
+    parsed = parse_query(query)
+    judgements = judge_hits(parsed, [(hit, text)], SCALE, None)
+    assert judgements["a"].words == 1
+    assert is_about([hit], judgements)
+
+
+def test_what_is_very_near_is_likely_in_whatever_words() -> None:
+    hit = replace(HIT, cosine=0.6, bm25=None, bm25_rank=None)
+    judgement = judged("wie stelle ich das wieder her", "Restoring from a backup", hit=hit)
+    assert (judgement.words, judgement.confidence) == (0, Confidence.LIKELY)
+
+
+def test_where_only_meaning_was_asked_for_it_counts_alone() -> None:
+    hit = replace(HIT, cosine=0.4, bm25=None, bm25_rank=None)
+    query = parse_query("wie stelle ich das wieder her")
+    judgements = judge_hits(query, [(hit, "Restoring")], SCALE, None, by_words=False)
+    assert judgements["a"].score == pytest.approx(0.8)
+
+
+def test_a_query_without_words_is_judged_by_meaning() -> None:
+    assert judged("=>", "a => b", hit=replace(HIT, cosine=0.4)).score == pytest.approx(0.8)
 
 
 # Cases

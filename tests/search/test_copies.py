@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -75,3 +76,14 @@ def test_no_content_is_lost_or_found_twice_and_every_place_is_named(
     for each in merged:
         anywhere_near = {place.origin.path for place in (each.location, *each.copies)} & near
         assert not anywhere_near or each.location.origin.path in near
+
+
+def test_a_copy_is_as_well_found_as_the_best_of_its_texts() -> None:
+    near = replace(hit("c.md", 0.7, "k"), bm25=2.0, bm25_rank=9)
+    best = replace(
+        hit("a.md", 0.9, "k"), cosine=0.6, cosine_rank=1, bm25=9.0, bm25_rank=1,
+        contains_identifier=True,
+    )  # fmt: skip
+    (shown,) = merge_copies([best, near], lambda file: file.path == "c.md")
+    assert (shown.location.origin.path, shown.cosine, shown.bm25) == ("c.md", 0.6, 9.0)
+    assert shown.contains_identifier

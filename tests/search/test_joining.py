@@ -149,3 +149,20 @@ def test_a_session_without_a_title_is_called_by_its_first_question() -> None:
     assert best_title("", ["", "/mode x", "fix it", "and that"]) == "fix it"
     assert best_title("", ["/mode"]) == "/mode"
     assert best_title("", []) == ""
+
+
+def test_equal_texts_of_two_documents_are_two_results() -> None:
+    document = {"kind": "markdown", "source": ""}
+    places = [RootedPath("docs", name) for name in ("x.md", "y.md")]
+    groups = [
+        (
+            found(
+                SessionChunk(
+                    row(place.path, "npm install", **document), ChunkLocation(place, 1, 1, 0)
+                ),
+                0.5,
+            ),
+        )
+        for place in places
+    ]
+    assert ids_of(join_neighbors(groups, {}, question_of)) == [["x.md"], ["y.md"]]

@@ -291,3 +291,10 @@ def test_long_paths_and_headings_count_only_as_far_as_answers_show_them() -> Non
     long = piece(0, 0.9, section="heading " * 500, file=far)
     assert field_tokens(far.path) > 900
     assert passage_tokens([long]) < 250
+
+
+def test_a_hit_whose_place_does_not_fit_leaves_room_for_the_next_one() -> None:
+    far = piece(0, 0.9, section="heading " * 500, file=RootedPath("docs", "folder/" * 500))
+    near = piece(0, 0.5, file=RootedPath("docs", "b.md"))
+    (passage,) = pack([far, near], Layout(budget=200))
+    assert passage.hit.location.origin.path == "b.md"

@@ -134,7 +134,9 @@ def parse(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, An
             count = len(positional) if parameter.is_list else 1
             taken, positional = positional[:count], positional[count:]
         else:
-            taken = given.get(parameter.name, [])[-1:]
+            taken = given.get(parameter.name, [])
+            # Of an option that has one value the last one counts.
+            taken = taken if parameter.is_list else taken[-1:]
         if not taken and parameter.is_required:
             raise ValueError(parameter.name)
         if taken:

@@ -94,6 +94,7 @@ class LocalEmbedder:
         self._clock = clock
         self._prepare_lock = threading.Lock()
         self._is_preparing = False
+        self._preparation: threading.Thread | None = None
         self._export_process: subprocess.Popen[bytes] | None = None
         self._export_info: ExportInfo | None = None
         self._retry_export_at = 0.0
@@ -130,9 +131,17 @@ class LocalEmbedder:
 
         An export that fails is not tried again for ten minutes; texts raise what went wrong.
         """
-        if self._closed or self._is_preparing or self.is_prepared:
+        if self._closed or self._is_being_prepared or self.is_prepared:
             return
-        threading.Thread(target=self._try_to_prepare, name="prepare-model", daemon=True).start()
+        self._preparation = threading.Thread(
+            target=self._try_to_prepare, name="prepare-model", daemon=True
+        )
+        self._preparation.start()
+
+    @property
+    def _is_being_prepared(self) -> bool:
+        is_in_background = self._preparation is not None and self._preparation.is_alive()
+        return self._is_preparing or is_in_background
 
     def _try_to_prepare(self) -> None:
         with suppress(EmbedderError):
@@ -149,7 +158,7 @@ class LocalEmbedder:
     @property
     def state(self) -> str:
         """One of `off`, `preparing`, `starting`, `ready` and `busy`."""
-        if self._is_preparing:
+        if self._is_being_prepared:
             return "preparing"
         states = {queue.state for queue in self._queues()}
         return next((state for state in ("busy", "starting", "ready") if state in states), "off")
@@ -193,7 +202,7 @@ class LocalEmbedder:
         Raises:
             EmbedderError: the model cannot be used now, or it rejects a query.
         """
-        if is_query and self._is_preparing:
+        if is_query and self._is_being_prepared:
             raise EmbedderError(
                 "the model is being prepared for this machine", "this takes about ten seconds, once"
             )

@@ -28,6 +28,8 @@ Answer = dict[str, Any]
 """One of the types of `schema`, or an error."""
 
 _MIN_EXCERPT_TOKENS = 30
+_MIN_PASSAGES_TOKENS = 300
+"""A passage with a long path and long headings fits in so many; its text is cut to what is left."""
 """Below this an excerpt is not worth its place."""
 _MAX_FIELD_TOKENS = 120
 """Of a field of one line that is neither a path nor a section."""
@@ -57,7 +59,7 @@ _LONGEST_LINE = 4_100
 
 def passages_budget(token_budget: int) -> int:
     """Return the tokens that an answer of this size has for its passages."""
-    return max(token_budget - _FRAME_TOKENS, _MIN_EXCERPT_TOKENS)
+    return max(token_budget - _FRAME_TOKENS, _MIN_PASSAGES_TOKENS)
 
 
 def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> Answer:
@@ -98,7 +100,9 @@ def search_answer(found: SearchAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET)
 def _search_note(result: Mapping[str, Any], words: OwnWords) -> str:
     """Return what to know of the results, and what to do if there are none."""
     advice = ""
-    if not result["groups"]:
+    if result["omitted"] and not result["groups"]:
+        advice = "Nothing fits in `max_tokens`: ask for more"
+    elif not result["groups"]:
         advice = "Nothing found. Try other words, or fewer filters."
         if not result.get("complete", True):
             advice = "Nothing found so far. Call `sync`, then search again."

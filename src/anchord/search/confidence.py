@@ -9,6 +9,7 @@ How the parts, their weights and the two limits were chosen is in docs/design/se
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,16 +18,19 @@ from itertools import chain
 from anchord.core.ports import ChunkStore
 from anchord.core.query_syntax import ParsedQuery, is_unspaced, word_stems
 from anchord.core.types import Hit, Row
+from anchord.core.word_forms import spans_of_other_forms
 from anchord.search.passages import Passage
 from anchord.search.query_kind import content_words
 
 _MEANING_WEIGHT, _HIT_WORDS_WEIGHT, _ALL_WORDS_WEIGHT = 0.5, 0.3, 0.2
+_MEANING_ALONE_WEIGHT = 0.6
 _EVIDENCE_GROUPS = 10
 _EVIDENCE_HITS = 20
 """So many hits decide whether anything is about the query, where fewer groups are shown."""
 _LIKELY = 0.57
 _STRONG = 0.7
 _PAIR = 2
+_PART_OF_NAME = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
 
 
 class Confidence(StrEnum):
@@ -68,7 +72,12 @@ class Judgement:
         by_words = _HIT_WORDS_WEIGHT * self.words + _ALL_WORDS_WEIGHT * self.all_words
         if self.meaning is None:
             return by_words / (_HIT_WORDS_WEIGHT + _ALL_WORDS_WEIGHT)
-        return _MEANING_WEIGHT * self.meaning + by_words
+        together = _MEANING_WEIGHT * self.meaning + by_words
+        # What is as near as an answer is one, in whatever words or language.
+        nearest = _MEANING_ALONE_WEIGHT * self.meaning
+        # What has every word of the query is about it: a name, or the code of an error.
+        named = _LIKELY if self.words == 1 else 0.0
+        return max(together, nearest, named)
 
     @property
     def confidence(self) -> Confidence:
@@ -83,6 +92,8 @@ def judge_hits(
     texts_of_hits: Sequence[tuple[Hit, str]],
     scale: CosineScale | None,
     highest_other_cosine: float | None,
+    *,
+    by_words: bool = True,
 ) -> dict[str, Judgement]:
     """Return how surely each hit is about the query, by the hit's id.
 
@@ -92,9 +103,11 @@ def judge_hits(
         scale: What the model's cosines say; None if that is unknown.
         highest_other_cosine: Upper bound on the cosine of hits that only words found; None if
             nothing bounds it.
+        by_words: Whether words were searched; if not, or if the query has none, the meaning counts
+            alone where it is known.
     """
     words = query_words(query)
-    words_by_id = {hit.id: words_in(text, words) for hit, text in texts_of_hits}
+    words_by_id = {hit.id: words_in(text, words, query) for hit, text in texts_of_hits}
     all_words = _share(frozenset().union(*words_by_id.values()), words)
 
     def judge(hit: Hit) -> Judgement:
@@ -105,6 +118,8 @@ def judge_hits(
         meaning = None
         if scale is not None and cosine is not None:
             meaning = scale.nearness(cosine)
+        if meaning is not None and not (by_words and words):
+            return Judgement(meaning, meaning, meaning)
         return Judgement(meaning, share, max(share, all_words))
 
     return {hit.id: judge(hit) for hit, _ in texts_of_hits}
@@ -165,11 +180,34 @@ def query_words(query: ParsedQuery) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_pairs, stems)))
 
 
-def words_in(text: str, words: frozenset[str]) -> frozenset[str]:
-    """Return which of a query's words a text contains."""
+def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[str]:
+    """Return which of a query's words a text contains, in any form that the word index finds.
+
+    Args:
+        text: The text.
+        words: The query's words, as `query_words` returns them.
+        query: The query.
+    """
     found = words & word_stems(text)
-    unspaced = filter(is_unspaced, words - found)
-    return found | {word for word in unspaced if word in text}
+    missing = words - found
+    if not missing:
+        return found
+    found |= {word for word in filter(is_unspaced, missing) if word in text}
+    # The parts of names, such as `token_budget` and `tokenBudget`.
+    found |= missing & word_stems(_PART_OF_NAME.sub(" ", text))
+    lowered = text.lower()
+    prefixes = [prefix.lower() for prefix in query.required_prefixes]
+    for word in missing - found:
+        is_prefix = any(prefix.startswith(word) and prefix in lowered for prefix in prefixes)
+        if is_prefix or _has_other_form(word, text, query):
+            found |= {word}
+    return found
+
+
+def _has_other_form(stem: str, text: str, query: ParsedQuery) -> bool:
+    """Return whether a text has a word of a query, given by its stem, in another form."""
+    written = [word for word in query.text.split() if stem in word_stems(word)]
+    return any(spans_of_other_forms(word, text) for word in written)
 
 
 def _share(found: frozenset[str], words: frozenset[str]) -> float:

@@ -51,4 +51,17 @@ def _merge(same: Sequence[Hit], file_rank: Callable[[Hit], tuple[bool, int]]) ->
     if len(same) == 1:
         return same[0]
     shown, *others = sorted(same, key=file_rank)
-    return replace(shown, score=same[0].score, copies=tuple(other.location for other in others))
+    # Equal texts are equally well found: one of them can be missing in a list that was cut.
+    nearest = max(same, key=lambda hit: -1.0 if hit.cosine is None else hit.cosine)
+    by_words = max(same, key=lambda hit: -1.0 if hit.bm25 is None else hit.bm25)
+    return replace(
+        shown,
+        score=same[0].score,
+        cosine=nearest.cosine,
+        cosine_rank=nearest.cosine_rank,
+        bm25=by_words.bm25,
+        bm25_rank=by_words.bm25_rank,
+        contains_identifier=any(hit.contains_identifier for hit in same),
+        matches_heading=any(hit.matches_heading for hit in same),
+        copies=tuple(other.location for other in others),
+    )

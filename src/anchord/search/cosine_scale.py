@@ -13,7 +13,7 @@ from statistics import mean
 
 from anchord.core.ports import Embedder
 from anchord.core.types import Vector
-from anchord.errors import EmbedderError
+from anchord.errors import BatchFailedError, EmbedderError
 from anchord.search.confidence import CosineScale
 
 _MIN_RANGE = 0.05
@@ -80,6 +80,8 @@ def scale_of(embedder: Embedder) -> CosineScale | None:
     if model_id not in _scale_by_model:
         try:
             _scale_by_model[model_id] = _measure(embedder)
+        except BatchFailedError:
+            _scale_by_model[model_id] = None  # It would fail at every search.
         except EmbedderError:
             return None
     return _scale_by_model[model_id]

@@ -76,7 +76,12 @@ Identity = tuple[str, ...]
 
 
 def _identity(row: Row) -> Identity:
-    """Return what is equal for the same words in two roots: program, times and text."""
+    """Return what is equal for the same words in two roots: program, times and text.
+
+    A chunk of a document is equal to itself alone.
+    """
+    if not row.source:
+        return (row.id,)
     return row.source, row.at, row.until, row.text
 
 

@@ -204,7 +204,7 @@ class _Packer:
         beginning = cut_field(piece.row.text, tokens)
         if beginning:
             chosen[piece.location.ordinal] = _Chosen(_with_text(piece, beginning), hit_id)
-        return True
+        return bool(beginning)
 
     def _added_tokens(self, added: _Chosen) -> int:
         """Return what it costs to choose a piece: less than its own if it joins passages."""

@@ -170,7 +170,7 @@ def search(
         )
     request = _with_dated_files(request, catalog)
     contents = _find_contents(request, parsed_query, backends, catalog)
-    matches = len(contents.hits)
+    matches = len(contents.found.hits)
     relaxed = ""
     if can_be_relaxed(parsed_query, matches):
         relaxed = relaxed_note(parsed_query, matches)
@@ -198,7 +198,7 @@ def search(
         note=note,
         query_kind=kind_of_query(parsed_query),
         vector_weight=found.vector_weight,
-        omitted=omitted,
+        omitted=omitted if about else 0,
         is_about=about,
         judgement_by_id=judgements,
     )
@@ -225,9 +225,10 @@ def _judge(
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
     bound = lowest_cosine if backends.all_have_vectors else None
     scale = None if lowest_cosine is None else backends.cosine_scale()
-    judgements = judge_hits(query, evidence, scale, bound)
+    by_words = mode != "vector"
+    judgements = judge_hits(query, evidence, scale, bound, by_words=by_words)
     judged = [hit for hit, _ in evidence]
-    return judgements, is_about(judged, judgements, by_words=mode != "vector")
+    return judgements, is_about(judged, judgements, by_words=by_words)
 
 
 class _Contents(NamedTuple):

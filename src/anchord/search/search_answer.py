@@ -73,7 +73,7 @@ def handle_search(
             chunks=reader.store.count_rows(),
             without_vector=reader.store.count_due(),
         )
-    finds_nothing = not results.groups and not params.detached
+    finds_nothing = not (results.groups or results.omitted or params.detached)
     not_searched = _detached_sentence(reader) if finds_nothing else ""
     return SearchAnswer(
         query=params.query,

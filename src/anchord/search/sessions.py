@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 
 from anchord.core.ports import Catalog, ChunkStore
+from anchord.core.query_syntax import parse_query, phrase_regex
 from anchord.core.types import RootedPath
 from anchord.search.groups import Group
 from anchord.search.headings import best_title, conversation_heading
@@ -58,7 +60,7 @@ def join_exchanges(
             return first, 0
         if request.layout.is_flat:
             return with_headings(first, archive.sessions), 0
-        joined = with_surroundings(groups, request.limit, archive.sessions, index)
+        joined = with_surroundings(groups, request, archive.sessions, index)
     budget = request.layout.budget
     return (joined, 0) if budget is None else _fit(joined, groups, budget)
 
@@ -72,6 +74,7 @@ def _fit(
     """
     before = {passage.hit.id: passage for group in unjoined for passage in group}
     shown: list[Group] = []
+    shown_ids: set[str] = set()
     for group in joined:
         kept: list[Passage] = []
         for passage in group:
@@ -80,10 +83,23 @@ def _fit(
                 if tokens <= budget:
                     budget -= tokens
                     kept.append(form)
+                    shown_ids.update(form.chunk_ids)
                     break
         if kept:
             shown.append(tuple(kept))
-    return tuple(shown), len(joined) - len(shown)
+    # What was joined to a passage that is shown as it was before has to be shown itself.
+    for group in unjoined:
+        if shown_ids.isdisjoint(chain.from_iterable(each.chunk_ids for each in group)):
+            tokens = sum(map(_tokens, group))
+            if tokens <= budget:
+                budget -= tokens
+                shown.append(group)
+                shown_ids.update(chain.from_iterable(each.chunk_ids for each in group))
+    is_shown = [
+        not shown_ids.isdisjoint(chain.from_iterable(each.chunk_ids for each in group))
+        for group in unjoined
+    ]
+    return tuple(shown), is_shown.count(False)
 
 
 def _tokens(passage: Passage) -> int:
@@ -94,25 +110,55 @@ def _tokens(passage: Passage) -> int:
 
 
 def with_surroundings(
-    groups: Sequence[Group], limit: int, sessions: SessionOrder, index: Index
+    groups: Sequence[Group], request: SearchRequest, sessions: SessionOrder, index: Index
 ) -> tuple[Group, ...]:
     """Return the first groups; hits of conversations are joined with what surrounds them.
 
     Args:
         groups: The passages of each file or exchange, best first.
-        limit: Number of groups to return.
+        request: How many to return, and what a text must not have to be joined.
         sessions: Which exchanges surround another one.
         index: Which chunks exchanges have, and their texts.
     """
     stretches = _stretches(groups, sessions)
     near = _near_ids(groups, stretches, index.catalog)
     chunks = _read_chunks(chain.from_iterable(near.values()), index)
+    patterns = [phrase_regex(each) for each in parse_query(request.query).excluded_phrases]
     surroundings = {
-        hit_id: [chunks[chunk_id] for chunk_id in ids if chunk_id in chunks]
-        for hit_id, ids in near.items()
+        passage.hit.id: _run_around(passage, near[passage.hit.id], chunks, patterns)
+        for passage in chain.from_iterable(groups)
+        if passage.hit.id in near
     }
-    joined = islice(join_neighbors(groups, surroundings, cache(sessions.question_of)), limit)
+    every = join_neighbors(groups, surroundings, cache(sessions.question_of))
+    joined = islice(every, request.limit)
     return _with_headings(tuple(joined), stretches, sessions)
+
+
+def _run_around(
+    passage: Passage,
+    ids: Sequence[str],
+    chunks: Mapping[str, SessionChunk],
+    excluded_patterns: Sequence[str],
+) -> list[SessionChunk]:
+    """Return the chunks of a passage and those around it, up to one that the query excludes.
+
+    Args:
+        passage: The passage.
+        ids: Its chunks and those around it, in the order of the session.
+        chunks: Chunks by id, without those that were just deleted.
+        excluded_patterns: Regular expressions of what the query excludes.
+    """
+
+    def ends_run(chunk_id: str) -> bool:
+        text = chunks[chunk_id].row.text if chunk_id in chunks else ""
+        return any(re.search(pattern, text) for pattern in excluded_patterns)
+
+    places = [number for number, chunk_id in enumerate(ids) if chunk_id in passage.chunk_ids]
+    first, last = places[0], places[-1]
+    before = list(takewhile(lambda each: not ends_run(each), reversed(ids[:first])))
+    after = list(takewhile(lambda each: not ends_run(each), ids[last + 1 :]))
+    run = [*reversed(before), *ids[first : last + 1], *after]
+    return [chunks[chunk_id] for chunk_id in run if chunk_id in chunks]
 
 
 def with_headings(groups: Sequence[Group], sessions: SessionOrder) -> tuple[Group, ...]:

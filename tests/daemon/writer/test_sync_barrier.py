@@ -11,6 +11,7 @@ import pytest
 from anchord.core.types import RootedPath
 from anchord.daemon.calls import Call, set_current_call
 from anchord.daemon.writer.sync_barrier import SyncBarrier
+from anchord.errors import StoreError
 
 A, B, C = (RootedPath("r", f"{name}.md") for name in "abc")
 
@@ -35,6 +36,20 @@ def test_a_call_without_pending_files_returns_after_its_walk() -> None:
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(barrier.wait, None, rung.set)
         rung.wait()
+        barrier.set_pending_paths([], barrier.accept_new_calls())
+        assert called.result()
+
+
+def test_calls_whose_walk_failed_wait_for_another_one() -> None:
+    barrier, rung = SyncBarrier(), Event()
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(barrier.wait, None, rung.set)
+        rung.wait()
+        with pytest.raises(StoreError), barrier.accept_for_walk():
+            raise StoreError("the catalog is busy")
+        barrier.stop_waiting_for_files()
+        assert barrier.has_new_calls
+        assert not called.done()
         barrier.set_pending_paths([], barrier.accept_new_calls())
         assert called.result()
 

@@ -198,6 +198,28 @@ def test_rules_that_an_error_hides_are_read_again_once_if_it_may_pass(
     assert rules.settle_in_s("notes") is None
 
 
+def test_an_error_that_lasted_does_not_let_a_half_saved_file_in(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = tree.folder / ".gitignore"
+    rules.write_text("private.md\nsecret.md\n")
+    assert tree.included() == {"a.md", "sub/b.md"}
+
+    def fail(*_: object) -> bytes:
+        raise OSError(5, os.strerror(5))
+
+    with monkeypatch.context() as fault:
+        fault.setattr(rule_files, "_read_whole", fail)
+        tree.walk()
+        tree.clock.later_ns += 30_000_000_000
+        tree.walk()
+    rules.write_text("")
+    os.utime(rules, ns=(tree.clock(), tree.clock()))
+    assert tree.included() == {"a.md", "sub/b.md"}
+    tree.clock.settle()
+    assert "private.md" in tree.included()
+
+
 def test_a_save_that_deletes_the_file_first_lets_nothing_in(tree: Tree) -> None:
     rules = tree.folder / ".gitignore"
     rules.write_text("private.md\n")

@@ -33,6 +33,7 @@ _POLL_S = 0.05
 _STOP_ATTEMPTS = 3
 _MAX_LOG_BYTES = 10_000_000
 _ERROR_PREFIX = "anchord: "
+_NO_FOLDERS = "no folders yet: `anchord add FOLDER` adds one"
 _FIRST_STEPS = "search now: words are found first; `anchord status` shows how far indexing is"
 
 FoldersArgument = Annotated[
@@ -83,13 +84,14 @@ def start(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
     while time.monotonic() < deadline and process.poll() is None:
         client = try_connect(home)
         if client is not None:
-            client.close()
+            with client:
+                has_roots = bool(client.roots())
             running_pid = lock_holder_pid(home.lock_file)
             if running_pid not in {process.pid, None}:  # Another `start` was quicker.
                 _add_to_running(home, running_pid, folders, kind)
             else:
                 print_line(f"anchord is running (process {process.pid}); its log is {log_file}")
-                print_line(_FIRST_STEPS)
+                print_line(_FIRST_STEPS if has_roots else _NO_FOLDERS)
             return
         time.sleep(_POLL_S)
     raise _start_error(log_file, log_start, process)

@@ -192,7 +192,7 @@ def _check_form(form: str) -> None:
 
     if form not in EMBED_FORMS:
         raise UsageError(
-            f"--embed `{form}` does not exist", f"use one of: {', '.join(EMBED_FORMS)}"
+            f"--embedded `{form}` does not exist", f"use one of: {', '.join(EMBED_FORMS)}"
         )
 
 

@@ -188,7 +188,9 @@ def _print_results(
 ) -> None:
     if results.note:
         warn(results.note)
-    if not results.groups and not results.detached:
+    if results.omitted and not results.groups:
+        warn("nothing fits in this budget")
+    elif not results.groups and not results.detached:
         warn("nothing found" if results.complete else "nothing found so far")
     off_topic = is_off_topic(results)
     if off_topic:

@@ -12,7 +12,7 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from anchord.cli.output.confidence import confidence_of, weak_mark
@@ -35,8 +35,7 @@ _MAX_OTHER_HITS = 3
 _ID_CHARS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """The space for results. The default is no terminal."""
 
     columns: int | None = None
@@ -45,10 +44,13 @@ class Window:
     """None: as many as it takes."""
 
 
+NO_WINDOW = Window()
+
+
 def answer_lines(
     answer: SearchAnswer,
     base_folder: str,
-    window: Window = Window(),
+    window: Window = NO_WINDOW,
     *,
     with_explanations: bool = False,
     is_whole: bool = False,
@@ -79,7 +81,7 @@ def answer_lines(
 def search_lines(
     groups: Sequence[Sequence[Passage]],
     base_folder: str,
-    window: Window = Window(),
+    window: Window = NO_WINDOW,
     *,
     with_explanations: bool = False,
 ) -> Iterator[str]:
@@ -114,7 +116,7 @@ def search_lines(
 def passage_lines(
     groups: Sequence[Sequence[Passage]],
     base_folder: str,
-    window: Window = Window(),
+    window: Window = NO_WINDOW,
     *,
     with_explanations: bool = False,
 ) -> Iterator[str]:

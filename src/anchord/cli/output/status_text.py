@@ -113,8 +113,10 @@ def progress_lines(report: StatusAnswer) -> Iterator[str]:
     Args:
         report: The daemon's answer to `status`.
     """
-    files, waiting, chunks = report.files, report.pending, report.chunks
-    if waiting:
+    files, chunks = report.files, report.chunks
+    # The files of a new index have a line of their own.
+    waiting = report.pending - (report.generation.due if report.generation else 0)
+    if waiting > 0:
         indexed = f"words: {chunks:,} chunks of {files:,} files so far"
         yield f"{indexed}; {waiting:,} files wait{_time_left(report.left_s)}"
     missing = report.without_vector

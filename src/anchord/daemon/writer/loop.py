@@ -325,10 +325,10 @@ class WriterLoop:
         if self.index_check.is_due:
             self._check_index()
         self.work.find_missing_vectors()
-        call_count = self._barrier.accept_new_calls()
         queue = self.work_queue
-        queue.drain_hints(skip_debounce=True)
-        queue.reconcile_all()
+        with self._barrier.accept_for_walk() as call_count:
+            queue.drain_hints(skip_debounce=True)
+            queue.reconcile_all()
         self._barrier.set_pending_paths(queue.pending_paths, call_count, queue.vectors.snapshot())
 
     def _is_stopping(self) -> bool:

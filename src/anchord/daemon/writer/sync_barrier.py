@@ -8,7 +8,8 @@ that began after it, even if events were lost before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from anchord.core.types import RootedPath
@@ -133,6 +134,23 @@ class SyncBarrier:
             calls, self._new_calls = self._new_calls, []
         self._accepted_calls += calls
         return len(calls)
+
+    @contextmanager
+    def accept_for_walk(self) -> Iterator[int]:
+        """Accept the new calls for the walk inside; if it fails, they wait for another one.
+
+        Yields:
+            How many calls there are, for `set_pending_paths`.
+        """
+        call_count = self.accept_new_calls()
+        try:
+            yield call_count
+        except BaseException:
+            first = len(self._accepted_calls) - call_count
+            calls, self._accepted_calls = self._accepted_calls[first:], self._accepted_calls[:first]
+            with self._lock:
+                self._new_calls = [*calls, *self._new_calls]
+            raise
 
     def set_pending_paths(
         self,

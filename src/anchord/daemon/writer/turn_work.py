@@ -101,8 +101,12 @@ class TurnWork:
         return self.model_backoff.reason
 
     def may_use_model(self, now: float) -> bool:
-        """Return whether the model may be asked: it has not just failed."""
-        return now >= self.model_backoff.resume_at
+        """Return whether the model may be asked: it has not just failed, nor is it being prepared.
+
+        The writer does other work until it is prepared.
+        """
+        is_being_prepared = self._writer.profile.embedder.state == "preparing"
+        return now >= self.model_backoff.resume_at and not is_being_prepared
 
     def forget_model_problem(self, *, is_building: bool) -> None:
         """Forget that the model failed if nothing needs it any more."""

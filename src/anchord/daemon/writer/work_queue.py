@@ -14,6 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 
 import structlog
 
@@ -172,8 +173,17 @@ class WorkQueue:
             skip_debounce: Process all hints now, settled or not, deletions included.
 
         Raises:
-            StoreError: The catalog cannot be read. The hints are lost until the next walk.
+            StoreError: The catalog cannot be read. The hints are lost; every root is walked next.
         """
+        with ExitStack() as undo:
+            undo.callback(self._walk_all_next)
+            self._drain_hints(skip_debounce=skip_debounce)
+            undo.pop_all()
+
+    def _walk_all_next(self) -> None:
+        self._next_reconcile = 0.0
+
+    def _drain_hints(self, *, skip_debounce: bool) -> None:
         with self.wake_condition:
             hints, self._hints = self._hints, {}
         for origin, hinted_at in hints.items():

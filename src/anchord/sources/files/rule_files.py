@@ -62,6 +62,7 @@ class RuleFiles:
         self._memory = memory
         self._clock = clock
         self._unsettled_since: dict[str, int] = {}
+        self._failing_since: dict[str, int] = {}
 
     def is_remembered(self, path: str) -> bool:
         """Return whether a file had rules when it was last read."""
@@ -80,13 +81,16 @@ class RuleFiles:
         try:
             content, changed_ns = _read(open_file)
         except (FileNotFoundError, NotADirectoryError):
+            self._failing_since.pop(path, None)
             return self._absent(path, known, is_outside=is_outside)
         except OSError as error:
             unreadable = _unreadable(known, error)
             if error.errno in _LASTING_ERRORS:
                 return unreadable
-            failing_since = self._unsettled_since.get(path, self._clock())
-            return replace(unreadable, settles_at_ns=self._settles_at(path, failing_since))
+            now = self._clock()
+            settles_at = self._failing_since.setdefault(path, now) + SETTLE_NS
+            return replace(unreadable, settles_at_ns=settles_at if settles_at > now else 0)
+        self._failing_since.pop(path, None)
         lines = split_lines(content)
         if known is not None and _ignores_less(split_lines(known), lines):
             settles_at = self._settles_at(path, changed_ns)
