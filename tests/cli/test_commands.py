@@ -20,7 +20,7 @@ from anchord.ipc.messages.chunks import ChunkAnswer
 _ROW = list(ChunkAnswer.__struct_fields__)
 _HIT = {
     *_ROW, "score", "confidence", "confidence_parts", "cosine", "cosine_rank", "bm25", "bm25_rank", "exact", "named", "matched", "ids",
-    "match_line", "also_at", "date", "recency",
+    "match_line", "also_at", "date", "recency", "heading",
 }  # fmt: skip
 _STATUS = {
     "state", "degraded", "pid", "uptime_s", "version", "recipe", "roots", "files", "chunks", "pending", "failed",

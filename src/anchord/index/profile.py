@@ -315,7 +315,9 @@ def _make_embedder(
             query_prefix=options.query_prefix,
             text_prefix=options.text_prefix,
         )
-        return OpenAIEmbedder(name, server, model.tokenizer, inputs.models_folder)
+        # Two servers at one address, at different times, may have different models of one name.
+        dimensions_folder = inputs.older_models_folder or inputs.models_folder
+        return OpenAIEmbedder(name, server, model.tokenizer, dimensions_folder)
     worker_options = WorkerOptions(
         exports_folder=inputs.models_folder,
         older_exports_folder=inputs.older_models_folder,

@@ -82,6 +82,18 @@ def test_so_do_modules_of_lancedb_itself() -> None:
     assert report(by_name, "used.get_instance() is used.get_instance()") is True
 
 
+def test_a_class_can_be_derived_from_one_of_lancedbs_own() -> None:
+    program = (
+        "import anchord.store.table.table\n"
+        "from lancedb.embeddings import EmbeddingFunction, TextEmbeddingFunction\n"
+        "class Own(TextEmbeddingFunction):\n"
+        "    def ndims(self): return 2\n"
+        "    def generate_embeddings(self, texts): return [[0.0, 1.0]]"
+    )
+    names = "[Own().compute_query_embeddings('x'), issubclass(Own, EmbeddingFunction)]"
+    assert report(program, names) == [[[0.0, 1.0]], True]
+
+
 def test_a_program_that_has_overrides_already_keeps_it() -> None:
     program = "import overrides as mine\nimport anchord.store.table.table"
     assert report(program, "sys.modules['overrides'] is mine") is True

@@ -5,7 +5,7 @@ Two thirds of lancedb's import (0.9 of 1.4 CPU seconds, 18 MB) go into three pac
 - `lance_namespace` and `lance_namespace_urllib3_client`, a generated OpenAPI client for remote
   catalogs. lancedb names a few of their classes in annotations. Stand-ins take their place in
   `sys.modules`: a name of theirs is a proxy that loads the real package when it is called, asked
-  for an attribute, or used with `isinstance`.
+  for an attribute, derived from, or used with `isinstance`.
 - `overrides`, which compares the signatures of all of lancedb's overridden methods while the
   classes are made. On Python 3.12 and later lancedb uses a decorator that does nothing instead;
   here it gets such a one on Python 3.11, during its own import alone.
@@ -63,6 +63,12 @@ class _LazyName:
 
     def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, self._load())
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return issubclass(subclass, self._load())
+
+    def __mro_entries__(self, _bases: tuple[object, ...]) -> tuple[object, ...]:
+        return (self._load(),)  # A class that is derived from it is derived from the real one.
 
     def __or__(self, other: object) -> object:
         return Union[self, other]  # noqa: UP007 - the two are joined at run time
