@@ -146,7 +146,7 @@ def test_a_budget_prints_whole_passages(shell: Shell) -> None:
 
 
 def test_a_budget_that_is_no_budget_is_refused(shell: Shell) -> None:
-    shell("search", "numbat", "--budget", "10").is_refused(2, "200")
+    shell("search", "numbat", "--budget", "10").is_refused(2, "300")
 
 
 def test_a_budget_and_a_folder_mean_the_same_in_python(shell: Shell) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 from unittest.mock import Mock
 
@@ -412,7 +413,7 @@ def test_roots_battery_and_memory_are_looked_at_when_it_is_time(
 
 def test_a_step_walks_once_for_new_calls_of_sync_after_it_accepted_them(parts: Parts) -> None:
     parts.all.barrier.has_new_calls = True
-    parts.all.barrier.accept_new_calls.return_value = 2
+    parts.all.barrier.accept_for_walk.side_effect = lambda: nullcontext(2)
     parts.all.queue.pending_paths = {A}
     parts.all.queue.vectors.snapshot.return_value = [B]
     parts.loop._step()
@@ -423,7 +424,7 @@ def test_a_step_walks_once_for_new_calls_of_sync_after_it_accepted_them(parts: P
     assert calls[3:10] == [
         "check.look_for_altered_files",
         "work.find_missing_vectors",
-        "barrier.accept_new_calls",
+        "barrier.accept_for_walk",
         "queue.drain_hints",
         "queue.reconcile_all",
         "queue.vectors.snapshot",
@@ -433,6 +434,7 @@ def test_a_step_walks_once_for_new_calls_of_sync_after_it_accepted_them(parts: P
 
 def test_the_walk_for_sync_follows_a_check_that_is_due(parts: Parts) -> None:
     parts.all.check.is_due = True
+    parts.all.barrier.accept_for_walk.side_effect = lambda: nullcontext(0)
     parts.loop._walk_for_sync()
     assert parts.calls()[:6] == [
         "check.look_for_altered_files",
@@ -440,7 +442,7 @@ def test_the_walk_for_sync_follows_a_check_that_is_due(parts: Parts) -> None:
         "queue.enqueue",
         "barrier.expect_files",
         "work.find_missing_vectors",
-        "barrier.accept_new_calls",
+        "barrier.accept_for_walk",
     ]
 
 
