@@ -278,3 +278,16 @@ def until(condition: Any) -> None:  # noqa: ANN401 - a function without argument
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     """Give a shell without an index."""
     return Shell(tmp_path_factory.mktemp("c"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a home with three folders, which is the one of the commands."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    for name in ("notes", "news", "work"):
+        (tmp_path / name).mkdir()
+    tables = [f"[[root]]\npath = '{tmp_path / name}'\n" for name in ("notes", "news", "work")]
+    (home / "config.toml").write_text("\n".join(tables))
+    monkeypatch.setenv("ANCHORD_HOME", str(home))
+    return home

@@ -154,18 +154,6 @@ def typer_group_of_all() -> Any:  # noqa: ANN401 - likewise
     return get_command(build(load_commands([])))
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    for name in ("notes", "news", "work"):
-        (tmp_path / name).mkdir()
-    tables = [f"[[root]]\npath = '{tmp_path / name}'\n" for name in ("notes", "news", "work")]
-    (home / "config.toml").write_text("\n".join(tables))
-    monkeypatch.setenv("ANCHORD_HOME", str(home))
-    return home
-
-
 LOADED = """
 import runpy, sys
 from contextlib import suppress

@@ -16,18 +16,6 @@ from anchord.config.schema import DOCUMENT_KINDS, RootConfig
 from anchord.search.ranking import SEARCH_MODES
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    for name in ("notes", "news", "work"):
-        (tmp_path / name).mkdir()
-    tables = [f"[[root]]\npath = '{tmp_path / name}'\n" for name in ("notes", "news", "work")]
-    (home / "config.toml").write_text("\n".join(tables))
-    monkeypatch.setenv("ANCHORD_HOME", str(home))
-    return home
-
-
 def test_the_values_that_are_offered_are_those_that_the_commands_accept() -> None:
     assert values.MODES == SEARCH_MODES
     assert set(values.CHUNK_TYPES) == set(CHUNK_TYPES)

@@ -16,7 +16,7 @@ from anchord.cli.app import app
 from anchord.cli.help_groups import HELP_GROUPS
 from anchord.cli.loading import MODULE_OF_COMMAND, load_commands
 from anchord.cli.output.console import print_text
-from anchord.cli.parameters import parameters_of, split
+from anchord.cli.parameters import Parameter, parameters_of, split
 from anchord.errors import UsageError
 
 COMPLETION_VARIABLE = "_ANCHORD_COMPLETE"
@@ -73,22 +73,30 @@ def _offer(before: Sequence[str], incomplete: str, *, with_help: bool) -> list[s
         raise ValueError(before)
     load_commands(before)
     command, words = app.find(before)
-    parameters = parameters_of(command)
-    waiting = [
-        each
-        for each in parameters
-        if words and not each.is_flag and words[-1] in each.declaration.names
-    ]
-    if not waiting:
-        taken = len(split(parameters, words)[1])
-        arguments = [each for each in parameters if each.is_argument]
-        waiting = [
-            each
-            for each in arguments[taken:] or arguments[-1:]
-            if each.is_list or taken < len(arguments)
-        ]
-    offer = waiting[0].declaration.autocompletion if waiting else None
+    parameter = _parameter_at_end(parameters_of(command), words)
+    offer = parameter.declaration.autocompletion if parameter else None
     return offer(incomplete) if offer else []
+
+
+def _parameter_at_end(parameters: Sequence[Parameter], words: Sequence[str]) -> Parameter | None:
+    """Return the option or argument that the word behind these words belongs to, if any.
+
+    Args:
+        parameters: A command's.
+        words: The command line behind the command's name.
+
+    Raises:
+        ValueError: The command line is wrong.
+    """
+    for parameter in parameters:
+        if words and not parameter.is_flag and words[-1] in parameter.declaration.names:
+            return parameter
+    arguments = [each for each in parameters if each.is_argument]
+    taken = len(split(parameters, words)[1])
+    if taken < len(arguments):
+        return arguments[taken]
+    # A list at the end takes all other words.
+    return arguments[-1] if arguments and arguments[-1].is_list else None
 
 
 def _print_offered(shell: str, offered: Sequence[str]) -> int:

@@ -197,9 +197,12 @@ def _read_option(
     name, equals, value = word.partition("=")
     if name in options and name.startswith("--"):
         parameter, is_on = options[name]
-        if parameter.is_flag and equals:
+        if not parameter.is_flag:
+            yield parameter.name, value if equals else _next(left)
+        elif equals:
             raise ValueError(word)
-        yield parameter.name, is_on if parameter.is_flag else value if equals else _next(left)
+        else:
+            yield parameter.name, is_on
         return
     if word.startswith("--"):
         raise ValueError(word)

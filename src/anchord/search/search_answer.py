@@ -53,19 +53,6 @@ def handle_search(
         raise UsageError("the query is empty", "give words to search for, or a question")
     request = make_search_request(params, reader.roots)
     embedder = reader.profile.embedder
-    all_have_vectors = (coverage.without_vector if coverage else reader.store.count_due()) == 0
-    backends = Backends(
-        store=reader.store,
-        embedder=embedder,
-        run_both=_run_in_parallel,
-        cosine_scale=lambda: scale_of(embedder),
-        all_have_vectors=all_have_vectors,
-    )
-    results = search(request, backends, catalog, reader.reranker)
-    index = Index(catalog, reader.store)
-    groups, unfitting = join_exchanges(
-        results.groups, request, lambda: open_archive_of(reader), index
-    )
     if coverage is None:
         coverage = Coverage(
             is_complete=False,
@@ -73,6 +60,18 @@ def handle_search(
             chunks=reader.store.count_rows(),
             without_vector=reader.store.count_due(),
         )
+    backends = Backends(
+        store=reader.store,
+        embedder=embedder,
+        run_both=_run_in_parallel,
+        cosine_scale=lambda: scale_of(embedder),
+        all_have_vectors=coverage.without_vector == 0,
+    )
+    results = search(request, backends, catalog, reader.reranker)
+    index = Index(catalog, reader.store)
+    groups, unfitting = join_exchanges(
+        results.groups, request, lambda: open_archive_of(reader), index
+    )
     finds_nothing = not (results.groups or results.omitted or params.detached)
     not_searched = _detached_sentence(reader) if finds_nothing else ""
     return SearchAnswer(

@@ -75,31 +75,29 @@ def _fit(
     before = {passage.hit.id: passage for group in unjoined for passage in group}
     shown: list[Group] = []
     shown_ids: set[str] = set()
-    for group in joined:
+
+    def is_shown(group: Group) -> bool:
+        return any(not shown_ids.isdisjoint(passage.chunk_ids) for passage in group)
+
+    def show(passages_in_forms: Iterable[Sequence[Passage]]) -> None:
+        nonlocal budget
         kept: list[Passage] = []
-        for passage in group:
-            for form in (passage, replace(before[passage.hit.id], heading=passage.heading)):
-                tokens = _tokens(form)
-                if tokens <= budget:
-                    budget -= tokens
-                    kept.append(form)
-                    shown_ids.update(form.chunk_ids)
-                    break
+        for forms in passages_in_forms:
+            fitting = next((form for form in forms if _tokens(form) <= budget), None)
+            if fitting:
+                budget -= _tokens(fitting)
+                kept.append(fitting)
+                shown_ids.update(fitting.chunk_ids)
         if kept:
             shown.append(tuple(kept))
-    # What was joined to a passage that is shown as it was before has to be shown itself.
+
+    for group in joined:
+        show((each, replace(before[each.hit.id], heading=each.heading)) for each in group)
     for group in unjoined:
-        if shown_ids.isdisjoint(chain.from_iterable(each.chunk_ids for each in group)):
-            tokens = sum(map(_tokens, group))
-            if tokens <= budget:
-                budget -= tokens
-                shown.append(group)
-                shown_ids.update(chain.from_iterable(each.chunk_ids for each in group))
-    is_shown = [
-        not shown_ids.isdisjoint(chain.from_iterable(each.chunk_ids for each in group))
-        for group in unjoined
-    ]
-    return tuple(shown), is_shown.count(False)
+        # What was joined to a passage that is shown as it was before has to be shown itself.
+        if not is_shown(group):
+            show((each,) for each in group)
+    return tuple(shown), sum(not is_shown(group) for group in unjoined)
 
 
 def _tokens(passage: Passage) -> int:

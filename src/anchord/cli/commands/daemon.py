@@ -34,7 +34,7 @@ _STOP_ATTEMPTS = 3
 _MAX_LOG_BYTES = 10_000_000
 _ERROR_PREFIX = "anchord: "
 _NO_FOLDERS = "no folders yet: `anchord add FOLDER` adds one"
-_FIRST_STEPS = "search now: words are found first; `anchord status` shows how far indexing is"
+_FIRST_STEPS = "you can search already; `anchord status` shows how far indexing is"
 
 FoldersArgument = Annotated[
     list[str] | None,
