@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import zlib
 from collections.abc import Callable
@@ -359,6 +360,30 @@ def test_what_another_file_contains_too_returns_from_there_after_forget(talks: S
     assert talks("index").code == 0
     assert found(talks) == archived(talks) == ALL
     assert talks("verify").code == 0
+
+
+def test_forget_of_a_torn_copy_leaves_an_answer_that_only_the_archive_has(talks: Shell) -> None:
+    torn = claude(*TURNS).rsplit(b"\n", 2)[0] + b"\n"
+    assert answer("subject3").encode() not in torn
+    (talks.notes / "s1.jsonl").rename(talks.notes / "moved.jsonl")
+    for name in ("moved.jsonl", "copy.jsonl"):
+        (talks.notes / name).write_bytes(torn)
+    assert talks("index").code == 0
+    forgot = talks("forget", str(talks.notes / "copy.jsonl"), "--yes", "--json")
+    assert (forgot.code, forgot.json["exchanges"]) == (0, 3)
+    assert talks("index").code == 0
+    assert found(talks) == archived(talks) == ALL
+    assert "subject3" in talks("search", "subject3", "--json").json["groups"][0][0]["text"]
+    assert talks("verify").code == 0
+
+
+def test_an_index_that_lost_its_table_is_whole_when_everything_was_chunked_again(
+    talks: Shell,
+) -> None:
+    shutil.rmtree(talks.home / "data" / "lance" / "chunks.lance")
+    ran = talks("reindex", "--force-rechunk", "--json")
+    assert (ran.json["files"], ran.json["chunks"]) == (1, len(ALL))
+    assert found(talks) == ALL
 
 
 def test_two_roots_that_swap_their_names_keep_their_own_conversations(shell: Shell) -> None:

@@ -322,12 +322,14 @@ class RpcHandlers:
         return self._summarize_since(before)
 
     def _build(self, build_request: BuildRequest) -> IndexAnswer:
-        """Build a new generation and wait until it serves."""
+        """Build a new generation and wait until it serves, and holds every row."""
         require_local_table(self._writer)
         require_indexing(self._loop)
         before = self._loop.stats.totals.copy()
         self._loop.submit(lambda: self._loop.builds.start(build_request)).result()
         self._wait_for_generation()
+        # Rows that the former table had lost are found by the audit of the new one.
+        self._sync()
         return self._summarize_since(before)
 
     def _wait_for_generation(self) -> None:

@@ -182,6 +182,7 @@ def remove_root(stage: Stage, rng: Random) -> list[Finding]:
     answer = stage.answer("remove", root.name)
     if answer.code == 0:
         world.roots.remove(root)
+        world.indexed_roots.discard(root)
         world.last_rows = 0
     return stage.judge(answer)
 

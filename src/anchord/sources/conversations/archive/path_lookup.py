@@ -17,7 +17,7 @@ class FoundInArchive(NamedTuple):
     exchanges: list[tuple[int, str, str]]
     """Id, root or group key, and path of each exchange, and of its copies that no file contains."""
     only_here: int
-    """How many of the exchanges are in no transcript file that exists."""
+    """How many of the exchanges no transcript file that exists contains as they are stored."""
     other_files: list[int]
     """Ids of transcript files elsewhere that contain some of the exchanges too."""
     shared: frozenset[int]
@@ -62,7 +62,9 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         ids = {each[0] for each in found.exchanges}
         found.exchanges.extend(_orphaned_copies(db, ids, shared))
     return found._replace(
-        only_here=sum(_is_only_here(db, each[0]) for each in found.exchanges),
+        only_here=sum(
+            _is_orphan(db, each[0]) or _is_only_here(db, each[0]) for each in found.exchanges
+        ),
         other_files=sorted(set().union(*files_by_exchange.values())),
         shared=shared,
     )
@@ -112,12 +114,26 @@ def _files_below(
 
 
 def _exchanges_below(db: sqlite3.Connection, root: str, where: BelowPath) -> list[tuple[int, str]]:
+    """Return id and path of each exchange of a root that a file or folder contains or contained.
+
+    Not one that another file contains too while the stored form is in none of them: a file from
+    elsewhere had more of it, and only the archive has that now.
+    """
+    is_told_below = f"c.root=? AND {where.sql('c.path')}"
+    tellings = "tellings t JOIN carriers c ON c.id=t.carrier"
     return db.execute(
-        f"SELECT id, path FROM exchanges WHERE root=? AND ({where.sql('last_path')} OR id IN "
-        "(SELECT t.exchange FROM tellings t JOIN carriers c ON c.id=t.carrier "
-        f"WHERE c.root=? AND {where.sql('c.path')}))",
-        (root, *where.values, root, *where.values),
+        f"SELECT id, path FROM exchanges e WHERE root=? AND ({where.sql('last_path')} "
+        f"OR id IN (SELECT t.exchange FROM {tellings} WHERE {is_told_below}) "
+        "AND (carrier IS NOT NULL OR NOT EXISTS "
+        f"(SELECT 1 FROM {tellings} WHERE t.exchange=e.id AND NOT ({is_told_below}))))",
+        (root, *where.values, root, *where.values, root, *where.values),
     ).fetchall()
+
+
+def _is_orphan(db: sqlite3.Connection, exchange_id: int) -> bool:
+    """Return whether no file contains the stored form of an exchange; one may have a part of it."""
+    row = db.execute("SELECT carrier IS NULL FROM exchanges WHERE id=?", (exchange_id,)).fetchone()
+    return bool(row[0])
 
 
 def _is_only_here(db: sqlite3.Connection, exchange_id: int) -> bool:
