@@ -258,10 +258,24 @@ def test_a_check_that_fails_itself_is_a_finding(
 
     monkeypatch.setattr(disk_usage, "free_bytes", fails)
     finding = the(findings(indexed), "disk")
-    assert (finding.health, finding.observation) == (Health.BAD, "/somewhere: permission denied")
+    assert finding.health is Health.BAD
+    assert finding.observation == "there is no permission to use /somewhere (EACCES)"
 
 
 # What the system reports
+
+
+def test_a_check_that_a_full_disk_stops_says_that_it_is_full(
+    indexed: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Path) -> float:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("anchord.daemon.host.limits.measure_clock_skew_s", fail)
+    output = indexed("doctor").out
+    assert "data is full (ENOSPC)" in output
+    assert "free some space" in output
+    assert "check that it exists" not in output
 
 
 def test_free_room_is_that_of_the_nearest_folder_that_is_there(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_repair_commands_work_with_and_without_a_daemon(home: Home) -> None:
     assert home.terminate() == 0
     assert "anchord confirm-delete docs" in home.command("index").err
     assert home.command("confirm-delete", "docs").out.startswith(
-        'deleted 60 files of "docs" from the index'
+        'confirmed: 60 files of "docs" were deleted'
     )
     assert home.dump() == []
     assert home.command("forget", "--undo", str(home.folder / "private")).code == 0

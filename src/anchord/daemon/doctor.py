@@ -16,6 +16,7 @@ from anchord.config.cli_state import load_cli_state
 from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.config.roots import gather_roots
+from anchord.core.os_errors import from_os_error
 from anchord.core.quoting import quote_command, quote_name
 from anchord.core.types import Root
 from anchord.daemon.access import try_connect
@@ -86,6 +87,9 @@ def _run_check(name: str, check: Check, context: CheckContext) -> Iterator[Findi
     except AnchordError as error:
         yield Finding(name, Health.BAD, error.message, error.hint)
     except OSError as error:
+        if known := from_os_error(error, str(context.paths.data_folder)):
+            yield Finding(name, Health.BAD, known.message, known.hint)
+            return
         reason = os.strerror(error.errno or 0).lower()
         observation = f"{error.filename or 'a file'}: {reason}"
         yield Finding(name, Health.BAD, observation, "check that it exists, and its permissions")

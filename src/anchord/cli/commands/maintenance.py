@@ -61,7 +61,7 @@ def confirm_delete(name: RootNameArgument, json: JsonOption = False) -> None:
     if json:
         print_json(result)
     elif result.let_go:
-        print_line(f"deleted {result.let_go} files of {quote_name(name)} from the index")
+        print_line(f"confirmed: {result.let_go} files of {quote_name(name)} were deleted")
     else:
         print_line(f"no deletions are waiting for confirmation in {quote_name(name)}")
 

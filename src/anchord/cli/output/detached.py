@@ -11,7 +11,7 @@ from anchord.ipc.messages.status import DetachedCounts
 
 _REASONS = {
     "root": "its root was removed or changed",
-    "reader": "a newer version does not find it in its file",
+    "reader": "its file does not contain it any more",
     "excluded": "your rules exclude its file; it returns when they include it",
     "trash": "deleted; kept for 30 days",
 }

@@ -113,7 +113,7 @@ class ConfirmedDeletion(Message, frozen=True, kw_only=True):
 
     name: str
     let_go: int
-    """Files that were deleted from the index."""
+    """Files whose deletion was held, and is confirmed now. Conversations stay, as configured."""
 
 
 class DifferenceAnswer(Message, frozen=True, kw_only=True):
