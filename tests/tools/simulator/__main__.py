@@ -26,6 +26,7 @@ from tools.simulator.program import Workers
 from tools.simulator.sequences import Result, parse, plan, replay, shrink
 
 _SHRINK_S = 30.0
+_PROGRESS_EVERY = 100
 
 
 @dataclass(slots=True)
@@ -145,6 +146,8 @@ class Campaign:
         with self._lock:
             new = sorted(result.kinds - tally.examples - self._known)
             tally.count(result)
+            if tally.sequences % _PROGRESS_EVERY == 0:
+                sys.stderr.write(f"{tally.sequences:,} sequences, {tally.failed:,} differed\n")
             tally.examples.update(new)
         for kind in new:
             sys.stdout.write(_example(seed, kind, result, workers, is_daemon=is_daemon))
@@ -157,9 +160,13 @@ def _example(seed: int, kind: str, found: Result, workers: Workers, *, is_daemon
     shown = short or found
     what = next(what for each, what in shown.findings if each == kind)
     steps = " ".join(map(str, shown.steps))
-    again = "" if short else " (it did not fail again)"
     flag = " --daemon" if is_daemon else ""
-    return f"{kind}: {what}\n  seed {seed}{again}\n  python tests/tools/simulator{flag} --replay '{steps}'\n\n"
+    repeat = f"  python tests/tools/simulator{flag} --replay '{steps}'\n\n"
+    if short:
+        return f"{kind}: {what}\n  seed {seed}\n{repeat}"
+    # Nothing but what was seen can explain it.
+    trace = "".join(f"  | {line}\n" for line in found.lines)
+    return f"{kind}: {what}\n  seed {seed} (it did not fail again)\n{trace}{repeat}"
 
 
 if __name__ == "__main__":
