@@ -377,6 +377,21 @@ def test_forget_of_a_torn_copy_leaves_an_answer_that_only_the_archive_has(talks:
     assert talks("verify").code == 0
 
 
+def test_conversations_that_return_to_a_root_are_found_while_its_folder_is_away(
+    talks: Shell,
+) -> None:
+    other = talks.base / "other"
+    other.mkdir()
+    configure(talks, other, "other")
+    talks("index")
+    assert found(talks) == set()
+    talks.notes.rename(talks.base / "away")
+    configure(talks, talks.notes)
+    assert embedded(talks) == 0
+    assert found(talks) == ALL
+    assert talks("search", "chimneys", "--json").json["groups"]
+
+
 def test_an_index_that_lost_its_table_is_whole_when_everything_was_chunked_again(
     talks: Shell,
 ) -> None:

@@ -10,7 +10,15 @@ from fakes import FakeCatalogue, FakeFiles, FakeStore, plans
 
 from anchord.core.deletion_guard import DeletionPolicy, recent_deletions_meta_key
 from anchord.core.ports import IndexerDependencies, NoConversations, ignore_enter_dir
-from anchord.core.types import Fingerprint, Problem, RootedPath, Vector
+from anchord.core.types import (
+    Absent,
+    Fingerprint,
+    FoundFile,
+    Problem,
+    RootedPath,
+    Vector,
+    WalkResult,
+)
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.indexer import Indexer
 from anchord.index.recipe import Recipe
@@ -157,6 +165,24 @@ def test_another_folder_in_the_roots_place_is_not_read_until_somebody_accepts_it
     assert (refused.paths_due, world.files.walks) == ((), [])
     accepted = world.walk(confirmed=True)
     assert (accepted.walk_error, accepted.is_refused, accepted.file_count) == ("", False, 1)
+
+
+@pytest.mark.parametrize("reason", ["", "another folder"])
+def test_archived_exchanges_that_the_index_lacks_are_due_without_the_roots_folder(
+    world: World, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
+    world.talks.has_transcripts = True
+    exchange = FoundFile("/codex/s/1", Fingerprint(20, 1, 1, 1, 1))
+
+    def walk(root: str, prefix: str, *_: object) -> WalkResult | Absent:
+        assert root == "r"
+        return WalkResult(files=(exchange,)) if prefix == "/" else Absent("gone")
+
+    monkeypatch.setattr(world.files, "walk", walk)
+    monkeypatch.setattr(world.files, "check_root", lambda *_, **__: reason)
+    result = world.walk()
+    assert result.walk_error == (reason or "the folder does not exist")
+    assert (result.paths_due, result.is_refused) == (paths("/codex/s/1"), bool(reason))
 
 
 def test_a_root_that_cannot_be_listed_says_the_reason(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -29,7 +29,7 @@ from anchord.core.types import (
     WalkResult,
 )
 from anchord.index.recipe import Recipe
-from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.conversations.exchange_document import ALL_EXCHANGES, is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
 
 NO_SIZE_LIMIT = 1 << 62
@@ -115,11 +115,18 @@ def _reconcile(
     refusal = _why_refused(dependencies, folder, deletion_policy)
     if refusal:
         # Invariant: the rows are those of another folder. Nothing of this one is read.
-        return ReconcileResult(walk_error=refusal, is_refused=True)
+        return ReconcileResult(
+            paths_due=_exchanges_due(dependencies, recipe, root),
+            walk_error=refusal,
+            is_refused=True,
+        )
     walk = _walk(dependencies, folder, on_enter_dir)
     records = dependencies.catalog.list_records(root, folder.path)
     if not isinstance(walk, WalkResult):
-        return _result_without_walk(walk, folder, records)
+        result = _result_without_walk(walk, folder, records)
+        if folder.path:
+            return result
+        return replace(result, paths_due=_exchanges_due(dependencies, recipe, root))
 
     observed: dict[str, _Observed] = {found.path: found.fingerprint for found in walk.files}
     observed.update(walk.file_problems)
@@ -162,6 +169,33 @@ def _reconcile(
         skipped=walk.skipped_count,
         folder_problems=walk.folder_problems,
     )
+
+
+def _exchanges_due(
+    dependencies: IndexerDependencies, recipe: Recipe, root: str
+) -> tuple[RootedPath, ...]:
+    """Return the archived exchanges that the index lacks, or has with another recipe or text.
+
+    They need no folder: what came back to a root with its name is found while its folder is away.
+    """
+    if not dependencies.conversations.is_transcript_file(RootedPath(root, "")):
+        return ()
+    archived = dependencies.files.walk(root, ALL_EXCHANGES)
+    if not isinstance(archived, WalkResult):
+        return ()
+    records = dependencies.catalog.list_records(root, "")
+    recipe_digest = recipe.digest(root)
+    due = [
+        found.path
+        for found in archived.files
+        if _needs_indexing(
+            found.fingerprint,
+            records.get(found.path),
+            recipe_digest=recipe_digest,
+            max_bytes=NO_SIZE_LIMIT,
+        )
+    ]
+    return _in_root(root, due)
 
 
 def _why_refused(

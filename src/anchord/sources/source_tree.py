@@ -18,7 +18,7 @@ from anchord.core.types import (
     WalkResult,
 )
 from anchord.sources.conversations.archive.reader import Archive
-from anchord.sources.conversations.exchange_document import is_exchange_path
+from anchord.sources.conversations.exchange_document import ALL_EXCHANGES, is_exchange_path
 from anchord.sources.conversations.formats.registry import has_prose_suffix
 from anchord.sources.files.folder_files import FolderFiles
 
@@ -103,15 +103,16 @@ class SourceTree:
         Args:
             root: Name of the root.
             prefix: A folder relative to the root; "" lists the whole root with its exchanges after
-                the files; an exchange's or a session's path lists exchanges only.
+                the files; `ALL_EXCHANGES`, an exchange's or a session's path lists exchanges only.
             on_enter_dir: Called with each folder before it is listed.
 
         Returns:
             As `FolderFiles.walk`.
         """
         if is_exchange_path(prefix):
+            below = prefix.removesuffix(ALL_EXCHANGES)
             return WalkResult(
-                files=self.archive.list_exchanges(root, prefix) if self.archive else ()
+                files=self.archive.list_exchanges(root, below) if self.archive else ()
             )
         walk = self.folder_files.walk(root, prefix, on_enter_dir)
         if prefix or not isinstance(walk, WalkResult):

@@ -37,6 +37,10 @@ def exchange_path(source: str, session_id: str, exchange_id: str) -> str:
     return "/" + "/".join(part for part in parts if part)
 
 
+ALL_EXCHANGES = "/"
+"""The path that lists every exchange of a root, without its folder."""
+
+
 def is_exchange_path(path: str) -> bool:
     """Return whether a path is one of an exchange or a session, not of a file."""
     return path.startswith("/")
