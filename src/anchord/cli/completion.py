@@ -64,11 +64,19 @@ def _offer(before: Sequence[str], incomplete: str, *, with_help: bool) -> list[s
     Raises:
         ValueError: They are names with help or of options, or the command line is wrong.
     """
-    if incomplete.startswith("-") or "=" in incomplete or (not before and with_help):
+    is_option = incomplete.startswith("-") or "=" in incomplete
+    if is_option or (with_help and not before):
         raise ValueError(incomplete)
-    if not before:
-        names = [name for group in HELP_GROUPS.values() for name in group]
-        return [name for name in names if name.startswith(incomplete)]
+    return _values(before, incomplete) if before else _command_names(incomplete)
+
+
+def _command_names(incomplete: str) -> list[str]:
+    names = [name for group in HELP_GROUPS.values() for name in group]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _values(before: Sequence[str], incomplete: str) -> list[str]:
+    """Return the values of an option or an argument of the command before the cursor."""
     if before[0] not in MODULE_OF_COMMAND or "--" in before:
         raise ValueError(before)
     load_commands(before)
