@@ -555,6 +555,11 @@ def test_an_accelerator_that_came_is_measured(
     assert prepared.find_export(models, "id", "fp32") is not None
     driver.touch()
     assert prepared.find_export(models, "id", "fp32") is None
+    # Machines that share a cache keep an export each.
+    put_facts(models, facts_now("onnx"), "fp32-driver")
+    assert prepared.find_export(models, "id", "fp32") is not None
+    driver.unlink()
+    assert prepared.find_export(models, "id", "fp32") is not None
 
 
 def test_what_was_exported_stays_whatever_libraries_come(

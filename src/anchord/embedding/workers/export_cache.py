@@ -1,6 +1,9 @@
 """The cache of exported models, by the digest of a model's weights: which runtime serves it here.
 
-    models/<digest>-<precision>/  model.onnx or model.int8.onnx, and facts.json, written last
+    models/<digest>-<precision>[-<driver>]/  model.onnx or model.int8.onnx, and facts.json
+
+A machine with an accelerator has a folder of its own, named after the driver: several machines can
+share a cache.
 
 `export_model` makes the folder in a process of its own, under another name. The finished folder is
 then moved to its place. All homes of a user share a cache, so that several processes may work in it
@@ -66,8 +69,16 @@ def library_versions() -> str:
 
 def machine_signature() -> str:
     """Return the format of the cache and the drivers of accelerators that exist, as one text."""
-    drivers = [path for path in _DRIVERS if os.path.exists(path)]
-    return " ".join([_FORMAT, *drivers])
+    return " ".join([_FORMAT, *_drivers()])
+
+
+def _drivers() -> list[str]:
+    return [path for path in _DRIVERS if os.path.exists(path)]
+
+
+def _export_folder(exports_folder: Path, model_digest: str, precision: str) -> Path:
+    drivers = [os.path.basename(path) for path in _drivers()]
+    return exports_folder / "-".join([model_digest, precision, *drivers])
 
 
 def choose_backlog_device(rate_by_device: Mapping[str, float]) -> str:
@@ -96,7 +107,7 @@ def find_export(
         None if the model must be exported: there is no export yet, it is damaged or of another
         machine, or it records a failure and the libraries have changed since.
     """
-    folder = exports_folder / f"{model_digest}-{precision}"
+    folder = _export_folder(exports_folder, model_digest, precision)
     try:
         info_json = (folder / EXPORT_INFO_FILE).read_bytes()
         info = msgspec.json.decode(info_json, type=ExportInfo)
@@ -129,9 +140,9 @@ def find_or_share_export(
     older = find_export(older_folder, model_digest, precision)
     if older is None:
         return None
-    name = f"{model_digest}-{precision}"
+    older_files = _export_folder(older_folder, model_digest, precision)
     with suppress(OSError), _build_folder(exports_folder) as build_folder:
-        for file in (older_folder / name).iterdir():
+        for file in older_files.iterdir():
             _link_or_copy(file, build_folder / file.name)
         _move_unless_cached(build_folder, exports_folder, model_digest, precision)
     return find_export(exports_folder, model_digest, precision) or older
@@ -161,7 +172,7 @@ def export_and_cache_model(
         failure that would happen again is stored, so that it is not tried again; running out of
         disk space or memory is not stored.
     """
-    target = exports_folder / f"{model_digest}-{precision}"
+    target = _export_folder(exports_folder, model_digest, precision)
     try:
         exports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _build_folder(exports_folder) as build_folder:
@@ -200,7 +211,9 @@ def _move_unless_cached(
     Raises:
         OSError: It cannot be moved.
     """
-    target = exports_folder / f"{model_digest}-{precision}"
+    target = _export_folder(exports_folder, model_digest, precision)
+    for file in build_folder.iterdir():
+        _flush(file)  # After a power loss nothing else would tell half a file from a whole one.
     try:
         build_folder.rename(target)  # It replaces no folder that has files.
     except OSError:
@@ -209,6 +222,15 @@ def _move_unless_cached(
             return
         shutil.rmtree(target, ignore_errors=True)
         build_folder.rename(target)
+
+
+def _flush(file: Path) -> None:
+    """Write a file's content to the disk."""
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _link_or_copy(file: Path, target: Path) -> None:
