@@ -351,6 +351,19 @@ def test_an_archive_that_was_lost_is_read_again_from_the_transcripts_and_the_row
     assert archived(talks) == found(talks) == ALL
 
 
+def test_an_archive_that_was_lost_with_all_that_only_it_had_is_reported(talks: Shell) -> None:
+    other = talks.base / "other"
+    other.mkdir()
+    configure(talks, other, "other")
+    assert talks("index").code == 0
+    for file in (talks.home / "data").glob("conversations.sqlite*"):
+        file.unlink()
+    ran = talks("index")
+    assert f"{len(ALL)} exchanges that were kept and not indexed" in ran.err
+    assert "anchord restore" in ran.err
+    assert "exchanges that were kept" not in talks("index").err
+
+
 def test_what_another_file_contains_too_returns_from_there_after_forget(talks: Shell) -> None:
     copy = talks.notes / "copy.jsonl"
     copy.write_bytes((talks.notes / "s1.jsonl").read_bytes())

@@ -206,9 +206,13 @@ def test_a_sandboxed_service_is_backed_up_where_only_the_command_may_write(
     )
     restored(other_home, str(disk / "backups")).close()
     assert other_home.dump() == home.dump()
-    refused = home.command("backup", str(home.folder / "backups"))
-    assert refused.code == 2
-    assert "is in the indexed folder" in refused.err
+    added = tmp_path / "added"
+    added.mkdir()
+    assert home.command("add", str(added)).code == 0
+    for indexed in (home.folder, added):
+        refused = home.command("backup", str(indexed / "backups"))
+        assert refused.code == 2
+        assert "is in the indexed folder" in refused.err
 
 
 def test_forget_leaves_no_copy_for_a_backup(home: Home) -> None:

@@ -19,7 +19,7 @@ import structlog
 from anchord.daemon.answers import backup_answer
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError
-from anchord.index.backup import BackupRequest, backup_home
+from anchord.index.backup import BackupRequest, backup_home, require_outside_roots
 from anchord.index.session import IndexWriter
 from anchord.index.staged_backup import stage_home, staging_folder
 from anchord.ipc.messages.status import DoneOfTotal
@@ -93,6 +93,8 @@ class Backups:
         pin, on_progress = self._pin_in_writer, self._record_progress
         if params.staged:
             return stage_home(paths, config, run_pin=pin, on_progress=on_progress)
+        # Roots that were added since the start are not in `config`.
+        require_outside_roots(params.target, self._writer.roots)
         request = BackupRequest(params.target, params.keep)
         return backup_home(paths, config, request, run_pin=pin, on_progress=on_progress)
 

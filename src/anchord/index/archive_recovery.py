@@ -36,6 +36,8 @@ from anchord.store.catalog.catalog import SqliteCatalog
 LOST_EXCHANGES_FILE = "lost-exchanges.txt"
 """In the folder of a damaged copy: one line for each exchange that could not be read."""
 _FORGOTTEN_KEY = "forgotten exchanges"
+_DETACHED_KEY = "detached exchanges"
+"""How many exchanges the archive keeps that are not indexed: nothing else knows of them."""
 _COPY_BYTES = 4096
 """So little is lost of a copy where the disk cannot read."""
 
@@ -67,6 +69,11 @@ def open_or_salvage_archive(
             repairs.append(
                 "the archive of conversations was missing: transcripts that still exist are read "
                 "again"
+            )
+        if is_missing and (count := int(catalog.get_meta(_DETACHED_KEY) or 0)):
+            repairs.append(
+                f"the archive of conversations was missing: {count:,} exchanges that were kept and "
+                "not indexed were in it. A backup may contain them (`anchord restore`)"
             )
         if is_missing:
             _restore_forgotten(reason, catalog)
@@ -101,6 +108,13 @@ def save_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
     forgotten = json.dumps(archive.deletions.all_forgotten())
     if (catalog.get_meta(_FORGOTTEN_KEY) or "[]") != forgotten:
         catalog.set_meta(_FORGOTTEN_KEY, forgotten)
+
+
+def note_detached_exchanges(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
+    """Write to the catalog how many exchanges would be lost unseen with the archive."""
+    count = str(sum(group.exchange_count for group in archive.detached_groups()))
+    if (catalog.get_meta(_DETACHED_KEY) or "0") != count:
+        catalog.set_meta(_DETACHED_KEY, count)
 
 
 def _restore_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:

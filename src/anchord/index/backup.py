@@ -49,6 +49,7 @@ log = structlog.get_logger()
 _RESTORING_NAME = "restoring"
 _ALLOWED_IN_EMPTY_HOME = frozenset({"anchord.lock", "models", "tmp", _RESTORING_NAME})
 _NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_OUTSIDE_HINT = "choose a folder outside, best on another disk"
 PinInWriter = Callable[[Callable[[], PinnedHome]], PinnedHome]
 """Calls a function where nobody writes the index, and returns its result."""
 
@@ -142,6 +143,25 @@ def require_target(paths: Paths, config: Config, target: str) -> Path:
     return folder
 
 
+def require_outside_roots(target: str, roots: Sequence[Root]) -> None:
+    """Return if a backup in a folder would not be indexed.
+
+    Args:
+        target: The folder; absolute.
+        roots: The folders that are indexed.
+
+    Raises:
+        UsageError: The folder is in one of them.
+    """
+    folder = resolve_path(target)
+    for root in roots:
+        if covers(root.path, folder):
+            raise UsageError(
+                f"{quote_name(folder)} is in the indexed folder {quote_name(root.path)}",
+                _OUTSIDE_HINT,
+            )
+
+
 def backup_without_daemon(
     paths: Paths, config: Config, request: BackupRequest, on_progress: OnProgress
 ) -> SnapshotResult:
@@ -231,14 +251,9 @@ def _require_target(folder: Path, roots: Sequence[Root], own_folders: Sequence[s
     Raises:
         UsageError: It would be indexed, is anchord's own, no folder, or has no parent folder.
     """
-    hint = "choose a folder outside, best on another disk"
-    for root in roots:
-        if covers(root.path, str(folder)):
-            raise UsageError(
-                f"{quote_name(str(folder))} is in the indexed folder {quote_name(root.path)}", hint
-            )
+    require_outside_roots(str(folder), roots)
     if any(covers(os.path.realpath(own), str(folder)) for own in own_folders):
-        raise UsageError(f"{folder} is where anchord keeps its own files", hint)
+        raise UsageError(f"{folder} is where anchord keeps its own files", _OUTSIDE_HINT)
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", "choose a folder")
     if not folder.parent.is_dir():

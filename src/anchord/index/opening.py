@@ -15,7 +15,11 @@ from anchord.config.schema import Config
 from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.types import Root
 from anchord.errors import UsageError
-from anchord.index.archive_recovery import open_or_salvage_archive, retry_after_damage
+from anchord.index.archive_recovery import (
+    note_detached_exchanges,
+    open_or_salvage_archive,
+    retry_after_damage,
+)
 from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.integrity.purge import finish_interrupted_forget
@@ -179,6 +183,7 @@ def open_writer(
         )
         _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
+        note_detached_exchanges(archive, catalog)
         repair_cli_state(paths, writer.cli_state)
         finish_interrupted_forget(writer)
         undo.pop_all()

@@ -12,6 +12,7 @@ from anchord.config.paths import Paths
 from anchord.config.schema import Config
 from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
+from anchord.index.archive_recovery import note_detached_exchanges
 from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.heartbeat import HeartbeatMonitor
 from anchord.index.indexer import Indexer
@@ -149,6 +150,7 @@ class IndexWriter(IndexReader):
         self.catalog.delete_root_records(name)
         exchange_count = self.archive.counts_by_root().get(name, {}).get("exchanges", 0)
         self.archive.detach_root(name, time.time_ns())
+        note_detached_exchanges(self.archive, self.catalog)
         self.save_cli_state(self.cli_state.without_root(name))
         self.files.folder_files.forget_root(name)
         self.roots_by_name.pop(name, None)
