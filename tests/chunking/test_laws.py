@@ -149,7 +149,10 @@ def test_a_changed_line_of_any_document_changes_five_chunks_at_most(
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
-@pytest.mark.parametrize("between", ["\n\n", "\n"], ids=["paragraphs", "lines"])
+@pytest.mark.parametrize(
+    "between",
+    [pytest.param("\n\n", id="paragraphs"), pytest.param("\n", id="lines", marks=pytest.mark.slow)],
+)
 def test_an_edit_of_100_kb_without_headings_embeds_four_chunks_and_changes_five_ids_at_most(
     cut: Cutter, seed: int, between: str
 ) -> None:

@@ -101,7 +101,16 @@ def test_what_a_salvage_saves_differently_is_indexed_as_it_is_now(talks: Shell) 
         "UPDATE files SET fingerprint=x'00'",
     ],
 )
-@pytest.mark.parametrize("command", [["index"], ["verify"], ["verify", "--repair"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["index"], id="index"),
+        *(
+            pytest.param(each, id=" ".join(each), marks=pytest.mark.slow)
+            for each in (["verify"], ["verify", "--repair"])
+        ),
+    ],
+)
 def test_a_value_of_another_type_in_the_catalog_is_damage_that_costs_nothing(
     talks: Shell, damage: str, command: list[str]
 ) -> None:

@@ -89,7 +89,11 @@ def remove_root(shell: Shell) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [keep_transcripts, remove_root, pytest.param(delete_transcripts, marks=pytest.mark.slow)],
+    [
+        keep_transcripts,
+        pytest.param(remove_root, marks=pytest.mark.slow),
+        pytest.param(delete_transcripts, marks=pytest.mark.slow),
+    ],
 )
 def test_an_index_from_before_the_rules_is_cleaned(
     shell: Shell, secrets: Planted, change: Callable[[Shell], None]

@@ -264,6 +264,7 @@ def test_with_a_socket_the_first_command_starts_it_and_so_does_one_after_a_stop(
     assert said.splitlines()[-3:] == ["active", "active", "inactive"]
 
 
+@pytest.mark.slow
 @_needs_session
 def test_in_the_sandbox_it_indexes_and_writes_nothing_elsewhere(short: Person) -> None:
     """A drop-in resets three settings: two need a full /proc, and this test runs in /tmp."""

@@ -309,7 +309,13 @@ def _texts(service: Service) -> set[str]:
     ).result()
 
 
-@pytest.mark.parametrize("request_", [None, REBUILD], ids=["required", "on request"])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(None, id="required"),
+        pytest.param(REBUILD, id="on request", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("damage", ["no database", "bad pages", "lost table"])
 def test_a_half_built_index_that_is_damaged_does_not_stop_the_daemon(
     service: Service,

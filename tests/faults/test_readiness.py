@@ -158,8 +158,20 @@ def test_verify_counts_what_is_held_and_is_not_equal_while_something_is(
 # The table is repaired at run time
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-@pytest.mark.parametrize("kind", ["data", "deletions", "indices", "manifest"])
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [
+        pytest.param(
+            kind,
+            damage,
+            marks=()
+            if damage == "lost" or (kind, damage) == ("data", "flipped")
+            else pytest.mark.slow,
+        )
+        for kind in ("data", "deletions", "indices", "manifest")
+        for damage in DAMAGES
+    ],
+)
 def test_a_damaged_file_of_the_table_is_repaired_while_the_daemon_runs(
     service: Service, kind: str, damage: str
 ) -> None:

@@ -124,7 +124,13 @@ def change_much(run: Run, n: int) -> None:
     run.changed(f"change much ({n})")
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param(False, id="before"),
+        pytest.param(True, id="after", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("label", [label for label in STEPS if label != "store.refresh"])
 def test_f2_each_call_that_fails_is_made_up_for(run: Run, label: str, after: bool) -> None:  # noqa: FBT001 - a case
     rounds = count(3)
@@ -138,7 +144,14 @@ def test_f2_each_call_that_fails_is_made_up_for(run: Run, label: str, after: boo
         assert nth > 1, "it failed at least once"
 
 
-@pytest.mark.parametrize("call", ["open", "stat", "fstat", "pread", "scandir"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "open",
+        "pread",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("stat", "fstat", "scandir")),
+    ],
+)
 def test_f4_each_system_call_that_fails_harms_one_file_and_is_made_up_for(
     run: Run, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

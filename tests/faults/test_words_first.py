@@ -265,6 +265,7 @@ def test_while_the_model_fails_new_saves_are_found_by_words(
     assert slow.embedded() == 21
 
 
+@pytest.mark.slow
 def test_constant_saves_do_not_starve_vectors(slow: Service, gate: Gate) -> None:
     gate.open()
     result: list[bool] = []

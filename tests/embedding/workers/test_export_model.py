@@ -276,8 +276,8 @@ def length(vector: Vector) -> float:
     ("name", "dimension", "window"),
     [
         ("mean", DENSE, WINDOW - 5),
-        ("cls", HIDDEN, WINDOW - 2),
-        ("narrow", HIDDEN, NARROW - 2),
+        pytest.param("cls", HIDDEN, WINDOW - 2, marks=pytest.mark.slow),
+        pytest.param("narrow", HIDDEN, NARROW - 2, marks=pytest.mark.slow),
         ("cut", 10, WINDOW - 2),
     ],
 )

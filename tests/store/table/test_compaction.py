@@ -181,6 +181,7 @@ sys.stdin.read()
     child.wait(timeout=60)
 
 
+@pytest.mark.slow
 def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Path) -> None:
     store = LanceStore(str(tmp_path / "lance"), 4, "model")
     most = 0
