@@ -113,6 +113,25 @@ def test_a_file_that_is_being_written_is_tried_again_once_it_settled(
     assert not queue.has_fresh_due(settled)
 
 
+def test_a_tree_that_was_copied_or_deleted_is_walked_once(steps: Steps) -> None:
+    walked: list[str] = []
+    problem = Problem("permission denied")
+
+    def walk(root: str, folder: str) -> ReconcileResult:
+        assert root == "docs"
+        walked.append(folder)
+        problems = ((f"{folder}/locked", problem),) if folder == "half" else ()
+        return ReconcileResult(folder_problems=problems)
+
+    inspector = HintInspector(steps.writer, walk)
+    deepest_first = ["a/b/c", "a/b", "ab", "half/locked", "a", "half", "0.md"]
+    inspection = inspector.inspect("docs", dict.fromkeys(deepest_first, 1.0))
+    assert inspection is not None
+    assert list(inspection.files_due) == [A]
+    # What the walk of the folder above could not read is looked at by itself.
+    assert sorted(walked) == ["a", "ab", "half", "half/locked"]
+
+
 def test_a_hint_of_a_root_that_was_removed_is_dropped(steps: Steps) -> None:
     queue = steps.loop.work_queue
     queue.add_hint(RootedPath("gone", "a.md"))

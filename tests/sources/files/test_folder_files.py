@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -544,3 +546,18 @@ def test_no_file_stays_open_when_a_folder_has_the_name_of_a_file(tree: Path) -> 
     served.walk("notes", "")
     served.read(at("a.md"))
     assert open_files() == before
+
+
+def test_the_rules_of_any_number_of_nested_folders_are_read(tree: Path) -> None:
+    depth = len(inspect.stack(0))
+    path = "d/" * 150 + "deep.md"
+    write(tree, path)
+    write(tree, "d/d/.gitignore", "*.log\n")
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(depth + 100)
+    try:
+        served = serve(tree).path_filter()
+        assert served(RootedPath("notes", path)).is_included
+        assert not served(RootedPath("notes", f"{path}.log")).is_included
+    finally:
+        sys.setrecursionlimit(limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from anchord.core.deletion_guard import find_moves
@@ -49,22 +49,37 @@ class HintInspector:
     def inspect(self, root: str, hinted_at: Mapping[str, float]) -> Inspection | None:
         """Look at each hinted path; None when a folder among them cannot be walked."""
         inspection = Inspection(root=root)
+        others: dict[str, float] = {}
         for path, at in hinted_at.items():
             origin = RootedPath(root, path)
             fingerprint = self._writer.files.fingerprint(origin)
             if isinstance(fingerprint, Fingerprint):
                 self._inspect_file(inspection, origin, fingerprint)
                 inspection.files_due[origin] = at
+            else:
+                others[path] = at
+        return inspection if self._walk_folders(inspection, others) else None
+
+    def _walk_folders(self, inspection: Inspection, hinted_at: Mapping[str, float]) -> bool:
+        """Look below paths that are folders, or are gone; return False if one cannot be walked."""
+        walked: set[str] = set()
+        # A folder is walked before those in it, which its walk covers: a tree of folders that was
+        # copied or deleted is one walk.
+        for path in sorted(hinted_at, key=len):
+            if not walked.isdisjoint(_folders_above(path)):
                 continue
-            # A folder, or a path that is gone: then the walk returns the files indexed below it.
-            walk = self._walk(root, path)
+            # Of a path that is gone, the walk returns the files that were indexed below it.
+            walk = self._walk(inspection.root, path)
             if walk.walk_error:
-                return None
+                return False
+            at = hinted_at[path]
             inspection.files_due.update(dict.fromkeys(walk.paths_due, at))
             inspection.mtimes_ns.update(walk.mtimes_ns)
             inspection.missing.update(walk.gone_or_emptied)
             inspection.hinted_paths.update(dict.fromkeys(walk.gone_or_emptied, path))
-        return inspection
+            if not walk.folder_problems:
+                walked.add(path)
+        return True
 
     def _inspect_file(
         self, inspection: Inspection, file: RootedPath, fingerprint: Fingerprint
@@ -101,3 +116,9 @@ class HintInspector:
             RootedPath(root, new): RootedPath(root, old)
             for new, old in find_moves(missing, included).items()
         }
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield each folder above a path, the nearest first."""
+    while path := path.rpartition("/")[0]:
+        yield path

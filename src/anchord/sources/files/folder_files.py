@@ -225,7 +225,9 @@ class FolderFiles:
         prefix = actual_path(top.path, prefix)
         inside = f"{prefix}/." if prefix else "."
         try:
-            with open_parent(*self._place_of(RootedPath(root, "."))):
+            with open_parent(*self._place_of(RootedPath(root, "."))) as (descriptor, _):
+                # Of a folder that is gone, nobody need know the rules of those above it.
+                os.stat(prefix or ".", dir_fd=descriptor, follow_symlinks=False)
                 rules = self._rules_below(root, prefix)
             if rules is None:
                 return WalkResult(skipped_count=1)
@@ -341,15 +343,24 @@ class _CachingPathFilter:
         return rules.match(name, is_folder=False)
 
     def _rules_inside(self, folder: RootedPath) -> FolderRules | PathMatch:
-        if folder not in self._rules:
-            self._rules[folder] = self._read_rules(folder)
-        return self._rules[folder]
+        # Not by recursion: thousands of folders can be nested.
+        unknown: list[str] = []
+        path = folder.path
+        while path and RootedPath(folder.root, path) not in self._rules:
+            unknown.append(path)
+            path = path.rpartition("/")[0]
+        top = RootedPath(folder.root, path)
+        if top not in self._rules:
+            self._rules[top] = self._files.rules_at_top(folder.root)
+        rules = self._rules[top]
+        for path in reversed(unknown):
+            rules = self._rules_of_subfolder(rules, path.rpartition("/")[2])
+            self._rules[RootedPath(folder.root, path)] = rules
+        return rules
 
-    def _read_rules(self, folder: RootedPath) -> FolderRules | PathMatch:
-        if not folder.path:
-            return self._files.rules_at_top(folder.root)
-        above, _, name = folder.path.rpartition("/")
-        rules_above = self._rules_inside(RootedPath(folder.root, above))
+    def _rules_of_subfolder(
+        self, rules_above: FolderRules | PathMatch, name: str
+    ) -> FolderRules | PathMatch:
         if isinstance(rules_above, PathMatch):
             return rules_above
         match = rules_above.match(name, is_folder=True)
