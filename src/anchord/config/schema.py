@@ -101,6 +101,8 @@ class RootConfig(KindConfig, frozen=True, kw_only=True):
     strategy: str = ""
     on_delete: Literal["keep", "delete"] = "keep"
     """Whether exchanges outlive their transcript file; assistants delete theirs after a while."""
+    worktrees: Literal["all", "one"] = "all"
+    """Whether git worktrees are indexed in full, or only where they differ from the main one."""
     kinds: KindsConfig = KindsConfig()
     """The [root.kinds.NAME] tables: settings of one kind of document in this root."""
 

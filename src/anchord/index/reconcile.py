@@ -28,6 +28,7 @@ from anchord.core.types import (
     SkipFile,
     WalkResult,
 )
+from anchord.core.worktrees import agrees, indexed_digest, is_left_out
 from anchord.index.recipe import Recipe
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
@@ -132,6 +133,9 @@ def _reconcile(
     changed_paths = [
         path for path, current in observed.items() if needs_indexing(current, records.get(path))
     ]
+    disagreeing = _disagreeing_copies(dependencies, folder, records)
+    known = set(changed_paths)
+    changed_paths += [path for path in disagreeing if path in observed and path not in known]
 
     # Invariant: the catalog lists each of these files, and the walk looked where it was and did not
     # see it. Files below unreadable folders are not among them: their state is unknown.
@@ -162,6 +166,37 @@ def _reconcile(
         skipped=walk.skipped_count,
         folder_problems=walk.folder_problems,
     )
+
+
+def _disagreeing_copies(
+    dependencies: IndexerDependencies,
+    folder: RootedPath,
+    records: Mapping[str, FileRecord],
+) -> list[str]:
+    """Return the files whose record the main checkout's file contradicts.
+
+    Where no worktrees are merged, these are the files that were left out before.
+    """
+    root, worktrees = folder.root, dependencies.worktrees
+    is_merging = worktrees.merges(root)
+    tables = {root: records} if not folder.path else {}
+
+    def main_digest(path: str) -> str:
+        main = worktrees.main_file(RootedPath(root, path)) if is_merging else None
+        if main is None:
+            return ""
+        if folder.path:
+            return indexed_digest(dependencies.catalog.get_record(main))
+        if main.root not in tables:
+            tables[main.root] = dependencies.catalog.list_records(main.root, "")
+        return indexed_digest(tables[main.root].get(main.path))
+
+    return [
+        path
+        for path, record in records.items()
+        if (is_merging or is_left_out(record.content_digest))
+        and not agrees(record.content_digest, main_digest(path))
+    ]
 
 
 def _why_refused(
