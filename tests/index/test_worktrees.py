@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.test_reconcile import RECIPE
 
+from anchord.core.deletion_guard import DeletionPolicy
 from anchord.core.ids import hash_content
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import Action, FileOutcome, RootedPath, Row
@@ -355,3 +356,38 @@ def test_a_new_recipe_chunks_the_main_file_only(world: World) -> None:
 def test_the_mark_is_before_the_digest_of_the_content(world: World) -> None:
     digest = world.catalog.files[COPY].known.content_digest
     assert digest == "=" + hash_content(TEXTS[0].encode())
+
+
+def test_worktrees_that_are_removed_need_no_confirmation_for_files_without_rows() -> None:
+    world = World()
+    for number in range(60):
+        for folder in ("main", "a", "b"):
+            world.write(RootedPath("r", f"{folder}/{number}.md"), f"# {number}\n\nText.\n")
+    world.write(RootedPath("r", "a/own.md"), "# Own\n\nText.\n")
+    world.sync()
+    for origin in list(world.files.contents):
+        if not origin.path.startswith("main"):
+            world.files.remove(origin)
+    found = world.indexer.reconcile("r")
+    assert (found.held_deletions, len(found.paths_due)) == (0, 121)
+    world.sync()
+    assert_like_a_fresh_index(world)
+
+
+def test_a_main_checkout_that_is_deleted_at_once_is_held_with_its_copies_left_out() -> None:
+    world = World()
+    for number in range(60):
+        for folder in ("main", "a"):
+            world.write(RootedPath("r", f"{folder}/{number}.md"), f"# {number}\n\nText.\n")
+    world.write(RootedPath("r", "main/own.md"), "# Own\n\nText.\n")
+    world.sync()
+    for origin in list(world.files.contents):
+        if origin.path.startswith("main"):
+            world.files.remove(origin)
+    assert world.indexer.reconcile("r").held_deletions == 61
+    assert len(world.left_out()) == 60
+    assert world.differences() == 0
+    policy = DeletionPolicy(all_confirmed=True)
+    list(world.indexer.index(world.indexer.reconcile("r", deletion_policy=policy).paths_due))
+    assert {row.path.partition("/")[0] for row in world.rows()} == {"a"}
+    assert_like_a_fresh_index(world)

@@ -144,7 +144,9 @@ def _reconcile(
     missing = _without(unseen, excluded)
     moves = find_moves(missing, _new_files(changed_paths, observed, records))
     guard = _MassDeletionGuard(dependencies, root, deletion_policy)
-    at_risk = guard.deletions_to_count(missing, moves)
+    # Invariant: a file that is left out has no rows to lose.
+    left_out = [path for path in missing if is_left_out(records[path].content_digest)]
+    at_risk = guard.deletions_to_count(_without(missing, left_out), moves)
     held_count = 0
     # Invariant: a released file has left already, and `recent_count` counts it.
     left = excluded.keys() | {each.path for each in deletion_policy.released if each.root == root}

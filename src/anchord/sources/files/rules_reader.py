@@ -198,7 +198,7 @@ class RulesReader:
         self._worktrees.note(repository)
         if root.worktrees == "one":
             git_path = f"{repository.top}/{GIT}"
-            self._state(root).outside[git_path] = _kind_of(git_path)
+            self._state(root).outside.setdefault(git_path, _kind_of(git_path))
         self._state(root).outside.update(self._repositories.settings_files(repository.top))
         if repository.problem:
             problem = _refusal(repository)
