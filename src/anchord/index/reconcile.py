@@ -133,9 +133,7 @@ def _reconcile(
     changed_paths = [
         path for path, current in observed.items() if needs_indexing(current, records.get(path))
     ]
-    disagreeing = _disagreeing_copies(dependencies, folder, records)
-    known = set(changed_paths)
-    changed_paths += [path for path in disagreeing if path in observed and path not in known]
+    changed_paths += _disagreeing_copies(dependencies, folder, records, observed, changed_paths)
 
     # Invariant: the catalog lists each of these files, and the walk looked where it was and did not
     # see it. Files below unreadable folders are not among them: their state is unknown.
@@ -144,9 +142,7 @@ def _reconcile(
     missing = _without(unseen, excluded)
     moves = find_moves(missing, _new_files(changed_paths, observed, records))
     guard = _MassDeletionGuard(dependencies, root, deletion_policy)
-    # Invariant: a file that is left out has no rows to lose.
-    left_out = [path for path in missing if is_left_out(records[path].content_digest)]
-    at_risk = guard.deletions_to_count(_without(missing, left_out), moves)
+    at_risk = guard.deletions_to_count(_with_rows(missing, records), moves)
     held_count = 0
     # Invariant: a released file has left already, and `recent_count` counts it.
     left = excluded.keys() | {each.path for each in deletion_policy.released if each.root == root}
@@ -174,8 +170,10 @@ def _disagreeing_copies(
     dependencies: IndexerDependencies,
     folder: RootedPath,
     records: Mapping[str, FileRecord],
+    observed: Mapping[str, _Observed],
+    changed_paths: Sequence[str],
 ) -> list[str]:
-    """Return the files whose record the main checkout's file contradicts.
+    """Return the other files whose record the main checkout's file contradicts.
 
     Where no worktrees are merged, these are the files that were left out before.
     """
@@ -193,12 +191,23 @@ def _disagreeing_copies(
             tables[main.root] = dependencies.catalog.list_records(main.root, "")
         return indexed_digest(tables[main.root].get(main.path))
 
+    known = set(changed_paths)
     return [
         path
         for path, record in records.items()
         if (is_merging or is_left_out(record.content_digest))
+        and path in observed
+        and path not in known
         and not agrees(record.content_digest, main_digest(path))
     ]
+
+
+def _with_rows(
+    missing: Mapping[str, Fingerprint], records: Mapping[str, FileRecord]
+) -> dict[str, Fingerprint]:
+    """Return the files that can lose rows: those that are left out have none."""
+    left_out = [path for path in missing if is_left_out(records[path].content_digest)]
+    return _without(missing, left_out)
 
 
 def _why_refused(
