@@ -159,7 +159,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(
     [
         (
             "zzz = 1\n",
-            "chunking, embedding, kind, privacy, room, root, search, store, version, watch",
+            "chunking, embedding, kind, model, privacy, room, root, search, store, version, watch",
         ),
         ("[privacy]\nzzz = 1\n", "redact"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anchord.core.natural_language import COMMON_WORDS, detect_language, is_english_or_unclear
+from anchord.core.natural_language import COMMON_WORDS, detect_language
 from anchord.core.query_syntax import matched_words, parse_query
 from anchord.core.word_forms import forms_of_query, forms_of_text
 
@@ -32,12 +32,6 @@ def test_the_language_of_two_sentences_is_detected(language: str) -> None:
 )
 def test_a_text_without_common_words_has_no_language(text: str) -> None:
     assert detect_language(text) in {"", "english"}
-
-
-@pytest.mark.parametrize("language", sorted(SAMPLES))
-def test_text_in_another_language_is_known_as_such(language: str) -> None:
-    share = sum(map(is_english_or_unclear, DOCUMENTS[language])) / len(DOCUMENTS[language])
-    assert share == 1 if language == "English" else share <= 0.4
 
 
 def test_an_english_text_gets_no_forms() -> None:

@@ -33,6 +33,7 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
         "verify": "Compare the index with a clean rebuild.",
         "privacy": "List replaced secrets, or check a file for secrets.",
         "config": "Show or check the configuration.",
+        "model": "Name models on this machine and pin their files.",
     },
     "Chunks": {
         "chunk": "Chunk one file and print the result.",

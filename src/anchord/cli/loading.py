@@ -26,6 +26,7 @@ MODULE_OF_COMMAND = {
     "index": "index",
     "man": "man_page",
     "mcp": "mcp",
+    "model": "model",
     "pause": "live",
     "privacy": "privacy",
     "rebuild": "maintenance",

@@ -117,8 +117,9 @@ def find_ignored_keys(config: Config) -> list[str]:
 def iter_effective_values(config: Config) -> Iterator[tuple[str, Any]]:
     """Yield (key, effective value) in the order of the tables, such as ("watch.poll_s", 5.0).
 
-    Of [kind.NAME] and [[room]] only the keys that are set are included, and of [[root]] only the
-    chunking keys that are set, as "root.NAME.max_chars" and "root.NAME.kinds.code.max_chars".
+    Of [kind.NAME] and [[room]] only the keys that are set are included, of [[model]] only the
+    paths, and of [[root]] only the chunking keys that are set, as "root.NAME.max_chars" and
+    "root.NAME.kinds.code.max_chars".
     """
     for table in TABLES:
         if table == "root":
@@ -131,6 +132,9 @@ def iter_effective_values(config: Config) -> Iterator[tuple[str, Any]]:
             for room in config.room:
                 yield f"room.{room.name}.keywords", room.keywords
                 yield f"room.{room.name}.paths", room.paths
+        elif table == "model":
+            for model in config.model:
+                yield f"model.{model.name}.path", model.path
         else:
             values = msgspec.structs.asdict(getattr(config, table))
             for key, value in values.items():

@@ -16,7 +16,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import AoT
 
 from anchord.config.file import read_text
-from anchord.config.schema import parse_config
+from anchord.config.schema import ModelConfig, parse_config
 from anchord.core.quoting import escape_non_utf8
 from anchord.errors import ConfigError, UsageError
 
@@ -82,6 +82,57 @@ def remove_root(file: Path, index: int) -> None:
     shorter_text = _without_root_lines(text, index)
     is_same = _parse_or_none(shorter_text) == document.unwrap()
     _replace_file(file, shorter_text if is_same else tomlkit.dumps(document))
+
+
+def add_model(file: Path, model: ModelConfig) -> None:
+    """Write a [[model]] table, in place of the one of its name if there is one.
+
+    Args:
+        file: The configuration file; created when it is missing.
+        model: The model.
+
+    Raises:
+        UsageError: The path is not UTF-8, and TOML can hold nothing else.
+        ConfigError: The file is wrong, or `model` is an inline array in it.
+    """
+    if escape_non_utf8(model.path + model.name) != model.path + model.name:
+        raise UsageError(
+            f"{escape_non_utf8(model.path)}: its name is not UTF-8", "rename the folder"
+        )
+    document = tomlkit.parse(read_text(file))
+    if document.body and "model" not in document:
+        document.add(tomlkit.nl())
+    models = document.setdefault("model", tomlkit.aot())
+    if not isinstance(models, AoT):
+        raise ConfigError(
+            f"{file}: `model` is written as an inline array", "write each one as a [[model]] table"
+        )
+    files = tomlkit.table()
+    files.update(model.files)
+    table = tomlkit.table()
+    table.update({"name": model.name, "path": model.path, "digest": model.digest, "files": files})
+    names = [str(each.get("name", "")) for each in models]
+    if model.name in names:
+        models[names.index(model.name)] = table
+    else:
+        models.append(table)
+    _replace_file(file, tomlkit.dumps(document))
+
+
+def remove_model(file: Path, name: str) -> None:
+    """Remove the [[model]] table of a name from the file.
+
+    Raises:
+        ConfigError: The file cannot be read, or would not be valid without it.
+    """
+    document = tomlkit.parse(read_text(file))
+    models = document["model"]
+    names = [str(each.get("name", "")) for each in models]
+    if len(models) == 1:
+        del document["model"]
+    else:
+        del models[names.index(name)]
+    _replace_file(file, tomlkit.dumps(document))
 
 
 def move_paths(file: Path, names: Sequence[str], move: Callable[[str], str]) -> None:

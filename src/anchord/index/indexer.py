@@ -28,6 +28,7 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
+from anchord.core.worktrees import is_left_out
 from anchord.index.commit import CommitResult, Committer
 from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
 from anchord.index.lost_exchanges import LostExchanges
@@ -74,6 +75,8 @@ class _Run:
     should_stop: Callable[[], bool]
     confirmed_gone: Collection[RootedPath] | None
     batch: _Batch = field(default_factory=_Batch)
+    is_unit_open: bool = False
+    """Whether plans follow that belong into the same commit as the last one."""
     planned_exchanges: dict[RootedPath, Fingerprint | Absent | Problem] = field(
         default_factory=dict
     )
@@ -264,7 +267,8 @@ class Indexer:
                 yield plan
             elif plan:
                 run.batch.add(plan)
-            if plan is None or run.batch.is_full(self._committer.texts_per_commit):
+            is_full = run.batch.is_full(self._committer.texts_per_commit)
+            if plan is None or (is_full and not run.is_unit_open):
                 yield from self._commit(run.batch, should_stop)
                 run.batch = _Batch()
         yield from self._commit(run.batch, should_stop)
@@ -278,10 +282,10 @@ class Indexer:
                 return
             path = queue.popleft()
             queue.extend((yield from self._read_again(self.lost_exchanges.restore(path), run)))
-            plan = yield from self._plan(path, run, run.confirmed_gone)
-            if not isinstance(plan, IngestNeeded):
-                run.note_exchange(path, plan)
-                yield plan
+            if main := self._planner.worktrees.main_file_due(path, run.path_filter):
+                yield from self._plan_with_copies(main, run)
+            plan = yield from self._plan_with_copies(path, run)
+            if plan is None:
                 continue
             self._dependencies.heartbeat(_INGEST_TIMEOUT_S)
             ingested = self._ingest(path, is_excluded=plan.is_excluded)
@@ -312,6 +316,28 @@ class Indexer:
             # What waits for its commit has changed neither yet.
             yield None
         return self._planner.plan(path, run.path_filter, confirmed_gone)
+
+    def _plan_with_copies(
+        self, path: RootedPath, run: _Run, *, is_last: bool = True
+    ) -> Generator[FilePlan | None, None, IngestNeeded | None]:
+        """Yield a file's plan, and those of the worktrees' files that follow from it.
+
+        Invariant: they are committed together. A file that becomes equal loses its rows only when
+        the main one has them, and one that differs now has its own before those are gone.
+
+        Returns:
+            What a transcript file needs; None for any other file.
+        """
+        plan = yield from self._plan(path, run, run.confirmed_gone)
+        if isinstance(plan, IngestNeeded):
+            return plan
+        run.note_exchange(path, plan)
+        copies = self._planner.worktrees.copies_due(path, plan)
+        run.is_unit_open = bool(copies) or not is_last
+        yield plan
+        for copy in copies:
+            yield from self._plan_with_copies(copy, run, is_last=copy == copies[-1])
+        return None
 
     def _ingest(self, path: RootedPath, *, is_excluded: bool) -> IngestResult:
         """Bring the archive up to date with a transcript file; return what the index lacks of that.
@@ -423,6 +449,8 @@ def _action_of(update: FileUpdate) -> Action:
     record = update.new_record
     if record is None:
         return Action.REMOVED
+    if is_left_out(record.content_digest):
+        return Action.REMOVED if update.diff.removed else Action.SKIPPED
     if record.problem and not record.problem.is_partial:
         return Action.FAILED
     if update.diff.changes_table:

@@ -32,6 +32,7 @@ from anchord.core.word_forms import STEMMER_IDENTITY
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.embedding.local import LocalEmbedder, WorkerOptions
 from anchord.embedding.model_files import ModelFiles, find_token_counting_model
+from anchord.embedding.model_pins import ModelPin
 from anchord.embedding.reranker import CrossEncoderReranker
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
 from anchord.embedding.workers.export_cache import INT8
@@ -277,7 +278,9 @@ def chunking_plans(config: Config, roots: Sequence[Root], window_tokens: int) ->
 
 def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: str) -> IndexProfile:
     config = inputs.config
-    model = find_token_counting_model(provider, name, config.embedding.max_tokens)
+    model = find_token_counting_model(
+        provider, name, config.embedding.max_tokens, pin_of(config, name)
+    )
     embedder = _make_embedder(inputs, provider, name, precision, model)
     tokenizer_digest = hash_content(model.tokenizer.read_bytes())
     reader_version = ingest_options_of(config).reader_version
@@ -297,6 +300,12 @@ def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: s
         own_rooms=OwnRooms(config.room),
     )
     return IndexProfile(provider, model, embedder, recipe)
+
+
+def pin_of(config: Config, name: str) -> ModelPin | None:
+    """Return where a model is that was added under a name, and what it was; None for others."""
+    added = config.find_model(name)
+    return ModelPin(added.path, added.digest, added.files) if added else None
 
 
 def _make_embedder(

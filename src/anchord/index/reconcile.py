@@ -28,6 +28,7 @@ from anchord.core.types import (
     SkipFile,
     WalkResult,
 )
+from anchord.core.worktrees import agrees, indexed_digest, is_left_out
 from anchord.index.recipe import Recipe
 from anchord.sources.conversations.exchange_document import ALL_EXCHANGES, is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
@@ -139,6 +140,7 @@ def _reconcile(
     changed_paths = [
         path for path, current in observed.items() if needs_indexing(current, records.get(path))
     ]
+    changed_paths += _disagreeing_copies(dependencies, folder, records, observed, changed_paths)
 
     # Invariant: the catalog lists each of these files, and the walk looked where it was and did not
     # see it. Files below unreadable folders are not among them: their state is unknown.
@@ -147,7 +149,7 @@ def _reconcile(
     missing = _without(unseen, excluded)
     moves = find_moves(missing, _new_files(changed_paths, observed, records))
     guard = _MassDeletionGuard(dependencies, root, deletion_policy)
-    at_risk = guard.deletions_to_count(missing, moves)
+    at_risk = guard.deletions_to_count(_with_rows(missing, records), moves)
     held_count = 0
     # Invariant: a released file has left already, and `recent_count` counts it.
     left = excluded.keys() | {each.path for each in deletion_policy.released if each.root == root}
@@ -196,6 +198,50 @@ def _exchanges_due(
         )
     ]
     return _in_root(root, due)
+
+
+def _disagreeing_copies(
+    dependencies: IndexerDependencies,
+    folder: RootedPath,
+    records: Mapping[str, FileRecord],
+    observed: Mapping[str, _Observed],
+    changed_paths: Sequence[str],
+) -> list[str]:
+    """Return the other files whose record the main checkout's file contradicts.
+
+    Where no worktrees are merged, these are the files that were left out before.
+    """
+    root, worktrees = folder.root, dependencies.worktrees
+    is_merging = worktrees.merges(root)
+    tables = {root: records} if not folder.path else {}
+
+    def main_digest(path: str) -> str:
+        main = worktrees.main_file(RootedPath(root, path)) if is_merging else None
+        if main is None:
+            return ""
+        if folder.path:
+            return indexed_digest(dependencies.catalog.get_record(main))
+        if main.root not in tables:
+            tables[main.root] = dependencies.catalog.list_records(main.root, "")
+        return indexed_digest(tables[main.root].get(main.path))
+
+    known = set(changed_paths)
+    return [
+        path
+        for path, record in records.items()
+        if (is_merging or is_left_out(record.content_digest))
+        and path in observed
+        and path not in known
+        and not agrees(record.content_digest, main_digest(path))
+    ]
+
+
+def _with_rows(
+    missing: Mapping[str, Fingerprint], records: Mapping[str, FileRecord]
+) -> dict[str, Fingerprint]:
+    """Return the files that can lose rows: those that are left out have none."""
+    left_out = [path for path in missing if is_left_out(records[path].content_digest)]
+    return _without(missing, left_out)
 
 
 def _why_refused(

@@ -117,6 +117,7 @@ class IndexWriter(IndexReader):
             clock=time.time_ns,
             conversations=self.conversations,
             heartbeat=self.heartbeat.beat,
+            worktrees=self.files.folder_files.worktrees,
         )
         return Indexer(dependencies, profile.token_counter, profile.recipe, words_first=True)
 

@@ -22,9 +22,11 @@ from anchord.core.types import (
     Row,
     SkipFile,
 )
+from anchord.core.worktrees import is_left_out
 from anchord.errors import UsageError
 from anchord.index.reconcile import NO_SIZE_LIMIT
 from anchord.index.session import IndexReader
+from anchord.index.worktree_plans import WorktreePlans
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.searching import (
     ConversationAnswer,
@@ -233,6 +235,10 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
     recipe = reader.profile.recipe
     max_bytes = NO_SIZE_LIMIT if is_transcript else MAX_FILE_BYTES
     decision = decide_for_file(match, observed, record, recipe.digest(origin.root), max_bytes)
+    if isinstance(decision, SkipFile) and record:
+        worktrees = reader.files.folder_files.worktrees
+        plans = WorktreePlans(reader.files, catalog, worktrees, recipe)
+        decision = plans.decide(origin, record, decision)
     problem = _current_problem(record, observed)
     kind = "exchange" if exchanges else kind_of(origin.path) or "text"
     return ExplainAnswer(
@@ -267,7 +273,7 @@ def _current_problem(
 
 
 def _is_indexed(record: FileRecord | None) -> bool:
-    if record is None or not record.content_digest:
+    if record is None or not record.content_digest or is_left_out(record.content_digest):
         return False
     return record.problem is None or record.problem.is_partial
 

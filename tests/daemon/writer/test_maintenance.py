@@ -12,6 +12,7 @@ from anchord.core.types import NO_FINGERPRINT, FileRecord, RootedPath
 from anchord.daemon.writer import maintenance as module
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.errors import StoreError
+from anchord.index.integrity.merged_files import merged_files
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S
 from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS
@@ -48,7 +49,7 @@ class Stand:
             heartbeat=SimpleNamespace(beat=lambda seconds=0: self.events.append(seconds)),
             lock=SimpleNamespace(descriptor=7),
             paths=SimpleNamespace(archive_file="archive", catalog_file="catalog"),
-            files="files",
+            files=SimpleNamespace(folder_files=SimpleNamespace(worktrees="worktrees")),
             profile=SimpleNamespace(recipe="recipe", token_counter=len),
             configured_profile=SimpleNamespace(
                 recipe=SimpleNamespace(digest=lambda root: f"recipe of {root}")
@@ -314,7 +315,7 @@ class Checks:
         self, page: list[tuple[RootedPath, FileRecord]], *others: object
     ) -> list[RootedPath]:
         writer = self.maintenance._writer
-        assert others == (writer.files, writer.catalog, writer.store, ("recipe", len))
+        assert others == (merged_files(writer), writer.catalog, writer.store, ("recipe", len))
         self.now += 0.01
         self.compared.append([file.path for file, _ in page])
         return [file for file, _ in page if file.path in self.differing]

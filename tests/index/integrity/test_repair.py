@@ -10,6 +10,7 @@ import pytest
 from anchord.core.ports import no_heartbeat
 from anchord.core.types import RootedPath
 from anchord.index.integrity import repair as module
+from anchord.index.integrity.merged_files import merged_files
 from anchord.index.integrity.repair import delete_damaged_rows, list_repairs, verify_index
 from anchord.index.integrity.verify import Difference, DifferenceKind, VerifyResult
 from anchord.index.integrity.verify_archive import ArchiveComparison
@@ -43,7 +44,8 @@ class Index:
             files=SimpleNamespace(
                 archive=SimpleNamespace(
                     counts_by_root=lambda: {"r": {"exchanges": 5}, "s": {"exchanges": 6}}
-                )
+                ),
+                folder_files=SimpleNamespace(worktrees="worktrees"),
             ),
             catalog=SimpleNamespace(counts_by_root=lambda: {"r": (10, 1), "s": (20, 2)}),
             store=SimpleNamespace(count_rows=lambda: 33, count_due=lambda: 7),
@@ -81,7 +83,7 @@ def test_a_verification_adds_up_what_the_index_and_the_archive_hold(index: Index
         transcript_count=2,
     )
     ((expected, catalog, store, embedder_and_size, heartbeat),) = index.verified
-    files_and_catalog = (index.reader.files, index.reader.catalog)
+    files_and_catalog = (merged_files(index.reader), index.reader.catalog)
     assert expected == (["r", "s"], files_and_catalog, "recipe", len)
     assert (catalog, store) == (index.reader.catalog, index.reader.store)
     assert embedder_and_size == ("embedder", 4)

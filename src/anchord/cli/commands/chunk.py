@@ -240,9 +240,13 @@ def _build_plan(
     from anchord.chunking.plan import build_plan
     from anchord.config.effective import chunking_by_kind
     from anchord.embedding.model_files import find_token_counting_model
+    from anchord.index.profile import pin_of
 
     embedding = config.embedding
-    model = find_token_counting_model(embedding.provider, embedding.model, embedding.max_tokens)
+    pin = pin_of(config, embedding.model)
+    model = find_token_counting_model(
+        embedding.provider, embedding.model, embedding.max_tokens, pin
+    )
     settings = chunking_by_kind(config, root_chunking, strategy)[document.kind]
     return build_plan(model.window, settings), model.tokenizer
 

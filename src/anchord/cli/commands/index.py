@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -28,13 +29,16 @@ from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_name
 from anchord.daemon.access import ask_index, query_index, require_index, try_connect
-from anchord.errors import UsageError
+from anchord.errors import AnchordError, UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.upkeep import (
     DifferenceAnswer,
     IndexAnswer,
     VerifyAnswer,
 )
+
+if TYPE_CHECKING:
+    from anchord.config.schema import Config
 
 _MAX_NUMBER_DIGITS = 9
 
@@ -50,13 +54,26 @@ def index(
     """Bring the index up to date once and exit, with or without a daemon."""
     own_paths = ensure_paths()
     folders = [resolve_root_folder(path, own_paths.own_folders) for path in paths or ()]
-    load_user_config(own_paths)  # A broken configuration ends the command before it connects.
+    config = load_user_config(own_paths)  # If it is broken, the command ends before it connects.
+    is_first = not own_paths.catalog_file.exists()
     client = try_connect(own_paths)
     if client is not None:
         result = ask_with_progress(own_paths, client, requests.index(folders))
     else:
         result = ask_engine(own_paths, requests.index(folders))
     print_index_summary(result, as_json=json)
+    if is_first and not json:
+        _warn_of_unknown_languages(own_paths, config)
+
+
+def _warn_of_unknown_languages(paths: Paths, config: Config) -> None:
+    """Say once, after the first run, that the model does not know the languages of the text."""
+    from anchord.daemon.language_check import find_unknown_languages
+
+    with suppress(AnchordError):  # `doctor` says what is wrong.
+        finding = find_unknown_languages(paths, config)
+        if finding:
+            warn(f"{finding.observation}; {finding.remedy}")
 
 
 def print_index_summary(result: IndexAnswer, *, as_json: bool) -> None:

@@ -141,7 +141,7 @@ def _format_value(value: object) -> str:
 def _is_set(key: str, set_keys: frozenset[str]) -> bool:
     """Return whether the configuration file sets a key, also under a strategy's name for it."""
     table, _, name = key.partition(".")
-    if table in ("kind", "root", "room") or key in set_keys:
+    if table in ("kind", "root", "room", "model") or key in set_keys:
         return True
     for key_of_alias in KEY_ALIASES.values():
         for alias, aliased_key in key_of_alias.items():

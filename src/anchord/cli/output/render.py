@@ -139,8 +139,9 @@ def explain_lines(explanation: ExplainAnswer) -> Iterator[str]:
     decision = explanation.decision
     yield f"  now   {_DECISIONS[decision]}: {reason}"
     last_reason = explanation.last_reason
-    if last_reason:
-        yield f"  last  indexed because: {escape_markup(last_reason)}"
+    if last_reason and last_reason != explanation.reason:
+        done = "indexed" if explanation.indexed or explanation.problem else "left out"
+        yield f"  last  {done} because: {escape_markup(last_reason)}"
 
 
 def _indexed_size(explanation: ExplainAnswer) -> str:

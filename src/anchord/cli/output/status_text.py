@@ -88,7 +88,8 @@ def _root_counts(root: RootStatus) -> str:
     chunks = root.chunks
     skipped = root.skipped
     watched = _watch_method(root)
-    counts = f"{files} files, {chunks} chunks, {skipped} skipped, {watched}"
+    equal = f", {root.left_out} equal to the main checkout" if root.left_out else ""
+    counts = f"{files} files, {chunks} chunks{equal}, {skipped} skipped, {watched}"
     conversations = root.conversations
     if not conversations:
         return counts

@@ -19,6 +19,7 @@ from anchord.daemon.host.malloc import trim_heap
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.page_check import PageCheck
 from anchord.errors import StoreError
+from anchord.index.integrity.merged_files import merged_files
 from anchord.index.integrity.purge import (
     erase_replaced_secrets,
     is_erasure_due,
@@ -260,7 +261,7 @@ class Maintenance:
         self._last_checked_file = page[-1][0] if page else None
         differences = verify_unchanged_files(
             [(file, record) for file, record in page if self._is_checkable(file, record)],
-            writer.files,
+            merged_files(writer),
             writer.catalog,
             writer.store,
             (writer.profile.recipe, writer.profile.token_counter),

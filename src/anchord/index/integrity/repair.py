@@ -9,6 +9,7 @@ from dataclasses import replace
 from anchord.core.ports import no_heartbeat
 from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
+from anchord.index.integrity.merged_files import merged_files
 from anchord.index.integrity.verify import (
     Difference,
     DifferenceKind,
@@ -47,7 +48,7 @@ def verify_index(
     archived = compare_archive(reader, on_progress)
     expected_parts = expected_rows_of_roots(
         [root.name for root in reader.roots],
-        (reader.files, reader.catalog),
+        (merged_files(reader), reader.catalog),
         profile.recipe,
         profile.token_counter,
     )

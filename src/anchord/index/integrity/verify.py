@@ -42,6 +42,7 @@ from anchord.core.types import (
     Vector,
     WalkResult,
 )
+from anchord.core.worktrees import is_left_out
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.integrity.row_sample import RowSample
 from anchord.index.recipe import Recipe
@@ -314,7 +315,8 @@ def _held_by_guard(
         path_filter = files.path_filter()
         excluded = {path for path in unseen if not path_filter(RootedPath(root, path)).is_included}
         records = {path: record for path, record in records.items() if path not in excluded}
-    missing = {path: seen for path, seen in unseen.items() if path in records}
+    has_rows = {path for path, known in records.items() if not is_left_out(known.content_digest)}
+    missing = {path: seen for path, seen in unseen.items() if path in has_rows}
     found_files = {found.path: found.fingerprint for found in walk.files}
     new_files = {path: seen for path, seen in found_files.items() if path not in records}
     moved_paths = set(find_moves(missing, new_files).values())
@@ -394,7 +396,5 @@ def cosine(a: Vector, b: Vector) -> float:
     if len(left) != len(right):
         return 0.0
     product = sum(x * y for x, y in zip(left, right, strict=True))
-    left_squares = sum(x * x for x in left)
-    right_squares = sum(y * y for y in right)
-    lengths = math.sqrt(left_squares * right_squares)
+    lengths = math.hypot(*left) * math.hypot(*right)
     return product / lengths if lengths else 0.0

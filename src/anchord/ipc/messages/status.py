@@ -39,6 +39,8 @@ class RootStatus(Message, frozen=True, kw_only=True):
     files: int
     chunks: int
     skipped: int
+    left_out: int = 0
+    """Files of further worktrees that equal the main checkout's: `worktrees = "one"`."""
     watching: bool
     held: int
     """Files whose deletion waits for a confirmation."""

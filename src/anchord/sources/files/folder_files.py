@@ -43,6 +43,7 @@ from anchord.sources.files.safe_open import (
 )
 from anchord.sources.files.secret_names import actual_path, redact_path, redact_walk
 from anchord.sources.files.source_memory import SourceMemory
+from anchord.sources.files.worktrees import Worktrees
 
 MAX_FILE_BYTES = 2_000_000
 """Larger files are listed in status and not read: what a person wrote is smaller."""
@@ -79,7 +80,11 @@ class FolderFiles:
             clock: Returns the time in nanoseconds since the epoch.
         """
         self.memory = memory or SourceMemory()
-        self.rules = RulesReader(own_folders, self._open_ignore_file, self.memory, clock)
+        self.worktrees = Worktrees(roots, self.redact_path)
+        """Which folders are further worktrees of a repository."""
+        self.rules = RulesReader(
+            own_folders, self._open_ignore_file, self.memory, self.worktrees, clock
+        )
         """The rules of folders."""
         self.redacts_names = False
         """Whether files are known by names without secrets (`secret_names`)."""

@@ -102,7 +102,7 @@ class GitRepositories:
         if not os.path.lexists(git_path):
             return None
         try:
-            git_folder = _git_folder(git_path)
+            git_folder = git_folder_of(git_path)
             if git_folder is None:
                 return Repository(top=folder, common_folder=git_path, is_valid=False)
             common_folder = _common_folder(git_folder)
@@ -203,7 +203,7 @@ def _find_pipe(paths: Iterable[str]) -> str:
     return ""
 
 
-def _git_folder(git_path: str) -> str | None:
+def git_folder_of(git_path: str) -> str | None:
     """Return the folder of a repository's data; None if git sees no repository there.
 
     Raises:
@@ -214,7 +214,7 @@ def _git_folder(git_path: str) -> str | None:
         folder = git_path
     else:
         try:
-            content = _read_small_file(git_path)
+            content = read_small_file(git_path)
         except FileNotFoundError:  # A symbolic link to nothing.
             return None
         if not content.startswith("gitdir: "):
@@ -227,13 +227,18 @@ def _git_folder(git_path: str) -> str | None:
 
 def _common_folder(git_folder: str) -> str:
     try:
-        shared = _read_small_file(os.path.join(git_folder, "commondir")).rstrip("\r\n")
+        shared = read_small_file(os.path.join(git_folder, "commondir")).rstrip("\r\n")
     except (FileNotFoundError, NotADirectoryError):
         return git_folder
     return os.path.normpath(os.path.join(git_folder, shared))
 
 
-def _read_small_file(path: str) -> str:
+def read_small_file(path: str) -> str:
+    """Return the first 10,000 bytes of one of git's small files.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         return os.fsdecode(os.read(descriptor, _MAX_GIT_FILE_BYTES))

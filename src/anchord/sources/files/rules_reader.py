@@ -25,6 +25,7 @@ from anchord.sources.files.ignore_rules import (
 )
 from anchord.sources.files.rule_files import OpenFile, RuleFile, RuleFiles
 from anchord.sources.files.source_memory import SourceMemory
+from anchord.sources.files.worktrees import Worktrees
 
 GIT = ".git"
 _NAMES = (*IGNORE_FILE_NAMES, GIT)
@@ -71,6 +72,7 @@ class RulesReader:
         own_folders: Sequence[str],
         open_in_root: Callable[[RootedPath], AbstractContextManager[int]],
         memory: SourceMemory,
+        worktrees: Worktrees,
         clock: Callable[[], int] = time.time_ns,
     ) -> None:
         """Read nothing yet.
@@ -79,11 +81,13 @@ class RulesReader:
             own_folders: Absolute paths of folders that anchord writes.
             open_in_root: Opens a file of a root, without following links.
             memory: Keeps the last good rules.
+            worktrees: Told of each working tree that is met.
             clock: Returns the time in nanoseconds since the epoch.
         """
         self._own_folders = own_folders
         self._open_in_root = open_in_root
         self._memory = memory
+        self._worktrees = worktrees
         self._clock = clock
         self._files = RuleFiles(memory, clock)
         self._repositories = GitRepositories(memory)
@@ -123,6 +127,8 @@ class RulesReader:
         for folder in _folders_up(root.path):
             git_path = f"{folder}/{GIT}"
             outside[git_path] = _kind_of(git_path)
+            if not os.path.lexists(git_path):
+                self._worktrees.note_no_repository(folder)
         repository = self._repositories.around(root.path)
         if repository is None or repository.top != root.path:
             own = self._repositories.at(root.path)
@@ -144,10 +150,12 @@ class RulesReader:
             entry_names: What is in the sub-folder: other ignore files are not opened.
         """
         rules, collected = parent, _Collected()
-        if GIT in entry_names and parent.root.kind != "conversations":
-            top = f"{parent.root.path}/{parent.path}{folder}"
-            repository = self._repositories.at(top)
-            if repository:
+        top = f"{parent.root.path}/{parent.path}{folder}"
+        if parent.root.kind != "conversations":
+            repository = self._repositories.at(top) if GIT in entry_names else None
+            if repository is None:
+                self._worktrees.note_no_repository(top)
+            else:
                 rules = self._enter(parent, repository, collected, f"{parent.path}{folder}/")
         return self._with_folder(rules, folder, entry_names, collected)
 
@@ -187,6 +195,10 @@ class RulesReader:
             base: The repository's folder in the root; "" for one that contains the root.
         """
         root, settings = rules.root, repository.settings
+        self._worktrees.note(repository)
+        if root.worktrees == "one":
+            git_path = f"{repository.top}/{GIT}"
+            self._state(root).outside.setdefault(git_path, _kind_of(git_path))
         self._state(root).outside.update(self._repositories.settings_files(repository.top))
         if repository.problem:
             problem = _refusal(repository)
@@ -283,9 +295,8 @@ def _folders_up(folder: str) -> Iterator[str]:
 
 
 def _kind_of(path: str) -> tuple[int, ...]:
-    """Return whether a path exists and is a folder: a repository's own folder changes often."""
-    exists = os.path.lexists(path)
-    return int(exists), int(os.path.isdir(path))
+    """Return the state of a `.git`, of a folder only that there is one: it changes often."""
+    return (int(os.path.lexists(path)), 1) if os.path.isdir(path) else state_of_file(path)
 
 
 @contextmanager

@@ -47,8 +47,8 @@ _MAX_SQL_VARIABLES = 500
 _COUNTS_BY_ROOT_SQL = """
 SELECT root,
     -- Files: read at least once; a transcript file ('told') only if it is sound or partly read; no
-    -- exchanges, whose paths begin with "/" (x'2f').
-    sum(digest != ''
+    -- exchanges, whose paths begin with "/" (x'2f'); no file that equals the main checkout's ('=').
+    sum(digest != '' AND substr(digest, 1, 1) != '='
         AND (digest != 'told' OR problem IS NULL OR partial)
         AND substr(path, 1, 1) != x'2f'),
     -- Chunks: after a confirmation every row counts. Between an intent and its confirmation an
@@ -60,6 +60,7 @@ SELECT root,
         END)
 FROM files GROUP BY root
 """
+_LEFT_OUT_SQL = "SELECT root, count(*) FROM files WHERE substr(digest, 1, 1)='=' GROUP BY root"
 _CONFIRM_SQL = """
 UPDATE files SET fingerprint=:fingerprint, read_ns=:read_ns, digest=:digest, recipe=:recipe,
     wanted=wanted+1, applied=wanted+1,
@@ -336,6 +337,10 @@ class SqliteCatalog:
         """
         rows = self._db.execute(_COUNTS_BY_ROOT_SQL)
         return {root: (files, chunks) for root, files, chunks in rows}
+
+    def left_out_by_root(self) -> Mapping[str, int]:
+        """Return root -> how many files are left out, being equal to the main checkout's."""
+        return dict(self._db.execute(_LEFT_OUT_SQL).fetchall())
 
     def recipe_counts_by_root(self) -> Mapping[str, Mapping[str, int]]:
         """Return root -> recipe digest -> how many files of the root have that recipe.

@@ -6,7 +6,8 @@ files: one row a file.
     `root`, `path`       the root's name, and the path in it as the bytes the system gave
     `fingerprint`        size, times, inode and device when it was last read
     `read_ns`            the clock before that read
-    `digest`, `recipe`   of its content, and of everything else that its chunks depend on
+    `digest`, `recipe`   of its content, and of everything else that its chunks depend on. A digest
+                         after "=": not indexed, because it equals the main checkout's file
     `wanted`, `applied`  generations. Equal: the table holds the listed chunks. Different: an intent
                          was not confirmed, and only the table itself shows which rows exist
     `problem`, `partial`, `since_ns`  why it failed, whether a part was indexed, and since when
