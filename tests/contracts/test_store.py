@@ -546,6 +546,8 @@ def test_what_is_shown_of_rows_is_all_that_is_read(store: ChunkStore) -> None:
             each.id: replace(each, **left_out) for each in store.get_rows(["said", "x"])
         }
         assert len(store.search_by_words("words", 9, SearchFilters())) == 3
+    exchanges = SearchFilters(session=said.session)
+    assert [each.id for each in store.get_display_rows(["said", "x"], exchanges)] == ["said"]
 
 
 def test_the_hash_of_a_row_is_kept_with_it(store: ChunkStore) -> None:

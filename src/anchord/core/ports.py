@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from anchord.core.types import (
+    NO_FILTERS,
     NO_VECTORS,
     Absent,
     ChangedDuringRead,
@@ -349,8 +350,14 @@ class ChunkStore(Protocol):
     def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return the rows of these ids, each once, in any order."""
 
-    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+    def get_display_rows(
+        self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS
+    ) -> Sequence[Row]:
         """Return rows with only the columns that an answer shows; faster than `get_rows`.
+
+        Args:
+            ids: The rows' ids.
+            filters: Rows that do not match are left out.
 
         Returns:
             The rows, each once, in any order. `doc_id`, `root`, `path`, `vector_key` and

@@ -186,7 +186,10 @@ def search(
     if request.recency:
         hits = weigh_by_age(hits, request.recency, backends.store, catalog)
     limit = request.limit + request.spare
-    groups, omitted = show_hits(hits, limit, request.layout, backends.store, catalog)
+    added = neighbor_filters(request.filters, parsed_query)
+    groups, omitted = show_hits(
+        hits, limit, request.layout, backends.store, catalog, neighbor_filters=added
+    )
     if found.may_lack_matches and len(groups) + omitted < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
@@ -202,6 +205,11 @@ def search(
         is_about=about,
         judgement_by_id=judgements,
     )
+
+
+def neighbor_filters(filters: SearchFilters, query: ParsedQuery) -> SearchFilters:
+    """Return what chunks must meet that are shown beside a hit: all but what a hit contains."""
+    return replace(filters, excluded_phrases=query.excluded_phrases)
 
 
 def _judge(
