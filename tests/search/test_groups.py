@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -76,15 +76,8 @@ def test_eight_neighbours_on_each_side_are_looked_at_to_expand() -> None:
 def test_neighbours_that_fill_a_budget_meet_the_filters_of_the_search() -> None:
     index = Index()
     index.rows["c11"] = replace(index.rows["c11"], room="other")
-    groups, _ = show_hits(
-        [hit(10)],
-        10,
-        Layout(budget=5_000),
-        cast("Any", index),
-        cast("Any", index),
-        neighbor_filters=SearchFilters(room="other"),
-    )
-    assert [passage.chunk_ids for group in groups for passage in group] == [("c10", "c11")]
+    filters = SearchFilters(room="other")
+    assert shown(index, hit(10), budget=5_000, neighbor_filters=filters) == [[10, 11]]
 
 
 def test_three_neighbours_on_each_side_are_looked_at_to_fill_a_budget() -> None:

@@ -10,14 +10,7 @@ from dataclasses import replace
 from itertools import chain
 
 from anchord.core.ports import Catalog, ChunkStore
-from anchord.core.types import (
-    NO_FILTERS,
-    ChunkLocation,
-    Hit,
-    RootedPath,
-    Row,
-    SearchFilters,
-)
+from anchord.core.types import ChunkLocation, Hit, RootedPath, Row
 from anchord.search.packing import Layout, pack
 from anchord.search.passages import Passage, Piece
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -36,13 +29,7 @@ _SPARE_HITS = 8
 
 
 def show_hits(
-    hits: Sequence[Hit],
-    limit: int,
-    layout: Layout,
-    store: ChunkStore,
-    catalog: Catalog,
-    *,
-    neighbor_filters: SearchFilters = NO_FILTERS,
+    hits: Sequence[Hit], limit: int, layout: Layout, store: ChunkStore, catalog: Catalog
 ) -> tuple[tuple[Group, ...], int]:
     """Return the passages of the first groups; rows that were just deleted are left out.
 
@@ -52,7 +39,6 @@ def show_hits(
         layout: How much is shown.
         store: Where the texts are.
         catalog: Says which chunks are neighbours.
-        neighbor_filters: What chunks must meet that are added to hits.
 
     Returns:
         One group a file or exchange, best first, its passages likewise; and how many of the first
@@ -68,7 +54,7 @@ def show_hits(
     shown_hits = [hit for group in originals for hit in group if hit.id in rows]
     pieces = [Piece(rows[hit.id], hit.location, hit) for hit in shown_hits]
     wanted = _neighbors(shown_hits, layout, catalog)
-    rows_beside = store.get_display_rows(list(wanted), neighbor_filters) if wanted else ()
+    rows_beside = store.get_display_rows(list(wanted), layout.neighbor_filters) if wanted else ()
     pieces += [Piece(row, wanted[row.id]) for row in rows_beside]
     passages_by_group: dict[RootedPath | str, list[Passage]] = {}
     for passage in pack(pieces, layout):

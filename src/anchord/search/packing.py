@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
 from anchord.core.token_counts import cut_field, field_tokens
-from anchord.core.types import ChunkLocation, RootedPath
+from anchord.core.types import NO_FILTERS, ChunkLocation, RootedPath, SearchFilters
 from anchord.search.passages import (
     Passage,
     Piece,
@@ -55,15 +55,17 @@ class Layout:
     """Each hit grows within its section up to so many characters, before the next hit is chosen."""
     is_flat: bool = False
     """Whether each hit is a passage of its own."""
+    neighbor_filters: SearchFilters = NO_FILTERS
+    """What chunks must meet that are added to hits; whoever reads them sees to it."""
 
 
 def pack(pieces: Sequence[Piece], layout: Layout) -> list[Passage]:
     """Choose passages, and return them best first.
 
-    Chunks are chosen in the order of their scores. With a budget, a chunk beside a chosen one counts
-    a share of the score of the hit that this one was chosen for, if it is in the same section or in
-    one below it. So a section becomes whole before worse hits are shown. The last chunk is cut
-    where it does not fit.
+    Chunks are chosen in the order of their scores. With a budget, a chunk beside a chosen one
+    counts a share of the score of the hit that this one was chosen for, if it is in the same
+    section or in one below it. So a section becomes whole before worse hits are shown. The last
+    chunk is cut where it does not fit.
 
     Args:
         pieces: The hits and their neighbours. Of two at one place in a file the first counts.

@@ -16,7 +16,14 @@ from anchord.core.quoting import quote_name
 from anchord.core.time_phrases import find_time_phrase
 from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters, Vector
 from anchord.errors import EmbedderError, UsageError
-from anchord.search.confidence import CosineScale, Judgement, gather_evidence, is_about, judge_hits
+from anchord.search.confidence import (
+    CosineScale,
+    Judgement,
+    is_about,
+    judge_hits,
+    other_evidence,
+    shown_evidence,
+)
 from anchord.search.copies import merge_copies
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
@@ -130,6 +137,20 @@ class QueryEmbedder(Protocol):
         """Return one vector a text."""
 
 
+class _OneQuery:
+    """Embeds the query of a search once, although the search may be widened or relaxed."""
+
+    def __init__(self, embedder: QueryEmbedder) -> None:
+        self._embedder = embedder
+        self._vectors: dict[str, Vector] = {}
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        for text in texts:
+            if text not in self._vectors:
+                (self._vectors[text],) = self._embedder.embed([text], is_query=is_query)
+        return [self._vectors[text] for text in texts]
+
+
 @dataclass(frozen=True, slots=True)
 class Backends:
     """What a search reads from."""
@@ -169,6 +190,7 @@ def search(
             "add what to look for; quote a word that begins with `-`",
         )
     request = _with_dated_files(request, catalog)
+    backends = replace(backends, embedder=_OneQuery(backends.embedder))
     contents = _find_contents(request, parsed_query, backends, catalog)
     matches = len(contents.found.hits)
     relaxed = ""
@@ -186,10 +208,10 @@ def search(
     if request.recency:
         hits = weigh_by_age(hits, request.recency, backends.store, catalog)
     limit = request.limit + request.spare
-    added = neighbor_filters(request.filters, parsed_query)
-    groups, omitted = show_hits(
-        hits, limit, request.layout, backends.store, catalog, neighbor_filters=added
+    layout = replace(
+        request.layout, neighbor_filters=neighbor_filters(request.filters, parsed_query)
     )
+    groups, omitted = show_hits(hits, limit, layout, backends.store, catalog)
     if found.may_lack_matches and len(groups) + omitted < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
@@ -229,14 +251,22 @@ def _judge(
         backends: What the search reads from.
         mode: How was searched.
     """
-    evidence = gather_evidence(hits, groups, backends.store)
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
     bound = lowest_cosine if backends.all_have_vectors else None
     scale = None if lowest_cosine is None else backends.cosine_scale()
     by_words = mode != "vector"
-    judgements = judge_hits(query, evidence, scale, bound, by_words=by_words)
-    judged = [hit for hit, _ in evidence]
-    return judgements, is_about(judged, judgements, by_words=by_words)
+
+    def judge(evidence: Sequence[tuple[Hit, str]]) -> tuple[dict[str, Judgement], bool]:
+        judgements = judge_hits(query, evidence, scale, bound, by_words=by_words)
+        judged = [hit for hit, _ in evidence]
+        return judgements, is_about(judged, judgements, by_words=by_words)
+
+    shown = shown_evidence(groups)
+    judgements, about = judge(shown)
+    if about and all(judgement.all_words == 1 for judgement in judgements.values()):
+        return judgements, about  # What is not shown could add nothing.
+    others = other_evidence(hits, groups, backends.store)
+    return judge([*shown, *others]) if others else (judgements, about)
 
 
 class _Contents(NamedTuple):

@@ -6,8 +6,10 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from lancedb.query import BooleanQuery, MatchQuery, Occur
+from lancedb.query import BooleanQuery, FullTextOperator, MatchQuery, Occur
+from pyarrow import compute
 
+from anchord.core.query_syntax import is_unspaced
 from anchord.core.types import SearchFilters, Vector
 from anchord.core.word_forms import forms_of_query
 from anchord.store.table.filters import (
@@ -22,6 +24,7 @@ _VECTOR_INDEX_PROBES = 20
 _REFINE_FACTOR = 2
 _SEARCHED_COLUMN = "search_text"
 _PREFIX_SAMPLE_ROWS = 500
+_LITERAL_CANDIDATES = 300
 
 
 async def any_id_exists(table: LanceTable, ids: Sequence[str]) -> bool:
@@ -107,13 +110,35 @@ async def _expand_prefixes(table: LanceTable, filters: SearchFilters) -> set[str
 async def find_ids_containing(
     table: LanceTable, literal: str, limit: int, filters: SearchFilters
 ) -> list[str]:
-    """Return the ids of rows whose search text contains a text exactly, in no order."""
+    """Return the ids of rows whose search text contains a text exactly, in no order.
+
+    Of the rows that have its words the best are looked at first: comparing every row takes 0.1 s
+    for 100,000 of them. Every row is compared where none of those contains it, because it may be
+    a part of a longer word.
+    """
+    if not is_unspaced(literal):  # Those are cut into words in another way in each text.
+        found = await _find_among_best(table, literal, limit, filters)
+        if found:
+            return found
     conditions = [f"contains(search_text, {sql_literal(literal)})"]
     if filter_condition := sql_condition(filters):
         conditions.insert(0, filter_condition)
     query = table.query().where(" AND ".join(conditions)).select(["id"])
     rows = await query.limit(limit).to_arrow()
     return list(rows["id"].to_pylist())
+
+
+async def _find_among_best(
+    table: LanceTable, literal: str, limit: int, filters: SearchFilters
+) -> list[str]:
+    """Return the ids of rows that contain a text exactly, of the best by BM25 with its words."""
+    words = MatchQuery(literal, _SEARCHED_COLUMN, operator=FullTextOperator.AND)
+    query = table.query().nearest_to_text(words).select(["id", _SEARCHED_COLUMN, "_score"])
+    if condition := sql_condition(filters):
+        query = query.where(condition)
+    rows = await query.limit(_LITERAL_CANDIDATES).to_arrow()
+    contains = compute.match_substring(rows[_SEARCHED_COLUMN], literal)
+    return list(rows["id"].filter(contains).to_pylist())[:limit]
 
 
 async def count_unindexed_rows(table: LanceTable) -> int:
