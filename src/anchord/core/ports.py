@@ -455,7 +455,7 @@ class Embedder(Protocol):
         """
 
 
-class Reranker(Protocol):
+class TextScorer(Protocol):
     """A model that scores a query together with a text: slower than vectors, and more accurate."""
 
     def score_texts(self, query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -464,6 +464,14 @@ class Reranker(Protocol):
         Raises:
             EmbedderError: The model is unavailable.
         """
+
+
+class Reranker(TextScorer, Protocol):
+    """The configured model, in a process of its own."""
+
+    @property
+    def problem(self) -> str:
+        """Why the last call failed, or the first one will; "" if it did not."""
 
     def close(self) -> None:
         """Stop the model and free its memory. The next `score_texts` starts it again."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from lancedb.query import BooleanQuery, FullTextOperator, MatchQuery, Occur
-from pyarrow import compute
 
 from anchord.core.query_syntax import is_unspaced
 from anchord.core.types import SearchFilters, Vector
@@ -18,7 +17,7 @@ from anchord.store.table.filters import (
     sql_in_conditions,
     sql_literal,
 )
-from anchord.store.table.schema import ArrowTable, LanceTable
+from anchord.store.table.schema import ArrowTable, LanceTable, ids_containing
 
 _VECTOR_INDEX_PROBES = 20
 _REFINE_FACTOR = 2
@@ -137,8 +136,7 @@ async def _find_among_best(
     if condition := sql_condition(filters):
         query = query.where(condition)
     rows = await query.limit(_LITERAL_CANDIDATES).to_arrow()
-    contains = compute.match_substring(rows[_SEARCHED_COLUMN], literal)
-    return list(rows["id"].filter(contains).to_pylist())[:limit]
+    return ids_containing(rows, _SEARCHED_COLUMN, literal)[:limit]
 
 
 async def count_unindexed_rows(table: LanceTable) -> int:

@@ -299,6 +299,12 @@ def own_vectors(batch: ArrowBatch) -> ArrowColumn:
     return compute.if_else(pa.array(are_due, pa.bool_()), None, batch["vector"])
 
 
+def ids_containing(rows: ArrowTable, column: str, literal: str) -> list[str]:
+    """Return the ids of those rows whose column contains a text exactly, in their order."""
+    contains = compute.match_substring(rows[column], literal)
+    return list(rows["id"].filter(contains).to_pylist())
+
+
 def iter_vectors(batch: ArrowBatch) -> Iterator[Vector]:
     """Yield the vector of each row of a batch, in order; b"" for a row without one."""
     column = batch["vector"]
