@@ -754,6 +754,33 @@ def test_a_literal_is_found_letter_by_letter(store: ChunkStore) -> None:
     assert len(store.find_ids_containing("p", 1, ANY)) == 1
 
 
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        ("exit code", ["1", "2"]),
+        ("code 3", ["1"]),
+        ("to be or not", ["4"]),
+        ("exit codes", []),
+        ("no such words", []),
+        ("x" * 50, ["5"]),
+    ],
+)
+def test_a_phrase_is_found_wherever_a_text_has_it_as_whole_words(
+    store: ChunkStore, phrase: str, expected: list[str]
+) -> None:
+    """Stop words alone, and long words, are in no full-text index."""
+    fill(
+        store,
+        row("1", text="Exit code 3 means it"),
+        row("2", text="the exit\n code of it"),
+        row("3", text="the code of the exit, its exit_code"),
+        row("4", text="to be or not to be"),
+        row("5", text="x" * 50),
+    )
+    filters = SearchFilters(required_phrases=(phrase,))
+    assert sorted(found(store.search_by_vector(EAST, 9, filters))) == expected
+
+
 def test_both_searches_see_a_write_at_once(store: ChunkStore) -> None:
     fill(store, row("1", text="alpha"))
     assert (
