@@ -439,6 +439,10 @@ class FakeStore:
             for origin in origins
         }
 
+    def due_ids_among(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return those of these ids."""
+        return [row_id for row_id in self.due_ids() if row_id in ids]
+
     def count_due(self) -> int:
         """Count the rows without a vector."""
         return len(self.due_ids())

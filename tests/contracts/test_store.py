@@ -212,6 +212,7 @@ def test_rows_without_vectors_are_counted_and_listed(store: ChunkStore) -> None:
     fill(store, row("3", text="three"))
     a, b, none = (RootedPath("notes", path) for path in ("a.md", "b.md", "c.md"))
     assert (store.count_due(), sorted(store.due_ids())) == (2, ["1", "2"])
+    assert list(store.due_ids_among(["2", "unknown"])) == ["2"]
     by_file = store.due_ids_of_files([a, b, none])
     assert {file: list(ids) for file, ids in by_file.items()} == {a: ["1"], b: ["2"], none: []}
 

@@ -755,6 +755,22 @@ class Counting(HashEmbedder):
         return super().embed(texts, is_query=is_query)
 
 
+def test_the_vector_of_a_former_text_is_no_evidence(shelf: Shelf) -> None:
+    def meanings(*, all_have_vectors: bool) -> set[bool]:
+        backends = Backends(
+            store=shelf.store,
+            embedder=shelf.embedder,
+            cosine_scale=lambda: CosineScale(0.0, 0.5),
+            all_have_vectors=all_have_vectors,
+        )
+        found = search(SearchRequest(query="cat or bank"), backends, shelf.catalogue)
+        return {judgement.meaning is None for judgement in found.judgement_by_id.values()}
+
+    shelf.store.due_ids = lambda: list(shelf.store.table)  # type: ignore[method-assign]
+    assert meanings(all_have_vectors=True) == {False}
+    assert meanings(all_have_vectors=False) == {True}
+
+
 def test_a_query_is_embedded_once_although_its_phrases_are_relaxed(shelf: Shelf) -> None:
     shelf.embedder = Counting()
     assert "nothing contains" in shelf.ask(SearchRequest(query='cat "no such words"')).note

@@ -285,6 +285,9 @@ class ChunkStore(Protocol):
     def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
         """Return the ids of each file's rows that lack their own vector."""
 
+    def due_ids_among(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return which of these rows lack their own vector, in any order."""
+
     def count_due(self) -> int:
         """Count the rows that lack their own vector."""
 

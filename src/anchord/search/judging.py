@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from anchord.core.ports import ChunkStore
 from anchord.core.query_syntax import ParsedQuery
@@ -33,9 +33,16 @@ class Judge:
     """Upper bound on the cosine of hits that only words found; None if nothing bounds it."""
     by_words: bool
     """Whether words were searched."""
+    due_ids_among: Callable[[Sequence[str]], Collection[str]] = lambda _: ()
+    """Returns which rows lack their own vector: one of the text that they replaced says nothing."""
 
     def judge(self, evidence: Sequence[tuple[Hit, str]]) -> Judged:
         """Judge hits, each with its path, headings and content."""
+        due_ids = frozenset(self.due_ids_among([hit.id for hit, _ in evidence]))
+        evidence = [
+            (replace(hit, cosine=None) if hit.id in due_ids else hit, text)
+            for hit, text in evidence
+        ]
         judgements = judge_hits(
             self.query,
             evidence,

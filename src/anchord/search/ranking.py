@@ -223,12 +223,15 @@ def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: 
         mode: How was searched.
     """
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
-    return Judge(
+    judge = Judge(
         query=query,
         scale=None if lowest_cosine is None else backends.cosine_scale(),
-        highest_other_cosine=lowest_cosine if backends.all_have_vectors else None,
+        highest_other_cosine=lowest_cosine,
         by_words=mode != "vector",
     )
+    if backends.all_have_vectors:
+        return judge
+    return replace(judge, highest_other_cosine=None, due_ids_among=backends.store.due_ids_among)
 
 
 class _Contents(NamedTuple):

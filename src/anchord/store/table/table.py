@@ -180,6 +180,10 @@ class LanceStore:
         """Return the ids of each file's rows that lack their own vector."""
         return self._select_ids_of_files(origins, f" AND {due_rows.IS_DUE}")
 
+    def due_ids_among(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return which of these rows lack their own vector, in no order."""
+        return [row["id"] for row in self._select_by_id(ids, ["id"], f" AND {due_rows.IS_DUE}")]
+
     def count_due(self) -> int:
         """Count the rows that lack their own vector."""
         return int(self._table.run_query(lambda table: table.count_rows(due_rows.IS_DUE)))
