@@ -749,7 +749,7 @@ class Counting(HashEmbedder):
 
     asked = 0
 
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
         """Embed."""
         self.asked += len(texts) if is_query else 0
         return super().embed(texts, is_query=is_query)
