@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 from anchord.embedding.model_files import find_model_folder
@@ -41,7 +40,7 @@ class CrossEncoderReranker:
         self._retry_at = float("-inf")
         self._lock = threading.Lock()
         self._process: WorkerProcess | None = None
-        self._loading: threading.Thread | None = None
+        self._loaded: threading.Event | None = None
         self._idle_timer: threading.Timer | None = None
 
     @property
@@ -60,8 +59,8 @@ class CrossEncoderReranker:
     def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
         """Return a score for each text, in order; a higher one is better.
 
-        Blocks for up to 30 s once the model is loaded. After a failure each call fails at once,
-        until the next try a minute later.
+        Blocks for up to 30 s once the model is loaded. After a failure to load it, each call
+        fails at once, until the next try a minute later.
 
         Raises:
             EmbedderError: the model is being loaded. Or there is none, its weights are in a format
@@ -75,12 +74,14 @@ class CrossEncoderReranker:
         """Let a thread load the model if it is not, and wait for it as long as a call may."""
         if self._process and self._process.is_alive:
             return
-        if self._loading is None or not self._loading.is_alive():
+        loaded = self._loaded
+        if loaded is None:
             self._raise_recent_problem()
-            self._loading = threading.Thread(target=self._load, name="reranker", daemon=True)
-            self._loading.start()
-        self._loading.join(self._load_wait_s)
-        if self._loading.is_alive():
+            loaded = self._loaded = threading.Event()
+            threading.Thread(
+                target=self._load, args=(loaded,), name="reranker", daemon=True
+            ).start()
+        if not loaded.wait(self._load_wait_s):
             raise EmbedderError(f"the reranker {self._name} is being loaded", "search again later")
         self._raise_recent_problem()
 
@@ -88,9 +89,17 @@ class CrossEncoderReranker:
         if self._problem and time.monotonic() < self._retry_at:
             raise EmbedderError(self._problem, _HINT)
 
-    def _load(self) -> None:
-        with suppress(EmbedderError):  # It is in `problem`.
-            self._run(self._running_process)
+    def _load(self, loaded: threading.Event) -> None:
+        """Load the model, and stay as long as its process: that ends with its thread."""
+        process = None
+        try:
+            process = self._run(self._running_process)
+        except EmbedderError:  # It is in `problem`.
+            self._retry_at = time.monotonic() + _RETRY_S
+        self._loaded = None
+        loaded.set()
+        if process:
+            process.popen.wait()
 
     def _run(self, job: Callable[[], T]) -> T:
         """Run what uses the process alone; if it fails, the process is stopped."""
@@ -110,7 +119,6 @@ class CrossEncoderReranker:
         """Stop the process, and remember and return what is wrong."""
         self._stop()
         self._problem = problem
-        self._retry_at = time.monotonic() + _RETRY_S
         return EmbedderError(problem, _HINT)
 
     def _ask(self, query: str, texts: Sequence[str]) -> list[float]:
