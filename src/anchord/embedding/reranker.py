@@ -17,6 +17,7 @@ T = TypeVar("T")
 _WORKER_MODULE = "anchord.embedding.workers.rerank_worker"
 _LOAD_TIMEOUT_S = 120.0
 _ANSWER_TIMEOUT_S = 30.0
+_WATCH_S = 1.0
 _RETRY_S = 60.0
 """How long a failure counts: each try to load a model takes seconds of CPU."""
 _HINT = "check [search] reranker"
@@ -98,8 +99,8 @@ class CrossEncoderReranker:
             self._retry_at = time.monotonic() + _RETRY_S
         self._loaded = None
         loaded.set()
-        if process:
-            process.popen.wait()
+        while process and process.is_alive:
+            time.sleep(_WATCH_S)
 
     def _run(self, job: Callable[[], T]) -> T:
         """Run what uses the process alone; if it fails, the process is stopped."""
