@@ -24,6 +24,7 @@ from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignor
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
     NO_FINGERPRINT,
+    NO_FILTERS,
     NO_VECTORS,
     Absent,
     ChangedDuringRead,
@@ -438,6 +439,10 @@ class FakeStore:
             for origin in origins
         }
 
+    def due_ids_among(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return those of these ids."""
+        return [row_id for row_id in self.due_ids() if row_id in ids]
+
     def count_due(self) -> int:
         """Count the rows without a vector."""
         return len(self.due_ids())
@@ -549,11 +554,14 @@ class FakeStore:
         """Return rows by id."""
         return [self.table[row_id][0] for row_id in dict.fromkeys(ids) if row_id in self.table]
 
-    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+    def get_display_rows(
+        self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS
+    ) -> Sequence[Row]:
         """Return rows by id, without what only the index needs."""
         return [
             replace(row, doc_id="", root="", path="", vector_key="", search_text="")
             for row in self.get_rows(ids)
+            if _fits(row, filters)
         ]
 
     def all_ids(self) -> Sequence[str]:
@@ -598,6 +606,8 @@ def _fits(row: Row, filters: SearchFilters) -> bool:
     return (
         filters.root in ("", row.root)
         and filters.kind in ("", row.kind)
+        and filters.session in ("", row.session)
+        and filters.room in ("", row.room)
         and filters.chunk_type in ("", row.chunk_type)
         and (not filters.languages or not {*filters.languages}.isdisjoint(row.language.split()))
         and _is_of_time(row, filters)

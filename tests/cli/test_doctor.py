@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -208,6 +209,18 @@ def test_a_model_that_is_not_there_is_reported_with_what_to_do(indexed: Shell) -
     (indexed.home / "config.toml").write_text('[embedding]\nmodel = "nobody/nothing"\n')
     finding = the(findings(indexed), "model")
     assert finding.health is Health.BAD
+
+
+def test_searches_go_on_without_a_reranker_that_is_not_there(indexed: Shell) -> None:
+    indexed.configure("[search]", 'reranker = "nowhere"', "[[root]]", f'path = "{indexed.notes}"')
+    finding = the(findings(indexed), "reranker")
+    assert finding.health is Health.BAD
+    assert "nowhere" in finding.observation
+    printed = indexed("search", "some words and others", "--explain").out
+    assert "a.md" in printed
+    assert "not reranked: the reranker cannot be used" in " ".join(printed.split())
+    answer = json.loads(indexed("search", "some words and others", "--json").out)
+    assert (answer["reranker"]["hits"], answer["reranker"]["ms"] > 0) == (0, True)
 
 
 def test_a_server_that_does_not_answer_is_reported(indexed: Shell) -> None:

@@ -343,6 +343,11 @@ def test_a_reader_that_goes_away_is_no_news(bare: Shell, script: str) -> None:
     assert bare.script(script).err == ""
 
 
+@pytest.mark.parametrize("command", ["--help", "config show"])
+def test_a_reader_that_goes_away_ends_every_command_alike(bare: Shell, command: str) -> None:
+    assert bare.script(f"$anchord {command} | true").code == 141
+
+
 @pytest.mark.parametrize(
     "script",
     [

@@ -212,6 +212,7 @@ def test_rows_without_vectors_are_counted_and_listed(store: ChunkStore) -> None:
     fill(store, row("3", text="three"))
     a, b, none = (RootedPath("notes", path) for path in ("a.md", "b.md", "c.md"))
     assert (store.count_due(), sorted(store.due_ids())) == (2, ["1", "2"])
+    assert list(store.due_ids_among(["2", "unknown"])) == ["2"]
     by_file = store.due_ids_of_files([a, b, none])
     assert {file: list(ids) for file, ids in by_file.items()} == {a: ["1"], b: ["2"], none: []}
 
@@ -546,6 +547,8 @@ def test_what_is_shown_of_rows_is_all_that_is_read(store: ChunkStore) -> None:
             each.id: replace(each, **left_out) for each in store.get_rows(["said", "x"])
         }
         assert len(store.search_by_words("words", 9, SearchFilters())) == 3
+    exchanges = SearchFilters(session=said.session)
+    assert [each.id for each in store.get_display_rows(["said", "x"], exchanges)] == ["said"]
 
 
 def test_the_hash_of_a_row_is_kept_with_it(store: ChunkStore) -> None:
@@ -750,6 +753,33 @@ def test_a_literal_is_found_letter_by_letter(store: ChunkStore) -> None:
     assert sorted(store.find_ids_containing("parse_config", 9, ANY)) == ["1"]
     assert list(store.find_ids_containing("'; --", 9, ANY)) == []
     assert len(store.find_ids_containing("p", 1, ANY)) == 1
+
+
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        ("exit code", ["1", "2"]),
+        ("code 3", ["1"]),
+        ("to be or not", ["4"]),
+        ("exit codes", []),
+        ("no such words", []),
+        ("x" * 50, ["5"]),
+    ],
+)
+def test_a_phrase_is_found_wherever_a_text_has_it_as_whole_words(
+    store: ChunkStore, phrase: str, expected: list[str]
+) -> None:
+    """Stop words alone, and long words, are in no full-text index."""
+    fill(
+        store,
+        row("1", text="Exit code 3 means it"),
+        row("2", text="the exit\n code of it"),
+        row("3", text="the code of the exit, its exit_code"),
+        row("4", text="to be or not to be"),
+        row("5", text="x" * 50),
+    )
+    filters = SearchFilters(required_phrases=(phrase,))
+    assert sorted(found(store.search_by_vector(EAST, 9, filters))) == expected
 
 
 def test_both_searches_see_a_write_at_once(store: ChunkStore) -> None:

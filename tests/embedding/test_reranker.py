@@ -17,7 +17,7 @@ import pytest
 
 from anchord.embedding.model_files import find_model
 from anchord.embedding.reranker import CrossEncoderReranker
-from anchord.errors import ConfigError, EmbedderError
+from anchord.errors import EmbedderError
 
 TEXTS = ["the cat sleeps", "rates rise", "onions in the soup"]
 
@@ -50,7 +50,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def reranker(model: Path) -> Iterator[CrossEncoderReranker]:
     """Give a running one."""
-    with closing(CrossEncoderReranker(str(model), idle_s=600.0)) as made:
+    with closing(CrossEncoderReranker(str(model), idle_s=600.0, load_wait_s=120.0)) as made:
         yield made
 
 
@@ -95,23 +95,36 @@ def test_a_model_that_cannot_be_loaded_says_why(model: Path, tmp_path: Path) -> 
     shutil.copytree(model, broken)
     (broken / "model.safetensors").write_bytes(b"no weights")
     with (
-        closing(CrossEncoderReranker(str(broken), idle_s=600.0)) as reranker,
+        closing(CrossEncoderReranker(str(broken), 600.0, load_wait_s=120.0)) as reranker,
         pytest.raises(EmbedderError, match="cannot be loaded"),
     ):
         reranker.score_texts("a question", TEXTS)
+    assert "cannot be loaded" in reranker.problem
+    with pytest.raises(EmbedderError, match="cannot be loaded"):
+        reranker.score_texts("a question", TEXTS)
+    assert not children(broken)  # It is not loaded again at once.
 
 
-def test_a_model_that_is_not_here_or_could_hold_code_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not on this machine"):
-        CrossEncoderReranker(str(tmp_path / "none"), idle_s=600.0)
+@pytest.mark.slow
+def test_a_search_does_not_wait_for_a_model_that_is_being_loaded(model: Path) -> None:
+    with closing(CrossEncoderReranker(str(model), 600.0)) as reranker:
+        with pytest.raises(EmbedderError, match="is being loaded"):
+            reranker.score_texts("a question", TEXTS)
+        assert reranker.problem == ""
+
+
+def test_a_model_that_is_not_here_or_could_hold_code_is_a_problem(tmp_path: Path) -> None:
+    nowhere = CrossEncoderReranker(str(tmp_path / "none"), idle_s=600.0, load_wait_s=120.0)
+    assert "not on this machine" in nowhere.problem
+    with pytest.raises(EmbedderError, match="not on this machine"):
+        nowhere.score_texts("a question", TEXTS)
     pickled = tmp_path / "pickled"
     pickled.mkdir()
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         (pickled / name).write_text("{}")
-    CrossEncoderReranker(str(pickled), idle_s=600.0).close()
+    assert CrossEncoderReranker(str(pickled), idle_s=600.0).problem == ""
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
-    with pytest.raises(ConfigError, match="has no model"):
-        CrossEncoderReranker(str(pickled), idle_s=600.0)
+    assert "has no model" in CrossEncoderReranker(str(pickled), idle_s=600.0).problem
 
 
 def children(folder: Path) -> list[psutil.Process]:

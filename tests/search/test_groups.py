@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from anchord.core.types import ChunkLocation, Hit, RootedPath, Row
+from anchord.core.types import (
+    NO_FILTERS,
+    ChunkLocation,
+    Hit,
+    RootedPath,
+    Row,
+    SearchFilters,
+)
 from anchord.search.groups import show_hits
 from anchord.search.packing import Layout
 
@@ -46,10 +53,11 @@ class Index:
         """Return where the catalog has them."""
         return {each: self.locations[each] for each in ids if each in self.locations}
 
-    def get_display_rows(self, ids: list[str]) -> list[Row]:
-        """Return those rows that the store has."""
+    def get_display_rows(self, ids: list[str], filters: SearchFilters = NO_FILTERS) -> list[Row]:
+        """Return those rows that the store has and that are in the room."""
         self.reads += 1
-        return [self.rows[each] for each in ids if each in self.rows]
+        rows = [self.rows[each] for each in ids if each in self.rows]
+        return [row for row in rows if filters.room in ("", row.room)]
 
 
 def shown(index: Any, *hits: Hit, **layout: Any) -> list[list[int]]:  # noqa: ANN401 - both ports
@@ -63,6 +71,13 @@ def shown(index: Any, *hits: Hit, **layout: Any) -> list[list[int]]:  # noqa: AN
 
 def test_eight_neighbours_on_each_side_are_looked_at_to_expand() -> None:
     assert shown(Index(), hit(10), expand_chars=10_000) == [list(range(2, 19))]
+
+
+def test_neighbours_that_fill_a_budget_meet_the_filters_of_the_search() -> None:
+    index = Index()
+    index.rows["c11"] = replace(index.rows["c11"], room="other")
+    filters = SearchFilters(room="other")
+    assert shown(index, hit(10), budget=5_000, neighbor_filters=filters) == [[10, 11]]
 
 
 def test_three_neighbours_on_each_side_are_looked_at_to_fill_a_budget() -> None:

@@ -196,6 +196,23 @@ def test_a_section_is_made_whole_before_a_much_worse_hit_is_shown() -> None:
     assert packed([*section, bad], budget=fits) == [[0, 1, 2]]
 
 
+def test_a_long_section_is_made_whole_before_a_worse_hit_is_shown() -> None:
+    section = [piece(number, 0.9 if number == 0 else None) for number in range(6)]
+    worse = piece(0, 0.7, file=RootedPath("docs", "b.md"))
+    assert packed([*section, worse], budget=passage_tokens(section)) == [[0, 1, 2, 3, 4, 5]]
+
+
+def test_the_places_of_copies_that_an_agent_is_shown_cost_tokens() -> None:
+    alone = piece(0, 0.9)
+    assert alone.hit
+    copies = tuple(ChunkLocation(RootedPath("docs", f"worktree-{n}/a.md"), 1, 1) for n in range(5))
+    costs = [
+        passage_tokens([replace(alone, hit=replace(alone.hit, copies=copies[:count]))])
+        for count in range(6)
+    ]
+    assert costs[0] < costs[1] < costs[2] < costs[3] == costs[5]
+
+
 def test_no_neighbour_of_another_section_fills_a_budget() -> None:
     pieces = [piece(0, section="T"), piece(1, 0.9), piece(2, section="T")]
     assert packed(pieces, budget=3_000) == [[1]]

@@ -40,7 +40,7 @@ from anchord.search.ranking import (
     SearchResults,
     search,
 )
-from anchord.search.reranking import MAX_RERANKED
+from anchord.search.reranking import MAX_RERANKED, SURE
 
 
 def row(chunk_id: str, path: str = "a.md", text: str = "", header_path: str = "") -> Row:
@@ -744,17 +744,50 @@ def reranked_ids(shelf: Shelf, question: SearchRequest, reranker: ByLength) -> l
     return [passage.hit.id for group in answer.groups for passage in group]
 
 
+class Counting(HashEmbedder):
+    """Counts the queries that it embeds."""
+
+    asked = 0
+
+    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
+        """Embed."""
+        self.asked += len(texts) if is_query else 0
+        return super().embed(texts, is_query=is_query)
+
+
+def test_the_vector_of_a_former_text_is_no_evidence(shelf: Shelf) -> None:
+    def meanings(*, all_have_vectors: bool) -> set[bool]:
+        backends = Backends(
+            store=shelf.store,
+            embedder=shelf.embedder,
+            cosine_scale=lambda: CosineScale(0.0, 0.5),
+            all_have_vectors=all_have_vectors,
+        )
+        found = search(SearchRequest(query="cat or bank"), backends, shelf.catalogue)
+        return {judgement.meaning is None for judgement in found.judgement_by_id.values()}
+
+    shelf.store.due_ids = lambda: list(shelf.store.table)  # type: ignore[method-assign]
+    assert meanings(all_have_vectors=True) == {False}
+    assert meanings(all_have_vectors=False) == {True}
+
+
+def test_a_query_is_embedded_once_although_its_phrases_are_relaxed(shelf: Shelf) -> None:
+    shelf.embedder = Counting()
+    assert "nothing contains" in shelf.ask(SearchRequest(query='cat "no such words"')).note
+    assert shelf.embedder.asked == 1
+
+
 def test_a_reranker_orders_what_was_found_and_loses_nothing(shelf: Shelf) -> None:
-    found = reranked_ids(shelf, SearchRequest(query="the cat"), ByLength())
+    found = reranked_ids(shelf, SearchRequest(query="cat or bank"), ByLength())
     assert found == ["banks", "soup", "cats"]
     assert sorted(found) == sorted(
-        shelf.find("the cat") + ["soup"] * ("soup" not in shelf.find("the cat"))
+        shelf.find("cat or bank") + ["soup"] * ("soup" not in shelf.find("cat or bank"))
     )
 
 
 def test_scores_stay_in_order_when_it_has_spoken(shelf: Shelf) -> None:
     hits = search(
-        SearchRequest(query="the cat"),
+        SearchRequest(query="cat or bank"),
         Backends(shelf.store, shelf.embedder),
         shelf.catalogue,
         ByLength(),
@@ -773,6 +806,21 @@ def test_only_the_best_are_reordered() -> None:
     assert after[MAX_RERANKED:] == before[MAX_RERANKED:]
 
 
+def test_a_best_hit_that_is_sure_is_not_reranked() -> None:
+    shelf = Shelf()
+    shelf.put("sure", "Escalation of pager duty.", heading="Pager duty escalation")
+    shelf.put("other", "Of duty and other matters, at some length and without a pager.")
+    reranker = ByLength()
+    question = SearchRequest(query="pager duty escalation")
+    backends = Backends(shelf.store, shelf.embedder)
+    answer = search(question, backends, shelf.catalogue, reranker)
+    assert reranker.asked == []
+    assert answer.reranked
+    assert (answer.reranked.count, answer.reranked.reason) == (0, SURE)
+    assert answer.groups[0][0].hit.id == "sure"
+    assert answer.note == ""
+
+
 def test_a_search_by_words_is_left_as_it_is(shelf: Shelf) -> None:
     reranker = ByLength()
     reranked_ids(shelf, SearchRequest(query="the cat", mode="text"), reranker)
@@ -782,12 +830,12 @@ def test_a_search_by_words_is_left_as_it_is(shelf: Shelf) -> None:
 def test_a_reranker_that_fails_costs_its_order_and_says_so(shelf: Shelf) -> None:
     failing = ByLength(EmbedderError("it is away", "wait"))
     answer = search(
-        SearchRequest(query="the cat"),
+        SearchRequest(query="cat or bank"),
         Backends(shelf.store, shelf.embedder),
         shelf.catalogue,
         failing,
     )
     assert answer.note == "not reranked: it is away"
     assert [group[0].hit.id for group in answer.groups] == [
-        group[0].hit.id for group in shelf.ask(SearchRequest(query="the cat")).groups
+        group[0].hit.id for group in shelf.ask(SearchRequest(query="cat or bank")).groups
     ]

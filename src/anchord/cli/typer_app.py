@@ -70,6 +70,7 @@ def run_with_typer(names: Collection[str], words: Sequence[str]) -> int:
     Raises:
         UsageError: The command line is wrong.
         KeyboardInterrupt: A question of a command was not answered.
+        BrokenPipeError: The reader of the output ended first.
     """
     try:
         # Without a name it is "python -m anchord" by how Python was started.
@@ -79,6 +80,8 @@ def run_with_typer(names: Collection[str], words: Sequence[str]) -> int:
         raise UsageError(message, "`anchord --help` lists the commands and options") from None
     except Abort:
         raise KeyboardInterrupt from None
+    except SystemExit as ending:  # Only this ends it so: exit code 1, after a closed pipe.
+        raise BrokenPipeError from ending
     return code if isinstance(code, int) else 0
 
 

@@ -105,8 +105,10 @@ def detect_language(text: str) -> str:
     Args:
         text: Any text. Texts of fewer than ten words often have too few common words.
     """
-    votes: Counter[str] = Counter()
-    for word in filter(_LANGUAGES_BY_WORD.__contains__, _WORD.findall(text.lower())):
-        votes.update(_LANGUAGES_BY_WORD[word])
+    counts = Counter(filter(_LANGUAGES_BY_WORD.__contains__, _WORD.findall(text.lower())))
+    votes: dict[str, int] = {}
+    for word, times in counts.items():
+        for name in _LANGUAGES_BY_WORD[word]:
+            votes[name] = votes.get(name, 0) + times
     language, count = max(votes.items(), key=itemgetter(1), default=("", 0))
     return language if count >= _MIN_VOTES else ""

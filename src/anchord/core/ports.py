@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from anchord.core.types import (
+    NO_FILTERS,
     NO_VECTORS,
     Absent,
     ChangedDuringRead,
@@ -285,6 +286,9 @@ class ChunkStore(Protocol):
     def due_ids_of_files(self, origins: Sequence[RootedPath]) -> Mapping[RootedPath, Sequence[str]]:
         """Return the ids of each file's rows that lack their own vector."""
 
+    def due_ids_among(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return which of these rows lack their own vector, in any order."""
+
     def count_due(self) -> int:
         """Count the rows that lack their own vector."""
 
@@ -350,8 +354,14 @@ class ChunkStore(Protocol):
     def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return the rows of these ids, each once, in any order."""
 
-    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+    def get_display_rows(
+        self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS
+    ) -> Sequence[Row]:
         """Return rows with only the columns that an answer shows; faster than `get_rows`.
+
+        Args:
+            ids: The rows' ids.
+            filters: Rows that do not match are left out.
 
         Returns:
             The rows, each once, in any order. `doc_id`, `root`, `path`, `vector_key` and
@@ -449,7 +459,7 @@ class Embedder(Protocol):
         """
 
 
-class Reranker(Protocol):
+class TextScorer(Protocol):
     """A model that scores a query together with a text: slower than vectors, and more accurate."""
 
     def score_texts(self, query: str, texts: Sequence[str]) -> Sequence[float]:
@@ -458,6 +468,14 @@ class Reranker(Protocol):
         Raises:
             EmbedderError: The model is unavailable.
         """
+
+
+class Reranker(TextScorer, Protocol):
+    """The configured model, in a process of its own."""
+
+    @property
+    def problem(self) -> str:
+        """Why the last call failed, or the first one will; "" if it did not."""
 
     def close(self) -> None:
         """Stop the model and free its memory. The next `score_texts` starts it again."""

@@ -652,6 +652,9 @@ class SearchFilters:
     required_prefixes: tuple[str, ...] = ()
 
 
+NO_FILTERS = SearchFilters()
+
+
 class ScoredRow(NamedTuple):
     """A row that a search found in the table.
 

@@ -149,7 +149,7 @@ def spans_of_other_forms(query: str, text: str) -> list[tuple[int, int]]:
     }
     spans = [match.span() for pair in pairs for match in re.finditer(pair, text)]
     wanted = _searched_words(query)
-    language = detect_language(text)
+    language = _language_of(text)
     if text.isascii() and language not in _LATIN_LANGUAGES:
         return spans
     spans += [
@@ -158,6 +158,12 @@ def spans_of_other_forms(query: str, text: str) -> list[tuple[int, int]]:
         if not wanted.isdisjoint(_forms_of_word(word[0].lower(), language))
     ]
     return spans
+
+
+@lru_cache(maxsize=64)
+def _language_of(text: str) -> str:
+    """Return the language of a text: one search asks for each of its words."""
+    return detect_language(text)
 
 
 @lru_cache(maxsize=256)

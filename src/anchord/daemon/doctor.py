@@ -22,7 +22,7 @@ from anchord.core.types import Root
 from anchord.daemon.access import try_connect
 from anchord.daemon.backup_check import check_backup
 from anchord.daemon.findings import CheckContext, Finding, Health
-from anchord.daemon.index_checks import check_archive, check_index, check_model
+from anchord.daemon.index_checks import check_archive, check_index, check_model, check_reranker
 from anchord.daemon.language_check import check_languages
 from anchord.daemon.machine_checks import (
     check_clock,
@@ -230,6 +230,7 @@ _CHECKS: Mapping[str, Check] = {
     "store": check_index,
     "archive": check_archive,
     "model": check_model,
+    "reranker": check_reranker,
     "language": check_languages,
     "clock": check_clock,
     "conversations": _check_conversations,

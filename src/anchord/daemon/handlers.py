@@ -107,6 +107,8 @@ class RpcHandlers:
         """
         self.status = StatusReporter(pipeline, writer)
         self.status.store = reader.store
+        if reranker := reader.reranker:
+            self.status.reranker_problem = lambda: reranker.problem
         self._writer = writer
         self._loop = pipeline
         self._request_shutdown = request_shutdown

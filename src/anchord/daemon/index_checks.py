@@ -12,7 +12,13 @@ from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.table_check import check_table_files
 from anchord.embedding.workers.export_cache import find_or_share_export
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
-from anchord.index.profile import IndexProfile, ProfileInputs, build_configured_profile
+from anchord.index.profile import (
+    RERANKER_LOAD_S,
+    IndexProfile,
+    ProfileInputs,
+    build_configured_profile,
+    reranker_of,
+)
 from anchord.index.table_location import store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -122,6 +128,21 @@ def check_model(context: CheckContext) -> Iterator[Finding]:
         reason = embedder.fallback_reason
     health = Health.DOUBTFUL if reason else Health.GOOD
     yield Finding("model", health, observation, reason)
+
+
+def check_reranker(context: CheckContext) -> Iterator[Finding]:
+    """Let the configured reranker score a text; nothing where none is configured."""
+    reranker = reranker_of(context.config, RERANKER_LOAD_S)
+    if reranker is None:
+        return
+    name = context.config.search.reranker
+    with closing(reranker):
+        reranker.score_texts("anchord", ["anchord"])
+        began = time.monotonic()
+        reranker.score_texts("anchord", ["anchord"])
+        yield Finding(
+            "reranker", Health.GOOD, f"{name} answered in {time.monotonic() - began:.2f} s"
+        )
 
 
 def _export_state(context: CheckContext, profile: IndexProfile) -> str:

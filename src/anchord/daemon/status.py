@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psutil
@@ -56,6 +56,8 @@ class StatusReporter:
         """Why the daemon needs a restart that waits or did not help, "" if it needs none."""
         self.store = writer.store
         """The table that is counted. The daemon replaces it by a read-only handle of its own."""
+        self.reranker_problem: Callable[[], str] = lambda: ""
+        """Returns why searches go on without the reranker, "" if they do not."""
         self.backups: Backups | None = None
         """The backups, whose progress is reported."""
         self._loop = pipeline
@@ -122,6 +124,7 @@ class StatusReporter:
             recent=self._recent_report(now),
             rss_bytes=self._process.memory_info().rss,
             cpu_s=round(sum(self._process.cpu_times()[:2]), 2),
+            reranker_problem=self.reranker_problem(),
         )
 
     def progress(self) -> Progress:

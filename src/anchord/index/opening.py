@@ -25,6 +25,7 @@ from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.integrity.purge import finish_interrupted_forget
 from anchord.index.integrity.table_repair import repair_index_table
 from anchord.index.profile import (
+    RERANKER_LOAD_S,
     IndexProfile,
     ProfileInputs,
     build_catalog_profile,
@@ -86,7 +87,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
         store=store,
         files=files,
         parser_process=parser_process,
-        reranker=reranker_of(config),
+        reranker=reranker_of(config, RERANKER_LOAD_S),
     )
 
 

@@ -43,6 +43,9 @@ from anchord.sources.conversations.ingest import IngestOptions
 from anchord.sources.secrets.redactor import rules_version
 from anchord.store.catalog.catalog import SqliteCatalog
 
+RERANKER_LOAD_S = 120.0
+"""How long a process without a daemon waits for the reranker."""
+
 if TYPE_CHECKING:
     from anchord.embedding.openai_api import OpenAIEmbedder
 
@@ -343,11 +346,15 @@ def _on_one_line(name: str) -> str:
     return " ".join(name.split("\n"))
 
 
-def reranker_of(config: Config) -> Reranker | None:
+def reranker_of(config: Config, load_wait_s: float = 0.0) -> Reranker | None:
     """Return the reranker that the configuration names, None where it names none.
 
-    Raises:
-        ConfigError: There is no such model on this machine.
+    Args:
+        config: The configuration.
+        load_wait_s: Seconds that a call waits for the model to be loaded; without, searches go on
+            without it meanwhile.
     """
     name = config.search.reranker
-    return CrossEncoderReranker(name, config.embedding.idle_unload_s) if name else None
+    if not name:
+        return None
+    return CrossEncoderReranker(name, config.embedding.idle_unload_s, load_wait_s)

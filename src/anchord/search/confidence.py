@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import chain
 
 from anchord.core.ports import ChunkStore
@@ -145,26 +146,29 @@ def is_about(
     )
 
 
-def gather_evidence(
+def shown_evidence(groups: Sequence[Sequence[Passage]]) -> list[tuple[Hit, str]]:
+    """Return the hits of what is shown, each with its path, headings and content."""
+    passages = chain.from_iterable(groups)
+    return [(passage.hit, _text_of(passage.row, passage.text)) for passage in passages]
+
+
+def other_evidence(
     hits: Sequence[Hit], groups: Sequence[Sequence[Passage]], store: ChunkStore
 ) -> list[tuple[Hit, str]]:
-    """Return the hits by which a search is judged, each with its path, headings and content.
-
-    Those are the hits of what is shown, and if few groups are, the best others.
+    """Return the best hits that are not shown, likewise; none if many groups are shown.
 
     Args:
         hits: All hits, best first.
         groups: What is shown.
-        store: Where the texts of others are read.
+        store: Where the texts are read.
     """
-    passages = list(chain.from_iterable(groups))
-    evidence = [(passage.hit, _text_of(passage.row, passage.text)) for passage in passages]
-    if len(groups) < _EVIDENCE_GROUPS:
-        shown_ids = {chunk_id for passage in passages for chunk_id in passage.chunk_ids}
-        others = {hit.id: hit for hit in hits[:_EVIDENCE_HITS] if hit.id not in shown_ids}
-        rows = store.get_display_rows(list(others)) if others else ()
-        evidence += [(others[row.id], _text_of(row, row.text)) for row in rows]
-    return evidence
+    if len(groups) >= _EVIDENCE_GROUPS:
+        return []
+    passages = chain.from_iterable(groups)
+    shown_ids = {chunk_id for passage in passages for chunk_id in passage.chunk_ids}
+    others = {hit.id: hit for hit in hits[:_EVIDENCE_HITS] if hit.id not in shown_ids}
+    rows = store.get_display_rows(list(others)) if others else ()
+    return [(others[row.id], _text_of(row, row.text)) for row in rows]
 
 
 def _text_of(row: Row, content: str) -> str:
@@ -206,8 +210,18 @@ def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[
 
 def _has_other_form(stem: str, text: str, query: ParsedQuery) -> bool:
     """Return whether a text has a word of a query, given by its stem, in another form."""
-    written = [word for word in query.text.split() if stem in word_stems(word)]
+    written = _written_words(query.text).get(stem, ())
     return any(spans_of_other_forms(word, text) for word in written)
+
+
+@lru_cache(maxsize=64)
+def _written_words(text: str) -> Mapping[str, Sequence[str]]:
+    """Return the words of a text by each of their stems."""
+    words: dict[str, list[str]] = {}
+    for word in text.split():
+        for stem in word_stems(word):
+            words.setdefault(stem, []).append(word)
+    return words
 
 
 def _share(found: frozenset[str], words: frozenset[str]) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -74,7 +74,7 @@ def fuse_scores(
     heading_share = HEADING_MATCH_WEIGHT if boosts.heading_match_by_id else 0.0
     phrase_share = PHRASE_MATCH_WEIGHT if boosts.phrase_match_ids else 0.0
     fused_share = 1 - exact_share - heading_share - phrase_share
-    hits = []
+    scores: dict[str, float] = {}
     lifted_ids = boosts.exact_match_ids | boosts.phrase_match_ids
     for chunk_id in {*cosines, *bm25_scores, *lifted_ids} & locations.keys():
         location = locations[chunk_id]
@@ -87,39 +87,43 @@ def fuse_scores(
         heading_match = boosts.heading_match_by_id.get(chunk_id, 0.0)
         boost = exact_share * is_exact + heading_share * heading_match
         boost += phrase_share * (chunk_id in boosts.phrase_match_ids)
-        hits.append(
-            Hit(
-                id=chunk_id,
-                location=location,
-                score=fused_share * fused + boost,
-                cosine=cosine,
-                bm25=bm25,
-                cosine_rank=cosine_ranks.get(chunk_id),
-                bm25_rank=bm25_ranks.get(chunk_id),
-                contains_identifier=is_exact,
-                matches_heading=chunk_id in boosts.heading_match_by_id,
-            )
-        )
+        scores[chunk_id] = fused_share * fused + boost
     if boosts.file_weight:
-        hits = _with_support(hits, boosts.file_weight)
+        scores = _with_support(scores, locations, boosts.file_weight)
+    hits = [
+        Hit(
+            id=chunk_id,
+            location=locations[chunk_id],
+            score=score,
+            cosine=cosines.get(chunk_id),
+            bm25=bm25_scores.get(chunk_id),
+            cosine_rank=cosine_ranks.get(chunk_id),
+            bm25_rank=bm25_ranks.get(chunk_id),
+            contains_identifier=chunk_id in boosts.exact_match_ids,
+            matches_heading=chunk_id in boosts.heading_match_by_id,
+        )
+        for chunk_id, score in scores.items()
+    ]
     return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
-def _with_support(hits: Sequence[Hit], weight: float) -> list[Hit]:
+def _with_support(
+    scores: Mapping[str, float], locations: Mapping[str, ChunkLocation], weight: float
+) -> dict[str, float]:
     """Mix into each score how well the other chunks of the file fit: all of one file alike."""
     scores_by_file: dict[RootedPath, list[float]] = {}
-    for hit in hits:
-        scores_by_file.setdefault(hit.location.origin, []).append(hit.score)
+    for chunk_id, score in scores.items():
+        scores_by_file.setdefault(locations[chunk_id].origin, []).append(score)
     support_by_file = {file: _support(scores) for file, scores in scores_by_file.items()}
 
-    def supported(hit: Hit) -> Hit:
-        is_exchange = is_exchange_path(hit.location.origin.path)
-        support = support_by_file[hit.location.origin]
-        if is_exchange:
-            support = _EXCHANGE_SUPPORT * hit.score
-        return replace(hit, score=(1 - weight) * hit.score + weight * support)
+    def supported(chunk_id: str, score: float) -> float:
+        origin = locations[chunk_id].origin
+        support = support_by_file[origin]
+        if is_exchange_path(origin.path):
+            support = _EXCHANGE_SUPPORT * score
+        return (1 - weight) * score + weight * support
 
-    return [supported(hit) for hit in hits]
+    return {chunk_id: supported(chunk_id, score) for chunk_id, score in scores.items()}
 
 
 def _support(scores: Iterable[float]) -> float:

@@ -53,7 +53,9 @@ def show_hits(
     originals = _without_copies(candidates, rows)[:limit]
     shown_hits = [hit for group in originals for hit in group if hit.id in rows]
     pieces = [Piece(rows[hit.id], hit.location, hit) for hit in shown_hits]
-    pieces += _neighbors(shown_hits, layout, store, catalog)
+    wanted = _neighbors(shown_hits, layout, catalog)
+    rows_beside = store.get_display_rows(list(wanted), layout.neighbor_filters) if wanted else ()
+    pieces += [Piece(row, wanted[row.id]) for row in rows_beside]
     passages_by_group: dict[RootedPath | str, list[Passage]] = {}
     for passage in pack(pieces, layout):
         key = passage.hit.id if layout.is_flat else passage.hit.location.origin
@@ -86,13 +88,11 @@ def _best_hits(hits: Iterator[Hit], layout: Layout) -> list[Hit]:
     return best[: layout.budget // _TOKENS_PER_HIT + _SPARE_HITS]
 
 
-def _neighbors(
-    hits: Sequence[Hit], layout: Layout, store: ChunkStore, catalog: Catalog
-) -> Iterator[Piece]:
-    """Yield the chunks around hits that were not found themselves."""
+def _neighbors(hits: Sequence[Hit], layout: Layout, catalog: Catalog) -> dict[str, ChunkLocation]:
+    """Return where the chunks around hits are that were not found themselves, by id."""
     distance = _EXPAND_NEIGHBORS if layout.expand_chars else _PACK_NEIGHBORS
     if not layout.expand_chars and (layout.budget is None or layout.is_flat):
-        return
+        return {}
     ids_by_hit = {hit.id: catalog.neighbor_chunk_ids(hit.id, distance) for hit in hits}
     locations = catalog.locate_chunks(list(dict.fromkeys(chain(*ids_by_hit.values()))))
     wanted: dict[str, ChunkLocation] = {}
@@ -102,8 +102,7 @@ def _neighbors(
             wanted |= {chunk_id: locations[chunk_id] for chunk_id in near}
     for hit in hits:
         wanted.pop(hit.id, None)
-    for row in store.get_display_rows(list(wanted)) if wanted else ():
-        yield Piece(row, wanted[row.id])
+    return wanted
 
 
 def _is_exchange(hit: Hit) -> bool:

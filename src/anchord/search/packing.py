@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count, pairwise
 
 from anchord.core.token_counts import cut_field, field_tokens
-from anchord.core.types import RootedPath
+from anchord.core.types import NO_FILTERS, ChunkLocation, RootedPath, SearchFilters
 from anchord.search.passages import (
     Passage,
     Piece,
@@ -23,12 +23,19 @@ from anchord.search.passages import (
     make_passage,
 )
 
-NEIGHBOR_SHARE = 0.9
-"""A chunk beside a chosen one of its section counts this share of that one's score. More completes
-long sections, and shows fewer files (docs/design/search.md)."""
+NEIGHBOR_SHARE = 0.85
+"""A chunk beside a chosen one of its section counts this share of the score of the hit that they
+were chosen for, however far from it. More completes long sections, and shows fewer files
+(docs/design/search.md)."""
 _HEAD_TOKENS = 116
 """What an agent is shown of a passage besides its path, headings and text: names of fields, lines,
 id, score, confidence and date, and the folder that the path is in."""
+_SHOWN_COPIES = 3
+"""How many other places of a passage an agent is shown."""
+_FOLDER_TOKENS = 20
+_COPY_TOKENS = 16
+"""What it is shown of each besides its path: the folder that the path is in; and the line, quotes,
+and a share of the field's name."""
 _MAX_PLACE_TOKENS = 60
 """At most so much of a path counts, and of the headings: answers cut them."""
 _LINE_END_TOKENS = 2
@@ -48,15 +55,17 @@ class Layout:
     """Each hit grows within its section up to so many characters, before the next hit is chosen."""
     is_flat: bool = False
     """Whether each hit is a passage of its own."""
+    neighbor_filters: SearchFilters = NO_FILTERS
+    """What chunks must meet that are added to hits; whoever reads them sees to it."""
 
 
 def pack(pieces: Sequence[Piece], layout: Layout) -> list[Passage]:
     """Choose passages, and return them best first.
 
-    Chunks are chosen in the order of their scores. With a budget, a chunk that was not found counts
-    a share of the score of a chosen one beside it, if it is in the same section or in one below it.
-    So a section becomes whole before worse hits are shown. The last chunk is cut where it does not
-    fit.
+    Chunks are chosen in the order of their scores. With a budget, a chunk beside a chosen one
+    counts a share of the score of the hit that this one was chosen for, if it is in the same
+    section or in one below it. So a section becomes whole before worse hits are shown. The last
+    chunk is cut where it does not fit.
 
     Args:
         pieces: The hits and their neighbours. Of two at one place in a file the first counts.
@@ -78,9 +87,15 @@ def passage_tokens(pieces: Sequence[Piece]) -> int:
 
 
 def _head_tokens(piece: Piece) -> int:
-    path = min(field_tokens(piece.location.origin.path), _MAX_PLACE_TOKENS)
     section = min(field_tokens(piece.row.header_path), _MAX_PLACE_TOKENS)
-    return _HEAD_TOKENS + path + section
+    path = min(field_tokens(piece.location.origin.path), _MAX_PLACE_TOKENS)
+    copies = piece.hit.copies[:_SHOWN_COPIES] if piece.hit else ()
+    return _HEAD_TOKENS + path + section + sum(map(_copy_tokens, copies))
+
+
+def _copy_tokens(copy: ChunkLocation) -> int:
+    path = field_tokens(copy.origin.path) + _FOLDER_TOKENS
+    return min(path, _MAX_PLACE_TOKENS) + _COPY_TOKENS
 
 
 def _passage_cost(pieces: Sequence[Piece], head: int, texts: int) -> int:
@@ -117,20 +132,20 @@ class _Packer:
         hits.sort(key=lambda found: best_first(found[0]))
         order = count()
         # The order breaks ties, so that pieces are never compared.
-        queue = [(-hit.score, next(order), piece, hit.id) for hit, piece in hits]
+        queue = [(-hit.score, next(order), piece, hit) for hit, piece in hits]
         misses = 0
         while queue and misses < _MAX_MISSES:
-            negative_score, _, piece, hit_id = heapq.heappop(queue)
+            _, _, piece, hit = heapq.heappop(queue)
             if self._is_chosen(piece):
                 continue
-            if not self._take(piece, hit_id):
-                if self._take_beginning(piece, hit_id):
+            if not self._take(piece, hit.id):
+                if self._take_beginning(piece, hit.id):
                     break
                 misses += 1
                 continue
-            self._expand(piece, hit_id)
+            self._expand(piece, hit.id)
             for neighbor in self._neighbors(piece):
-                entry = (NEIGHBOR_SHARE * negative_score, next(order), neighbor, hit_id)
+                entry = (-NEIGHBOR_SHARE * hit.score, next(order), neighbor, hit)
                 heapq.heappush(queue, entry)
 
     def passages(self) -> Iterator[Passage]:

@@ -10,17 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
 
-from anchord.core.ports import Catalog, ChunkStore, Reranker
+from anchord.core.ports import Catalog, ChunkStore, TextScorer
 from anchord.core.query_syntax import ParsedQuery
 from anchord.core.quoting import quote_name
 from anchord.core.time_phrases import find_time_phrase
-from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters, Vector
+from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
-from anchord.search.confidence import CosineScale, Judgement, gather_evidence, is_about, judge_hits
+from anchord.search.confidence import CosineScale, Judgement
 from anchord.search.copies import merge_copies
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
 from anchord.search.groups import Group, show_hits
+from anchord.search.judging import Judge
+from anchord.search.known_queries import KnownQueries, QueryEmbedder
 from anchord.search.packing import Layout
 from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
 from anchord.search.quoted_terms import (
@@ -30,7 +32,7 @@ from anchord.search.quoted_terms import (
     relaxed_note,
 )
 from anchord.search.recency import Recency, weigh_by_age
-from anchord.search.reranking import rerank_hits
+from anchord.search.reranking import SURE, Reranked, rerank_hits
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
 MIN_CANDIDATES = 100
@@ -105,6 +107,8 @@ class SearchResults:
     """Whether anything found seems to be about the query; else only the nearest are shown."""
     judgement_by_id: Mapping[str, Judgement] = field(default_factory=dict)
     """How surely each passage is about the query, by the id of its hit."""
+    reranked: Reranked | None = None
+    """What the reranker did; None where there is none, and with mode "text"."""
 
 
 A = TypeVar("A")
@@ -123,13 +127,6 @@ def run_sequentially(first: Callable[[], A], second: Callable[[], B], /) -> tupl
     return first(), second()
 
 
-class QueryEmbedder(Protocol):
-    """Turns queries into vectors, as `Embedder` does."""
-
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
-        """Return one vector a text."""
-
-
 @dataclass(frozen=True, slots=True)
 class Backends:
     """What a search reads from."""
@@ -145,7 +142,7 @@ class Backends:
 
 
 def search(
-    request: SearchRequest, backends: Backends, catalog: Catalog, reranker: Reranker | None = None
+    request: SearchRequest, backends: Backends, catalog: Catalog, reranker: TextScorer | None = None
 ) -> SearchResults:
     """Search the index; rows whose chunk has left its file are not among the results.
 
@@ -169,6 +166,7 @@ def search(
             "add what to look for; quote a word that begins with `-`",
         )
     request = _with_dated_files(request, catalog)
+    backends = replace(backends, embedder=KnownQueries(backends.embedder))
     contents = _find_contents(request, parsed_query, backends, catalog)
     matches = len(contents.found.hits)
     relaxed = ""
@@ -178,20 +176,25 @@ def search(
         contents = _find_contents(request, parsed_query, backends, catalog)
     request, found, hits = contents
     note = "; ".join(filter(None, (found.note, relaxed)))
+    judge = judge_of(parsed_query, hits, backends, request.mode)
+    reranked = None
     if reranker and request.mode != "text" and parsed_query.text:
-        try:
-            hits = rerank_hits(hits, parsed_query.text, reranker, backends.store)
-        except EmbedderError as error:
-            note = note or f"not reranked: {error.message}"
+        reranked = rerank_hits(hits, judge, reranker, backends.store)
+        hits = list(reranked.hits)
+        if reranked.reason not in {"", SURE}:
+            note = note or f"not reranked: {reranked.reason}"
     if request.recency:
         hits = weigh_by_age(hits, request.recency, backends.store, catalog)
     limit = request.limit + request.spare
-    groups, omitted = show_hits(hits, limit, request.layout, backends.store, catalog)
+    layout = replace(
+        request.layout, neighbor_filters=neighbor_filters(request.filters, parsed_query)
+    )
+    groups, omitted = show_hits(hits, limit, layout, backends.store, catalog)
     if found.may_lack_matches and len(groups) + omitted < request.limit:
         cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
         note = "; ".join(filter(None, (note, cut)))
     note = "; ".join(filter(None, (note, _time_hint(request))))
-    judgements, about = _judge(parsed_query, hits, groups, backends, mode=request.mode)
+    judgements, about = judge.judge_shown(hits, groups, backends.store)
     return SearchResults(
         groups=groups if about else groups[:_NEAREST],
         parsed_query=parsed_query,
@@ -201,34 +204,34 @@ def search(
         omitted=omitted if about else 0,
         is_about=about,
         judgement_by_id=judgements,
+        reranked=reranked,
     )
 
 
-def _judge(
-    query: ParsedQuery,
-    hits: Sequence[Hit],
-    groups: Sequence[Group],
-    backends: Backends,
-    *,
-    mode: str,
-) -> tuple[dict[str, Judgement], bool]:
-    """Return how surely each hit is about the query, by its id, and whether any of them is.
+def neighbor_filters(filters: SearchFilters, query: ParsedQuery) -> SearchFilters:
+    """Return what chunks must meet that are shown beside a hit: all but what a hit contains."""
+    return replace(filters, excluded_phrases=query.excluded_phrases)
+
+
+def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: str) -> Judge:
+    """Return what judges the hits of a search.
 
     Args:
         query: The query.
-        hits: All hits, best first.
-        groups: What is shown of them.
+        hits: All hits.
         backends: What the search reads from.
         mode: How was searched.
     """
-    evidence = gather_evidence(hits, groups, backends.store)
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
-    bound = lowest_cosine if backends.all_have_vectors else None
-    scale = None if lowest_cosine is None else backends.cosine_scale()
-    by_words = mode != "vector"
-    judgements = judge_hits(query, evidence, scale, bound, by_words=by_words)
-    judged = [hit for hit, _ in evidence]
-    return judgements, is_about(judged, judgements, by_words=by_words)
+    judge = Judge(
+        query=query,
+        scale=None if lowest_cosine is None else backends.cosine_scale(),
+        highest_other_cosine=lowest_cosine,
+        by_words=mode != "vector",
+    )
+    if backends.all_have_vectors:
+        return judge
+    return replace(judge, highest_other_cosine=None, due_ids_among=backends.store.due_ids_among)
 
 
 class _Contents(NamedTuple):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
+from anchord.core.ports import Reranker
 from anchord.errors import UsageError
 from anchord.index.session import IndexReader
-from anchord.ipc.messages.searching import DetachedHit, SearchAnswer, SearchParams
+from anchord.ipc.messages.searching import (
+    DetachedHit,
+    RerankerAnswer,
+    SearchAnswer,
+    SearchParams,
+)
 from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
@@ -20,6 +27,7 @@ from anchord.search.detached import search_detached
 from anchord.search.groups import Group
 from anchord.search.ranking import Backends, SearchResults, search
 from anchord.search.request import make_search_request
+from anchord.search.reranking import Reranked
 from anchord.search.sessions import Index, join_exchanges
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -67,7 +75,8 @@ def handle_search(
         cosine_scale=lambda: scale_of(embedder),
         all_have_vectors=coverage.without_vector == 0,
     )
-    results = search(request, backends, catalog, reader.reranker)
+    reranker = _TimedReranker(reader.reranker) if reader.reranker else None
+    results = search(request, backends, catalog, reranker)
     index = Index(catalog, reader.store)
     groups, unfitting = join_exchanges(
         results.groups, request, lambda: open_archive_of(reader), index
@@ -86,7 +95,31 @@ def handle_search(
         groups=_group_messages(reader, catalog, results, groups),
         omitted=results.omitted + unfitting,
         detached=_search_detached(reader, params) if params.detached else (),
+        reranker=_reranker_message(results.reranked, reranker),
     )
+
+
+class _TimedReranker:
+    """The reranker of one search, which measures how long its answer takes."""
+
+    def __init__(self, reranker: Reranker) -> None:
+        self._reranker = reranker
+        self.ms = 0.0
+
+    def score_texts(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        began = time.perf_counter()
+        try:
+            return self._reranker.score_texts(query, texts)
+        finally:
+            self.ms = round(1_000 * (time.perf_counter() - began), 1)
+
+
+def _reranker_message(
+    reranked: Reranked | None, reranker: _TimedReranker | None
+) -> RerankerAnswer | None:
+    if reranked is None or reranker is None:
+        return None
+    return RerankerAnswer(hits=reranked.count, ms=reranker.ms, reason=reranked.reason)
 
 
 def _detached_sentence(reader: IndexReader) -> str:

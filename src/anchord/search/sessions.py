@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -10,14 +9,14 @@ from functools import cache
 from itertools import chain, islice, takewhile
 
 from anchord.core.ports import Catalog, ChunkStore
-from anchord.core.query_syntax import parse_query, phrase_regex
-from anchord.core.types import RootedPath
+from anchord.core.query_syntax import parse_query
+from anchord.core.types import RootedPath, SearchFilters
 from anchord.search.groups import Group
 from anchord.search.headings import best_title, conversation_heading
 from anchord.search.joining import SessionChunk, join_neighbors
 from anchord.search.packing import passage_tokens
 from anchord.search.passages import Passage, Piece
-from anchord.search.ranking import SearchRequest
+from anchord.search.ranking import SearchRequest, neighbor_filters
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_order import SessionOrder, SessionStretch
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -104,7 +103,7 @@ def _tokens(passage: Passage) -> int:
     """Return an upper bound of the tokens of a passage with its place and headings."""
     section = passage.heading or passage.row.header_path
     row = replace(passage.row, text=passage.text, header_path=section)
-    return passage_tokens([Piece(row, passage.hit.location)])
+    return passage_tokens([Piece(row, passage.hit.location, passage.hit)])
 
 
 def with_surroundings(
@@ -114,16 +113,16 @@ def with_surroundings(
 
     Args:
         groups: The passages of each file or exchange, best first.
-        request: How many to return, and what a text must not have to be joined.
+        request: How many to return, and what chunks must meet to be joined.
         sessions: Which exchanges surround another one.
         index: Which chunks exchanges have, and their texts.
     """
     stretches = _stretches(groups, sessions)
     near = _near_ids(groups, stretches, index.catalog)
-    chunks = _read_chunks(chain.from_iterable(near.values()), index)
-    patterns = [phrase_regex(each) for each in parse_query(request.query).excluded_phrases]
+    filters = neighbor_filters(request.filters, parse_query(request.query))
+    chunks = _read_chunks(chain.from_iterable(near.values()), index, filters)
     surroundings = {
-        passage.hit.id: _run_around(passage, near[passage.hit.id], chunks, patterns)
+        passage.hit.id: _run_around(passage, near[passage.hit.id], chunks)
         for passage in chain.from_iterable(groups)
         if passage.hit.id in near
     }
@@ -133,28 +132,20 @@ def with_surroundings(
 
 
 def _run_around(
-    passage: Passage,
-    ids: Sequence[str],
-    chunks: Mapping[str, SessionChunk],
-    excluded_patterns: Sequence[str],
+    passage: Passage, ids: Sequence[str], chunks: Mapping[str, SessionChunk]
 ) -> list[SessionChunk]:
-    """Return the chunks of a passage and those around it, up to one that the query excludes.
+    """Return the chunks of a passage and those around it, up to one that must not be joined.
 
     Args:
         passage: The passage.
         ids: Its chunks and those around it, in the order of the session.
-        chunks: Chunks by id, without those that were just deleted.
-        excluded_patterns: Regular expressions of what the query excludes.
+        chunks: Chunks by id, without those that were just deleted and those that the request
+            excludes.
     """
-
-    def ends_run(chunk_id: str) -> bool:
-        text = chunks[chunk_id].row.text if chunk_id in chunks else ""
-        return any(re.search(pattern, text) for pattern in excluded_patterns)
-
     places = [number for number, chunk_id in enumerate(ids) if chunk_id in passage.chunk_ids]
     first, last = places[0], places[-1]
-    before = list(takewhile(lambda each: not ends_run(each), reversed(ids[:first])))
-    after = list(takewhile(lambda each: not ends_run(each), ids[last + 1 :]))
+    before = list(takewhile(chunks.__contains__, reversed(ids[:first])))
+    after = list(takewhile(chunks.__contains__, ids[last + 1 :]))
     run = [*reversed(before), *ids[first : last + 1], *after]
     return [chunks[chunk_id] for chunk_id in run if chunk_id in chunks]
 
@@ -197,13 +188,15 @@ def _near_ids(
     return near
 
 
-def _read_chunks(ids: Iterable[str], index: Index) -> dict[str, SessionChunk]:
-    """Return chunks by id, without those that were just deleted."""
+def _read_chunks(
+    ids: Iterable[str], index: Index, filters: SearchFilters
+) -> dict[str, SessionChunk]:
+    """Return chunks by id, without those that were just deleted or do not meet the filters."""
     wanted = list(dict.fromkeys(ids))
     if not wanted:
         return {}
     locations = index.catalog.locate_chunks(wanted)
-    rows = index.store.get_display_rows(wanted)
+    rows = index.store.get_display_rows(wanted, filters)
     return {row.id: SessionChunk(row, locations[row.id]) for row in rows if row.id in locations}
 
 

@@ -66,6 +66,7 @@ def answer_lines(
     """
     if with_explanations:
         yield _weighing_line(answer)
+        yield from _reranker_lines(answer)
     if is_whole:
         yield from passage_lines(
             answer.groups, base_folder, window, with_explanations=with_explanations
@@ -146,6 +147,15 @@ def _weighing_line(answer: SearchAnswer) -> str:
     meaning = round(100 * answer.vector_weight)
     shares = f"meaning counts {meaning} %, words {100 - meaning} %"
     return f"[dim]taken for {kind}: in documents {shares}[/]"
+
+
+def _reranker_lines(answer: SearchAnswer) -> Iterator[str]:
+    """Say what the reranker did, if one is configured."""
+    reranker = answer.reranker
+    if reranker and reranker.reason:
+        yield f"[dim]not reranked: {escape_markup(reranker.reason)}[/]"
+    elif reranker:
+        yield f"[dim]the best {reranker.hits} hits reranked in {reranker.ms:.0f} ms[/]"
 
 
 class _Block:

@@ -46,6 +46,8 @@ def status_lines(report: StatusAnswer) -> Iterator[str]:
     yield from _activity(report)
     yield _store(report.store)
     yield from _model(report.embedder)
+    if report.reranker_problem:
+        yield f"  [yellow]{escape_markup(report.reranker_problem)}: searches go on without it[/]"
     if report.on_battery:
         yield "  [yellow]on battery: anchord indexes single saves; the backlog waits[/]"
     yield _process_cost(report)

@@ -176,6 +176,17 @@ class CoverageAnswer(Message, frozen=True, kw_only=True):
     """Seconds until they have vectors; None for unknown."""
 
 
+class RerankerAnswer(Message, frozen=True, kw_only=True):
+    """What the configured reranker did in a search."""
+
+    hits: int
+    """How many of the best hits it sorted; 0 for none."""
+    ms: float
+    """How long that took; 0 where it was not asked."""
+    reason: str
+    """Why it sorted none: the best hit is sure, or what is wrong; "" if it did."""
+
+
 class SearchAnswer(Message, frozen=True, kw_only=True):
     """Answer of "search"."""
 
@@ -198,6 +209,8 @@ class SearchAnswer(Message, frozen=True, kw_only=True):
     omitted: int = 0
     """Files and exchanges that were found, and of which nothing fits in the budget."""
     detached: tuple[DetachedHit, ...] = ()
+    reranker: RerankerAnswer | None = None
+    """None where no reranker is configured, and with mode "text"."""
 
 
 class NeighborExchange(Message, frozen=True, kw_only=True):

@@ -181,6 +181,8 @@ class StatusAnswer(Message, frozen=True, kw_only=True):
     """The last outcomes, newest first."""
     rss_bytes: int
     cpu_s: float
+    reranker_problem: str = ""
+    """Why searches go on without the configured reranker; "" if they do not."""
 
 
 class DoneOfTotal(Message, frozen=True, kw_only=True):

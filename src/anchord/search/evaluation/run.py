@@ -17,7 +17,12 @@ from anchord.config.schema import Config
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import Document, FileContent, Root, RootedPath, WalkResult
 from anchord.errors import UsageError
-from anchord.index.profile import ProfileInputs, build_configured_profile
+from anchord.index.profile import (
+    RERANKER_LOAD_S,
+    ProfileInputs,
+    build_configured_profile,
+    reranker_of,
+)
 from anchord.search.evaluation.git_history import Edit, recent_edits
 from anchord.search.evaluation.intervals import Margin, best_margin, estimate_mean
 from anchord.search.evaluation.questions import (
@@ -271,6 +276,7 @@ def compare_variants(
                 older_models_folder=paths.home_models_folder,
             )
         )
+        reranker = reranker_of(config, RERANKER_LOAD_S)
         try:
             chunker = VariantChunker(
                 model_config, profile.model_files.window, profile.token_counter
@@ -281,11 +287,14 @@ def compare_variants(
                 chunker=chunker,
                 embedder=profile.embedder,
                 progress=progress,
+                reranker=reranker,
             )
             results = benchmark.run([variant for variant in variants if variant.model == model])
             yield from _with_edit_costs(results, chunker, data.edits, progress)
         finally:
             profile.embedder.close()
+            if reranker:
+                reranker.close()
 
 
 def _with_model(config: Config, model: str) -> Config:

@@ -17,7 +17,7 @@ from anchord.chunking.engine.layout import CountTokens
 from anchord.chunking.plan import build_plans
 from anchord.config.effective import chunking_by_kind
 from anchord.config.schema import Config
-from anchord.core.ports import Embedder
+from anchord.core.ports import Embedder, TextScorer
 from anchord.core.query_syntax import ParsedQuery
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, Vector
 from anchord.index.recipe import Recipe
@@ -31,7 +31,9 @@ from anchord.search.evaluation.metrics import (
     score_results,
 )
 from anchord.search.evaluation.questions import LINK, EvaluationQuestion, Section
-from anchord.search.ranking import Backends, SearchRequest, find_hits
+from anchord.search.known_queries import KnownQueries
+from anchord.search.ranking import Backends, SearchRequest, find_hits, judge_of
+from anchord.search.reranking import rerank_hits
 from anchord.store.table.maintenance import maintain
 from anchord.store.table.table import LanceStore
 
@@ -54,6 +56,8 @@ class Variant:
     """Weight of meaning in a hybrid search, 0 to 1; None for the default."""
     model: str = ""
     """Embedding model; "" for the configured one."""
+    is_reranked: bool = False
+    """Whether the configured reranker sorts the best hits again."""
 
     @property
     def name(self) -> str:
@@ -61,7 +65,8 @@ class Variant:
         mode = self.mode
         if mode == "hybrid" and self.share is not None:
             mode = f"hybrid {self.share:g}"
-        parts = (self.strategy, self.form, mode, self.model)
+        reranked = "reranked" if self.is_reranked else ""
+        parts = (self.strategy, self.form, mode, reranked, self.model)
         return ", ".join(filter(None, parts))
 
 
@@ -134,20 +139,6 @@ def embed_text_of(row: PreparedRow, form: str) -> str:
     return f"{header_path}\n{text}"
 
 
-@dataclass(slots=True)
-class _KnownQueries:
-    """Embeds each query once, for all variants."""
-
-    embedder: Embedder
-    vectors: dict[str, Vector] = field(default_factory=dict)
-
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:
-        new = [text for text in dict.fromkeys(texts) if text not in self.vectors]
-        if new:
-            self.vectors.update(zip(new, self.embedder.embed(new, is_query=is_query), strict=True))
-        return [self.vectors[text] for text in texts]
-
-
 @dataclass(slots=True, kw_only=True)
 class VariantBenchmark:
     """Runs variants of one model on questions. It embeds each text once, for all variants."""
@@ -158,12 +149,14 @@ class VariantBenchmark:
     embedder: Embedder
     progress: Callable[[int, int, str], None]
     """Called with (steps done, steps in all, what is being done)."""
+    reranker: TextScorer | None = None
+    """The configured reranker; there is one for variants that are reranked."""
     _vectors: dict[str, Vector] = field(default_factory=dict)
-    _queries: _KnownQueries = field(init=False)
+    _queries: KnownQueries = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin without any vector."""
-        self._queries = _KnownQueries(self.embedder)
+        self._queries = KnownQueries(self.embedder)
 
     def run(self, variants: Sequence[Variant]) -> Iterator[VariantResult]:
         """Yield the result of each variant; those that chunk and embed alike share a table.
@@ -222,7 +215,12 @@ class VariantBenchmark:
                 vector_weight=variant.share,
             )
             parsed_query = ParsedQuery(question.text)
-            hits = find_hits(request, parsed_query, backends, table.locate_chunks).hits
+            hits: Sequence[Hit] = find_hits(
+                request, parsed_query, backends, table.locate_chunks
+            ).hits
+            if variant.is_reranked and self.reranker:
+                judge = judge_of(parsed_query, hits, backends, variant.mode)
+                hits = rerank_hits(hits, judge, self.reranker, table.store).hits
             results = list(islice(_countable_results(hits, question, table.rows), _MAX_RESULTS))
             answers = (question.answer_section, *question.other_answers)
             expected = [self._expected_section(answer, table) for answer in answers]

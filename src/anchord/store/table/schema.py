@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
@@ -92,6 +93,8 @@ _STOP_WORDS = (
 )
 """LanceDB's own list for English. With this tokenizer it takes those of all languages by default,
 and leaves out "bin", "dog" and "non" of an English text."""
+_MAX_INDEXED_WORD = 40
+_WORD = re.compile(r"\w+", re.ASCII)
 _FLOAT32_BYTES = 4
 _VECTOR_NUMBER_TYPE = pa.float32()
 _CHECKSUM_TYPE = pa.int64()
@@ -297,6 +300,22 @@ def own_vectors(batch: ArrowBatch) -> ArrowColumn:
     """
     are_due = [is_due(key) for key in batch["vector_key"].to_pylist()]
     return compute.if_else(pa.array(are_due, pa.bool_()), None, batch["vector"])
+
+
+def has_indexed_words(text: str) -> bool:
+    """Return whether the full-text index surely finds each row that contains a text.
+
+    It leaves out stop words and long words, and cuts other scripts in other ways.
+    """
+    words = _WORD.findall(text.lower())
+    is_indexed = all(len(word) <= _MAX_INDEXED_WORD for word in words) and text.isascii()
+    return is_indexed and not set(words) <= set(_STOP_WORDS.split())
+
+
+def ids_containing(rows: ArrowTable, column: str, literal: str) -> list[str]:
+    """Return the ids of those rows whose column contains a text exactly, in their order."""
+    contains = compute.match_substring(rows[column], literal)
+    return list(rows["id"].filter(contains).to_pylist())
 
 
 def iter_vectors(batch: ArrowBatch) -> Iterator[Vector]:

@@ -25,6 +25,7 @@ from anchord.core.ids import is_due, make_doc_id
 from anchord.core.ports import VectorLookup
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
+    NO_FILTERS,
     NO_VECTORS,
     RootedPath,
     Row,
@@ -38,7 +39,7 @@ from anchord.store.disk_usage import folder_bytes
 from anchord.store.table import due_rows, queries
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.event_loop import run_sync
-from anchord.store.table.filters import sql_in_conditions, sql_literal
+from anchord.store.table.filters import sql_condition, sql_in_conditions, sql_literal
 from anchord.store.table.lance_errors import LANCE_ERRORS
 from anchord.store.table.row_addresses import RowAddressCache
 from anchord.store.table.row_writer import RowWriter
@@ -179,6 +180,10 @@ class LanceStore:
         """Return the ids of each file's rows that lack their own vector."""
         return self._select_ids_of_files(origins, f" AND {due_rows.IS_DUE}")
 
+    def due_ids_among(self, ids: Sequence[str]) -> Sequence[str]:
+        """Return which of these rows lack their own vector, in no order."""
+        return [row["id"] for row in self._select_by_id(ids, ["id"], f" AND {due_rows.IS_DUE}")]
+
     def count_due(self) -> int:
         """Count the rows that lack their own vector."""
         return int(self._table.run_query(lambda table: table.count_rows(due_rows.IS_DUE)))
@@ -318,11 +323,20 @@ class LanceStore:
         """Return rows by id, in no order; unknown ids are left out."""
         return [row_from_columns(columns) for columns in self._select_by_id(ids, self._columns)]
 
-    def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+    def get_display_rows(
+        self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS
+    ) -> Sequence[Row]:
         """Return rows by id, in no order, with only the columns that a search result shows.
 
         The other fields are empty; those of conversations are filled only for exchanges.
+
+        Args:
+            ids: The rows' ids; unknown ones are left out.
+            filters: Rows that do not match are left out.
         """
+        condition = sql_condition(filters)
+        if condition:
+            ids = [row["id"] for row in self._select_by_id(ids, ["id"], f" AND {condition}")]
         rows = {row["id"]: row for row in self._read_columns(ids, DISPLAY_COLUMNS)}
         exchange_ids = [row["id"] for row in rows.values() if row.get("source")]
         for row in self._read_columns(exchange_ids, CONVERSATION_COLUMNS):
@@ -343,10 +357,12 @@ class LanceStore:
                     return rows
         return self._select_by_id(unique, names)
 
-    def _select_by_id(self, ids: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
+    def _select_by_id(
+        self, ids: Sequence[str], columns: Sequence[str], and_condition: str = ""
+    ) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for condition in sql_in_conditions("id", ids):
-            rows += self._table.select(condition, columns).to_pylist()
+            rows += self._table.select(condition + and_condition, columns).to_pylist()
         return rows
 
     def read_indices(self) -> None:
