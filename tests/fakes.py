@@ -549,6 +549,10 @@ class FakeStore:
         """Return rows by id."""
         return [self.table[row_id][0] for row_id in dict.fromkeys(ids) if row_id in self.table]
 
+    def get_embedded_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, without those that lack their own vector."""
+        return [row for row in self.get_rows(ids) if self.table[row.id][1]]
+
     def get_display_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id, without what only the index needs."""
         return [

@@ -416,7 +416,8 @@ class FileUpdate:
 
     Attributes:
         new_record: Record after the update; None deletes the file from the catalog.
-        texts_to_embed: (vector key, text) of each added or changed row.
+        texts_to_embed: (vector key, text) of each added or changed row, but for `keys_in_table`.
+        keys_in_table: Vector keys of added or changed rows that rows of another path have.
         reason: Why the file is updated, for people.
         forgets_vectors: Whether the vectors of its rows leave the vector cache too, because the
             rules exclude the file.
@@ -429,6 +430,7 @@ class FileUpdate:
     diff: ChunkDiff
     texts_to_embed: tuple[tuple[str, str], ...]
     reason: str
+    keys_in_table: tuple[str, ...] = ()
     forgets_vectors: bool = False
     predecessors: Mapping[str, str] = field(default_factory=dict)
 

@@ -40,7 +40,9 @@ class _TableChanges:
     """Those that change rows; others only move lines or records."""
     new_rows: list[Row]
     text_by_key: dict[str, str]
-    """The texts of the new rows, by vector key."""
+    """The texts of the new rows, by vector key, but for `keys_in_table`."""
+    keys_in_table: list[str]
+    """Vector keys of new rows that other rows have: those of files that moved."""
     changed_ids: list[str]
     """Ids of rows that are overwritten."""
     removed_ids: list[str]
@@ -138,7 +140,7 @@ class Committer:
         new_ids = [row.id for row in changes.new_rows]
         vectors, stored = self._reuse_vectors(
             leaving_ids=[*changes.changed_ids, *first_removed],
-            vector_keys=list(changes.text_by_key),
+            vector_keys=[*changes.text_by_key, *changes.keys_in_table],
             new_ids=new_ids,
         )
         absent_ids = set(new_ids) - stored.keys()
@@ -148,7 +150,8 @@ class Committer:
         made = self._embed_if_soon(updates, missing_texts, should_stop)
         if made is None:
             return None
-        due_keys = frozenset(missing_texts).difference(made)
+        missing_keys = missing_texts.keys() | changes.keys_in_table
+        due_keys = frozenset(missing_keys).difference(made, vectors)
         vectors.update(made)
         due = _provisional_vectors(changes.updates, due_keys, stored)
         if changes.updates:
@@ -379,6 +382,7 @@ def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:
         updates=changing,
         new_rows=[row for diff in diffs for row in (*diff.added, *diff.changed)],
         text_by_key=dict(pair for update in changing for pair in update.texts_to_embed),
+        keys_in_table=[key for update in changing for key in update.keys_in_table],
         changed_ids=[row.id for diff in diffs for row in diff.changed],
         removed_ids=[row_id for diff in diffs for row_id in diff.removed],
     )
