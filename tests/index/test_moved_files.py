@@ -12,6 +12,7 @@ from index.test_reconcile import RECIPE
 
 from anchord.chunking import chunker
 from anchord.config.schema import RoomConfig
+from anchord.core.ports import VectorLookup
 from anchord.core.types import Action, FileOutcome, Problem, RootedPath
 from anchord.index.indexer import Indexer
 from anchord.index.topics import OwnRooms
@@ -186,14 +187,27 @@ def test_without_a_confirmed_deletion_nothing_is_taken_over(chunked: mock.Mock) 
 
 def test_a_vector_that_is_gone_at_the_commit_is_made_later() -> None:
     world = indexed("old/code.py")
-    look_up = world.store.look_up_vectors
     with (
         mock.patch.object(world.cache, "get", return_value={}),
-        mock.patch.object(
-            world.store, "look_up_vectors", side_effect=lambda ids, _: look_up(ids, ())
-        ),
+        mock.patch.object(world.store, "look_up_vectors", return_value=VectorLookup({}, {})),
     ):
         outcomes = move(world, {"old/code.py": "new/code.py"})
     written = len(world.store.table)
     assert [each.due for each in outcomes] == [written, 0]
     assert len(world.store.due_ids()) == written
+
+
+def test_its_vectors_stay_in_the_table_and_are_not_cached() -> None:
+    world = indexed("old/code.py")
+    move(world, {"old/code.py": "new/code.py"})
+    assert world.cache.kept == {}
+
+
+def test_redacted_words_decide_the_room_as_they_do_in_a_new_file(chunked: mock.Mock) -> None:
+    recipe = replace(RECIPE, redaction_identity="rules")
+    text = "Deploy with the api token ghp_0123456789abcdefghijABCDEFGHIJ012345 now.\n"
+    world = indexed("a/a.txt", texts={"a/a.txt": text}, recipe=recipe)
+    chunked.reset_mock()
+    move(world, {"a/a.txt": "a.txt"})
+    assert chunked.call_count == 0
+    assert rows_of(world) == rows_of(indexed(texts={"a.txt": text}, recipe=recipe))

@@ -416,8 +416,9 @@ class FileUpdate:
 
     Attributes:
         new_record: Record after the update; None deletes the file from the catalog.
-        texts_to_embed: (vector key, text) of each added or changed row, but for `keys_in_table`.
-        keys_in_table: Vector keys of added or changed rows that rows of another path have.
+        texts_to_embed: (vector key, text) of each added or changed row, but for `row_with_vector`.
+        row_with_vector: Vector key of an added or changed row -> id of a row that has the vector.
+            Filled for a file that moved.
         reason: Why the file is updated, for people.
         forgets_vectors: Whether the vectors of its rows leave the vector cache too, because the
             rules exclude the file.
@@ -430,7 +431,7 @@ class FileUpdate:
     diff: ChunkDiff
     texts_to_embed: tuple[tuple[str, str], ...]
     reason: str
-    keys_in_table: tuple[str, ...] = ()
+    row_with_vector: Mapping[str, str] = field(default_factory=dict)
     forgets_vectors: bool = False
     predecessors: Mapping[str, str] = field(default_factory=dict)
 

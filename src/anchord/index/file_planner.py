@@ -266,7 +266,7 @@ class FilePlanner:
     ) -> FileUpdate:
         problem: Problem | None = None
         moved = self._moved.prepare_rows(path, data, new_record)
-        prepared: Sequence[PreparedRow] = moved or ()
+        prepared: Sequence[PreparedRow] = moved.prepared if moved else ()
         if moved is None:
             prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
         chunks = tuple(_chunk_record(each) for each in prepared)
@@ -282,7 +282,7 @@ class FilePlanner:
             new_record=new_record._replace(chunks=chunks, problem=problem),
             diff=diff,
             texts_to_embed=() if moved else tuple((key, text_by_key[key]) for key in new_keys),
-            keys_in_table=tuple(new_keys) if moved else (),
+            row_with_vector=moved.row_with_vector if moved else {},
             reason=reason,
             predecessors=find_predecessors(known_chunks, chunks) if may_inherit else {},
         )

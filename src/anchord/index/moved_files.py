@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from anchord.core.diff import row_hash
 from anchord.core.ids import make_file_key
@@ -24,6 +25,15 @@ _ROWS_AT_ONCE = 4_096
 """So many rows are read ahead, about 10 MB."""
 
 
+class MovedRows(NamedTuple):
+    """What a file that moved has at its new path."""
+
+    prepared: list[PreparedRow]
+    """As `rows.prepare_rows` returns them, without the texts to embed."""
+    row_with_vector: dict[str, str]
+    """Vector key -> id of the row at the old path that has the vector."""
+
+
 class MovedFiles:
     """Finds the old path of a file among the files that are gone. Reads only; for one thread."""
 
@@ -33,7 +43,7 @@ class MovedFiles:
         self._store = store
         self._recipe = recipe
         self._gone: Sequence[RootedPath] = ()
-        self._sources: dict[str, list[RootedPath]] | None = None
+        self._sources: dict[str, list[tuple[RootedPath, FileRecord]]] | None = None
         """Content digest -> files with that content that are gone; None until it is needed."""
         self._rows: dict[str, Row] = {}
         self._unread: dict[RootedPath, Sequence[ChunkRecord]] = {}
@@ -52,10 +62,8 @@ class MovedFiles:
 
     def prepare_rows(
         self, path: RootedPath, data: bytes, new_record: FileRecord
-    ) -> list[PreparedRow] | None:
-        """Return the rows of a file that was at another path before, as `rows.prepare_rows` would.
-
-        Their `embed_text` is empty: the table has the vectors.
+    ) -> MovedRows | None:
+        """Return the rows of a file that was at another path before.
 
         Args:
             path: The file.
@@ -71,25 +79,24 @@ class MovedFiles:
         """
         if is_exchange_path(path.path) or not self._store.can_lack_vectors:
             return None
-        for source in self._find_sources().get(new_record.content_digest, ()):
-            record = self._catalog.get_record(source)
-            if record and _has_same_chunks(source, path, record, new_record):
+        for source, record in self._find_sources().get(new_record.content_digest, ()):
+            if _has_same_chunks(source, path, record, new_record):
                 return self._move(source, record.chunks, path, data)
         return None
 
-    def _find_sources(self) -> Mapping[str, Sequence[RootedPath]]:
+    def _find_sources(self) -> Mapping[str, Sequence[tuple[RootedPath, FileRecord]]]:
         if self._sources is None:
             self._sources = {}
             for file in self._gone:
                 record = self._catalog.get_record(file)
                 if record and record.chunks and not is_exchange_path(file.path):
-                    self._sources.setdefault(record.content_digest, []).append(file)
+                    self._sources.setdefault(record.content_digest, []).append((file, record))
                     self._unread[file] = record.chunks
         return self._sources
 
     def _move(
         self, source: RootedPath, chunks: Sequence[ChunkRecord], path: RootedPath, data: bytes
-    ) -> list[PreparedRow] | None:
+    ) -> MovedRows | None:
         rows = self._rows_of(source, chunks)
         if rows is None:
             return None
@@ -99,10 +106,11 @@ class MovedFiles:
         moved = prepare_moved_rows(path, data, self._recipe, rows, ids) if ids else None
         if moved is None:
             return None
-        return [
+        prepared = [
             PreparedRow(row, chunk.start_line, chunk.end_line, "")
             for row, chunk in zip(moved, chunks, strict=True)
         ]
+        return MovedRows(prepared, {chunk.vector_key: chunk.chunk_id for chunk in chunks})
 
     def _rows_of(self, source: RootedPath, chunks: Sequence[ChunkRecord]) -> list[Row] | None:
         """Return the rows of these chunks, None unless all are as the catalog has them."""

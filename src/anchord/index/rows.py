@@ -19,6 +19,7 @@ from anchord.index.topics import OwnRooms, memory_type_of, room_of_exchange, roo
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
 from anchord.sources.documents.parse import parse_document
 from anchord.sources.secrets.documents import redact_document
+from anchord.sources.secrets.finding import MARK_START
 
 HEADING_SEPARATOR = " > "
 """Between the titles in `Row.header_path`."""
@@ -84,7 +85,9 @@ def prepare_moved_rows(
     Returns:
         What `prepare_rows` would return of it, in the same order. None if it has a problem.
     """
-    document = _read_document(origin, data, recipe)
+    document = parse_document(data, origin.path)
+    if isinstance(document, Document) and MARK_START in "".join(row.text for row in rows):
+        document = redact_document(document)  # Else there was nothing to redact.
     if not isinstance(document, Document) or document.problem:
         return None
     path = escape_non_utf8(origin.path)
@@ -93,32 +96,36 @@ def prepare_moved_rows(
     language = _language_of_document(document)
     moved: list[Row] = []
     for row, chunk_id in zip(rows, chunk_ids, strict=True):
-        at_new_path = replace(
-            row,
+        at_new_path = Row(
             id=chunk_id,
             doc_id=doc_id,
             root=origin.root,
             path=path,
-            room=room,
+            kind=row.kind,
+            header_path=row.header_path,
+            content_hash=row.content_hash,
+            vector_key=row.vector_key,
+            text=row.text,
             search_text=search_text_of(path, row.header_path, row.text),
+            room=room,
+            chunk_type=row.chunk_type,
+            language=row.language,
+            level=row.level,
+            token_count=row.token_count,
         )
         moved.append(_with_word_forms(at_new_path, language))
     return moved
 
 
-def _read_document(origin: RootedPath, data: bytes, recipe: Recipe) -> Document | Problem:
-    """Return a file's document, without secrets if the recipe replaces them."""
-    document = parse_document(data, origin.path)
-    if isinstance(document, Document) and recipe.redaction_identity:
-        return redact_document(document)
-    return document
-
-
 def _parse_and_chunk(
     origin: RootedPath, data: bytes, recipe: Recipe, count_tokens: CountTokens
 ) -> tuple[tuple[PreparedRow, ...], Problem | None]:
-    is_exchange = is_exchange_path(origin.path)
-    document = decode_exchange(data) if is_exchange else _read_document(origin, data, recipe)
+    if is_exchange_path(origin.path):
+        document = decode_exchange(data)
+    else:
+        document = parse_document(data, origin.path)
+        if isinstance(document, Document) and recipe.redaction_identity:
+            document = redact_document(document)
     if not isinstance(document, Document):
         return (), document
     plan = recipe.plans.plan_for(origin.root, document.kind)
