@@ -11,7 +11,6 @@ defect of the chunker. It is counted, and embedded in pieces whose vectors are j
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 from anchord.core.types import Vector
 from anchord.embedding.batching import batch_by_token_count
 from anchord.embedding.model_files import ModelFiles
+from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import embed_isolating_failures
 from anchord.embedding.text_pieces import TextPiece, VectorAssembler, split_texts
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
@@ -41,7 +41,7 @@ _CPU_BATCH = (512, 32)
 """The most tokens and texts of a batch: larger ones are slower and take more memory."""
 _ACCELERATOR_BATCH = (32_768, 512)
 _BACKLOG_TEXTS = 64
-"""The fewest texts that are worth starting an accelerator's process for."""
+"""The fewest texts that are worth starting another process for."""
 _SPECIAL_TOKENS = 4
 """Tokens in a batch that a text needs besides its own."""
 _RATE_WINDOW_S = 60.0
@@ -59,7 +59,7 @@ class WorkerOptions:
     """Where the home kept them before; what is there is used too."""
     precision: str = "fp32"
     threads: int = 0
-    """Threads of a process; 0 means half of the processors."""
+    """Threads of a process. 0 means all processors but one while somebody waits, else half."""
     idle_s: float = 300.0
     """Seconds without work after which `stop_idle_workers` stops a process."""
     max_growth_bytes: int = 1_000_000_000
@@ -101,6 +101,9 @@ class LocalEmbedder:
         self._accelerator_failure = ""
         self._default_queue: WorkerQueue | None = None
         self._accelerator_queue: WorkerQueue | None = None
+        self._backlog_settings: WorkerSettings | None = None
+        """Of the default queue's process while nobody waits; None where it is never replaced."""
+        self._pace = Pace(options.threads, clock)
         self._closed = False
         self._recent_batches: deque[tuple[float, float, int]] = deque()
         """(time of the end, seconds, texts) of the batches in the last 60 s."""
@@ -146,6 +149,14 @@ class LocalEmbedder:
     def _try_to_prepare(self) -> None:
         with suppress(EmbedderError):
             self._ready_queues()
+
+    def note_waiter(self) -> None:
+        """Note that somebody waits for vectors: the model takes more of the machine for 30 s.
+
+        A backlog for which nobody waits is embedded at a low priority with half of the processors.
+        All else, queries too, has the usual priority and all processors but one.
+        """
+        self._pace.note_waiter()
 
     @property
     def texts_per_second(self) -> float:
@@ -206,6 +217,8 @@ class LocalEmbedder:
             raise EmbedderError(
                 "the model is being prepared for this machine", "this takes about ten seconds, once"
             )
+        if is_query:
+            self._pace.note_waiter()
         vectors: dict[int, Vector] = {}
         for batch in self._stream(texts, query=is_query):
             vectors.update(batch)
@@ -242,11 +255,14 @@ class LocalEmbedder:
         pieces = list(split_texts(texts, count_tokens, self._files.window))
         assembler = VectorAssembler(pieces)
         token_counts = [piece.token_count + _SPECIAL_TOKENS for piece in pieces]
+        remaining = len(pieces)
         for indexes in batch_by_token_count(token_counts, max_tokens, max_texts):
             batch = [pieces[index] for index in indexes]
             complete: dict[int, Vector] = {}
+            settings = self._settings_for_backlog(remaining)
+            remaining -= len(batch)
             try:
-                for index, vector in self._embed_batch(batch, queue, query=query):
+                for index, vector in self._embed_batch(batch, queue, settings, query=query):
                     piece = batch[index]
                     if assembler.add(piece, vector):
                         number = piece.text_number
@@ -265,13 +281,25 @@ class LocalEmbedder:
             return accelerator_queue, _ACCELERATOR_BATCH
         return default_queue, _CPU_BATCH
 
+    def _settings_for_backlog(self, text_count: int) -> WorkerSettings | None:
+        """Return the settings that the default queue's process must have; None: it may have any."""
+        default_queue = self._default_queue
+        if default_queue is None or text_count < _BACKLOG_TEXTS:
+            return None
+        return default_queue.settings if self._pace.has_waiter else self._backlog_settings
+
     def _embed_batch(
-        self, pieces: Sequence[TextPiece], queue: WorkerQueue, *, query: bool
+        self,
+        pieces: Sequence[TextPiece],
+        queue: WorkerQueue,
+        settings: WorkerSettings | None,
+        *,
+        query: bool,
     ) -> Iterator[tuple[int, Vector | None]]:
         longest = max(piece.token_count for piece in pieces)
 
         def embed(texts: Sequence[str]) -> list[Vector]:
-            batch = self._send(queue, texts, longest * len(texts), query=query)
+            batch = self._send(queue, settings, texts, longest * len(texts), query=query)
             if not query:
                 self._record_batch(batch.seconds, len(texts))
             return batch.vectors
@@ -279,9 +307,22 @@ class LocalEmbedder:
         return embed_isolating_failures([piece.text for piece in pieces], embed, BatchFailedError)
 
     def _send(
-        self, queue: WorkerQueue, texts: Sequence[str], token_count: int, *, query: bool
+        self,
+        queue: WorkerQueue,
+        settings: WorkerSettings | None,
+        texts: Sequence[str],
+        token_count: int,
+        *,
+        query: bool,
     ) -> EmbeddedBatch:
         """Embed a batch in a queue; if an accelerator fails for good, in the default queue.
+
+        Args:
+            queue: The queue.
+            settings: Of the process, if the queue is the default one.
+            texts: The batch.
+            token_count: Its tokens, counted high rather than low.
+            query: Whether the texts are queries.
 
         Raises:
             BatchFailedError: the model failed on these texts.
@@ -289,7 +330,8 @@ class LocalEmbedder:
         """
         if queue is self._default_queue or self._accelerator_queue is None:
             # Also a batch that was meant for an accelerator which failed meanwhile.
-            return (self._default_queue or queue).embed(texts, token_count, query=query)
+            default_queue = self._default_queue or queue
+            return default_queue.embed(texts, token_count, query=query, settings=settings)
         try:
             return queue.embed(texts, token_count, query=query)
         except BatchFailedError:
@@ -356,7 +398,8 @@ class LocalEmbedder:
             if info.device != CPU:
                 settings = self._settings(device=info.device)
                 self._accelerator_queue = self._open_queue(TORCH_WORKER_MODULE, settings)
-            settings = self._settings(onnx=str(model_file))
+            self._backlog_settings = self._settings(onnx=str(model_file))
+            settings = self._pace.fast(self._backlog_settings)
             # Last, because other threads take a default queue as the sign that both are open.
             self._default_queue = self._open_queue(ONNX_WORKER_MODULE, settings)
         elif self._options.precision == INT8:
@@ -380,12 +423,13 @@ class LocalEmbedder:
             return self._export_info, options.exports_folder
         export_cache.delete_interrupted_exports(options.exports_folder, time.time())
         self._is_preparing = True
+        settings = self._settings()
         try:
             made = export_cache.export_and_cache_model(
                 options.exports_folder,
                 self._model_digest,
                 options.precision,
-                self._settings(),
+                self._pace.fast(settings) if self._pace.has_waiter else settings,
                 self._remember_export_process,
             )
         finally:
@@ -416,10 +460,9 @@ class LocalEmbedder:
     def _settings(self, onnx: str = "", device: str = CPU) -> WorkerSettings:
         """Return a worker's settings; `onnx` is the path of the exported model, "" for none."""
         files = self._files
-        half_of_processors = max(1, (os.cpu_count() or 2) // 2)
         return WorkerSettings(
             folder=str(files.folder),
-            threads=self._options.threads or half_of_processors,
+            threads=self._pace.backlog_threads,
             dimension=files.dimension,
             window=files.window,
             tokenizer=str(files.tokenizer),

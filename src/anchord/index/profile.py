@@ -75,6 +75,9 @@ class MissingModelEmbedder:
     def prepare_in_background(self) -> None:
         """Do nothing: there is no model."""
 
+    def note_waiter(self) -> None:
+        """Do nothing: there is no model."""
+
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it always raises
         """Raise EmbedderError: there is no model.
 
