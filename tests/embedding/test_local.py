@@ -38,13 +38,13 @@ from anchord.embedding.local import (
     ONNX_WORKER_MODULE,
     TORCH_WORKER_MODULE,
     LocalEmbedder,
-    WorkerOptions,
 )
 from anchord.embedding.model_files import ModelFiles, find_model
 from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import PROBE_TEXT
 from anchord.embedding.text_pieces import split_texts
 from anchord.embedding.tokenizer import shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers import export_cache as prepared
 from anchord.embedding.workers.export_cache import EXPORT_INFO_FILE, ExportInfo
 from anchord.embedding.workers.worker_main import WorkerSettings
@@ -973,7 +973,7 @@ from array import array
 from contextlib import closing
 from pathlib import Path
 import anchord.daemon
-from anchord.embedding.local import LocalEmbedder, WorkerOptions
+from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import find_model
 
 asked = json.load(sys.stdin)

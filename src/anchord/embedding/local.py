@@ -14,10 +14,8 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -27,7 +25,9 @@ from anchord.embedding.model_files import ModelFiles
 from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import embed_isolating_failures
 from anchord.embedding.text_pieces import TextPiece, VectorAssembler, split_texts
+from anchord.embedding.throughput import Throughput
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers import export_cache
 from anchord.embedding.workers.export_cache import CPU, INT8, ExportInfo
 from anchord.embedding.workers.worker_main import WorkerSettings
@@ -44,26 +44,8 @@ _BACKLOG_TEXTS = 64
 """The fewest texts that are worth starting another process for."""
 _SPECIAL_TOKENS = 4
 """Tokens in a batch that a text needs besides its own."""
-_RATE_WINDOW_S = 60.0
 _EXPORT_RETRY_S = 600.0
 """Seconds before an export that failed for lack of room or memory is tried again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """How the worker processes run."""
-
-    exports_folder: Path
-    """Where exported models are kept."""
-    older_exports_folder: Path | None = None
-    """Where the home kept them before; what is there is used too."""
-    precision: str = "fp32"
-    threads: int = 0
-    """Threads of a process. 0 means all processors but one while somebody waits, else half."""
-    idle_s: float = 300.0
-    """Seconds without work after which `stop_idle_workers` stops a process."""
-    max_growth_bytes: int = 1_000_000_000
-    """A process that grew by more since its model was loaded is replaced; 0 means never."""
 
 
 class LocalEmbedder:
@@ -105,8 +87,7 @@ class LocalEmbedder:
         """Of the default queue's process while nobody waits; None where it is never replaced."""
         self._pace = Pace(options.threads, clock)
         self._closed = False
-        self._recent_batches: deque[tuple[float, float, int]] = deque()
-        """(time of the end, seconds, texts) of the batches in the last 60 s."""
+        self._throughput = Throughput(clock)
 
     @cached_property
     def _model_digest(self) -> str:
@@ -161,10 +142,7 @@ class LocalEmbedder:
     @property
     def texts_per_second(self) -> float:
         """Texts a second of the model's own time, in the last 60 s of work; 0 without any."""
-        batches = list(self._recent_batches)
-        busy_s = sum(seconds for _, seconds, _ in batches)
-        texts = sum(count for _, _, count in batches)
-        return texts / busy_s if busy_s else 0.0
+        return self._throughput.texts_per_second
 
     @property
     def state(self) -> str:
@@ -217,8 +195,6 @@ class LocalEmbedder:
             raise EmbedderError(
                 "the model is being prepared for this machine", "this takes about ten seconds, once"
             )
-        if is_query:
-            self._pace.note_waiter()
         vectors: dict[int, Vector] = {}
         for batch in self._stream(texts, query=is_query):
             vectors.update(batch)
@@ -259,10 +235,10 @@ class LocalEmbedder:
         for indexes in batch_by_token_count(token_counts, max_tokens, max_texts):
             batch = [pieces[index] for index in indexes]
             complete: dict[int, Vector] = {}
-            settings = self._settings_for_backlog(remaining)
+            self._set_pace(remaining, query=query)
             remaining -= len(batch)
             try:
-                for index, vector in self._embed_batch(batch, queue, settings, query=query):
+                for index, vector in self._embed_batch(batch, queue, query=query):
                     piece = batch[index]
                     if assembler.add(piece, vector):
                         number = piece.text_number
@@ -281,48 +257,31 @@ class LocalEmbedder:
             return accelerator_queue, _ACCELERATOR_BATCH
         return default_queue, _CPU_BATCH
 
-    def _settings_for_backlog(self, text_count: int) -> WorkerSettings | None:
-        """Return the settings that the default queue's process must have; None: it may have any."""
-        default_queue = self._default_queue
-        if default_queue is None or text_count < _BACKLOG_TEXTS:
-            return None
-        return default_queue.settings if self._pace.has_waiter else self._backlog_settings
+    def _set_pace(self, text_count: int, *, query: bool) -> None:
+        """Set how the default queue's process must run for so many texts; few take any process."""
+        if query:
+            self._pace.note_waiter()
+        elif queue := self._default_queue:
+            backlog = self._backlog_settings if text_count >= _BACKLOG_TEXTS else None
+            queue.required_settings = backlog and self._pace.adapt(backlog)
 
     def _embed_batch(
-        self,
-        pieces: Sequence[TextPiece],
-        queue: WorkerQueue,
-        settings: WorkerSettings | None,
-        *,
-        query: bool,
+        self, pieces: Sequence[TextPiece], queue: WorkerQueue, *, query: bool
     ) -> Iterator[tuple[int, Vector | None]]:
         longest = max(piece.token_count for piece in pieces)
 
         def embed(texts: Sequence[str]) -> list[Vector]:
-            batch = self._send(queue, settings, texts, longest * len(texts), query=query)
+            batch = self._send(queue, texts, longest * len(texts), query=query)
             if not query:
-                self._record_batch(batch.seconds, len(texts))
+                self._throughput.record(batch.seconds, len(texts))
             return batch.vectors
 
         return embed_isolating_failures([piece.text for piece in pieces], embed, BatchFailedError)
 
     def _send(
-        self,
-        queue: WorkerQueue,
-        settings: WorkerSettings | None,
-        texts: Sequence[str],
-        token_count: int,
-        *,
-        query: bool,
+        self, queue: WorkerQueue, texts: Sequence[str], token_count: int, *, query: bool
     ) -> EmbeddedBatch:
         """Embed a batch in a queue; if an accelerator fails for good, in the default queue.
-
-        Args:
-            queue: The queue.
-            settings: Of the process, if the queue is the default one.
-            texts: The batch.
-            token_count: Its tokens, counted high rather than low.
-            query: Whether the texts are queries.
 
         Raises:
             BatchFailedError: the model failed on these texts.
@@ -330,8 +289,7 @@ class LocalEmbedder:
         """
         if queue is self._default_queue or self._accelerator_queue is None:
             # Also a batch that was meant for an accelerator which failed meanwhile.
-            default_queue = self._default_queue or queue
-            return default_queue.embed(texts, token_count, query=query, settings=settings)
+            return (self._default_queue or queue).embed(texts, token_count, query=query)
         try:
             return queue.embed(texts, token_count, query=query)
         except BatchFailedError:
@@ -359,12 +317,6 @@ class LocalEmbedder:
             self.refused += vector is None
             self.over_window += assembler.is_split(number)
         return bytes(4 * self.dimension) if vector is None else vector
-
-    def _record_batch(self, seconds: float, text_count: int) -> None:
-        now = self._clock()
-        self._recent_batches.append((now, seconds, text_count))
-        while now - self._recent_batches[0][0] > _RATE_WINDOW_S:
-            self._recent_batches.popleft()
 
     @cached_property
     def _token_counter(self) -> TokenCounter:
@@ -399,9 +351,10 @@ class LocalEmbedder:
                 settings = self._settings(device=info.device)
                 self._accelerator_queue = self._open_queue(TORCH_WORKER_MODULE, settings)
             self._backlog_settings = self._settings(onnx=str(model_file))
-            settings = self._pace.fast(self._backlog_settings)
             # Last, because other threads take a default queue as the sign that both are open.
-            self._default_queue = self._open_queue(ONNX_WORKER_MODULE, settings)
+            self._default_queue = self._open_queue(
+                ONNX_WORKER_MODULE, self._pace.fast(self._backlog_settings)
+            )
         elif self._options.precision == INT8:
             raise EmbedderError(
                 f"this model has no int8 version: {info.why}",
@@ -423,13 +376,12 @@ class LocalEmbedder:
             return self._export_info, options.exports_folder
         export_cache.delete_interrupted_exports(options.exports_folder, time.time())
         self._is_preparing = True
-        settings = self._settings()
         try:
             made = export_cache.export_and_cache_model(
                 options.exports_folder,
                 self._model_digest,
                 options.precision,
-                self._pace.fast(settings) if self._pace.has_waiter else settings,
+                self._pace.adapt(self._settings()),
                 self._remember_export_process,
             )
         finally:

@@ -41,6 +41,10 @@ class Pace:
         """Threads of a process that embeds a backlog for which nobody waits."""
         return self._threads or max(1, _processors() // 2)
 
+    def adapt(self, settings: WorkerSettings) -> WorkerSettings:
+        """Return the settings of a process for a backlog, faster ones if somebody waits."""
+        return self.fast(settings) if self.has_waiter else settings
+
     def fast(self, settings: WorkerSettings) -> WorkerSettings:
         """Return the settings of a process for whose work somebody waits."""
         threads = self._threads or max(1, _processors() - 1)

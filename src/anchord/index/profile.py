@@ -30,10 +30,11 @@ from anchord.core.ports import Reranker
 from anchord.core.types import Root, Vector
 from anchord.core.word_forms import STEMMER_IDENTITY
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.embedding.local import LocalEmbedder, WorkerOptions
+from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import ModelFiles, find_token_counting_model
 from anchord.embedding.reranker import CrossEncoderReranker
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers.export_cache import INT8
 from anchord.errors import AnchordError, EmbedderError
 from anchord.index.recipe import NoQuarantine, ParseQuarantine, Recipe

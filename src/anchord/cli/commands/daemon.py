@@ -61,6 +61,7 @@ def run(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
     configure_stderr_logging()
     with garbage_collection_paused():
         from anchord.daemon.main import run_daemon
+
         # No collection looks at what stays as long as the process.
         gc.freeze()
     run_daemon(home, config, folders, kind)

@@ -55,7 +55,7 @@ class WorkerQueue:
 
         Args:
             worker_module: The module that the process runs.
-            settings: The settings of the process, unless a batch names others.
+            settings: The settings of the process, unless `required_settings` says otherwise.
             idle_s: Seconds without work after which `stop_worker_if_idle` ends the process.
             max_growth_bytes: How much the memory of the process may grow after its model is loaded.
                 It is then replaced. 0 means without limit.
@@ -65,6 +65,8 @@ class WorkerQueue:
         """How often a process was started."""
         self._worker_module = worker_module
         self.settings = settings
+        self.required_settings: WorkerSettings | None = None
+        """Texts that are no queries replace a process with other settings; None: any will do."""
         self._started_with = settings
         self._idle_s = idle_s
         self._max_growth_bytes = max_growth_bytes
@@ -95,14 +97,7 @@ class WorkerQueue:
         process = self._process
         return process.memory_bytes if process and process.is_alive else 0
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        token_count: int,
-        *,
-        query: bool,
-        settings: WorkerSettings | None = None,
-    ) -> EmbeddedBatch:
+    def embed(self, texts: Sequence[str], token_count: int, *, query: bool) -> EmbeddedBatch:
         """Embed one batch; blocks until it is this caller's turn and the batch is done.
 
         Ends the worker process after a failure, and after a batch if its memory has grown too
@@ -112,8 +107,6 @@ class WorkerQueue:
             texts: The texts of the batch.
             token_count: Tokens of all texts together; the timeout depends on it.
             query: Whether the texts are queries. Queries go first.
-            settings: The settings that the process must run with: one with others is replaced.
-                None for whatever process there is.
 
         Raises:
             BatchFailedError: The process died, hung, or returned no usable vectors.
@@ -121,7 +114,7 @@ class WorkerQueue:
         """
         self._wait_for_turn(query=query)
         try:
-            process = self._running_process(settings)
+            process = self._running_process(None if query else self.required_settings)
             batch = self._embed_batch(process, texts, token_count, query=query)
         except BaseException:
             # Half an answer may still be in the pipe: only a new process starts at a frame again.
