@@ -23,8 +23,8 @@ from anchord.core.ids import DUE_MARK, make_doc_id
 from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignore_enter_dir
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
-    NO_FINGERPRINT,
     NO_FILTERS,
+    NO_FINGERPRINT,
     NO_VECTORS,
     Absent,
     ChangedDuringRead,
@@ -553,6 +553,10 @@ class FakeStore:
     def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id."""
         return [self.table[row_id][0] for row_id in dict.fromkeys(ids) if row_id in self.table]
+
+    def get_embedded_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows by id, without those that lack their own vector."""
+        return [row for row in self.get_rows(ids) if self.table[row.id][1]]
 
     def get_display_rows(
         self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS

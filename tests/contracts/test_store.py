@@ -526,6 +526,13 @@ def test_unknown_and_repeated_ids_give_each_row_once(store: ChunkStore) -> None:
     assert [each.id for each in store.get_rows(["2", "9", "2"])] == ["2"]
 
 
+def test_rows_that_lack_their_vector_are_not_among_the_embedded_ones(store: ChunkStore) -> None:
+    fill_due(store, row("1", text="one"))
+    fill(store, row("2", text="two", room="kitchen", level=2), row("3", text="three"))
+    (found,) = store.get_embedded_rows(["1", "2", "9", "2"])
+    assert found == row("2", text="two", room="kitchen", level=2)
+
+
 def test_what_is_shown_of_rows_is_all_that_is_read(store: ChunkStore) -> None:
     said = row(
         "said",

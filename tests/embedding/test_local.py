@@ -20,6 +20,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
+from unittest import mock
 
 import msgspec
 import pytest
@@ -37,12 +38,13 @@ from anchord.embedding.local import (
     ONNX_WORKER_MODULE,
     TORCH_WORKER_MODULE,
     LocalEmbedder,
-    WorkerOptions,
 )
 from anchord.embedding.model_files import ModelFiles, find_model
+from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import PROBE_TEXT
 from anchord.embedding.text_pieces import split_texts
 from anchord.embedding.tokenizer import shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers import export_cache as prepared
 from anchord.embedding.workers.export_cache import EXPORT_INFO_FILE, ExportInfo
 from anchord.embedding.workers.worker_main import WorkerSettings
@@ -339,6 +341,53 @@ def test_the_rate_is_that_of_the_last_minute_and_of_texts_alone(bench: Bench) ->
     assert embed(10, "wait", query=True) == pytest.approx(5 / 5)
     bench.now += 55
     assert embed(2, "wait") == pytest.approx(1 / 2)
+
+
+BACKLOG = tuple(f"text {number}" for number in range(64))
+
+
+def test_only_a_backlog_for_which_nobody_waits_has_a_low_priority(bench: Bench) -> None:
+    def priority_of(*texts: str, query: bool = False) -> tuple[int, int]:
+        bench.embed(*texts, query=query)
+        last = bench.requests()[-1]
+        return last.process, last.settings.nice
+
+    assert priority_of("a save") == (1, 0)
+    assert priority_of(*BACKLOG) == (2, 10)
+    assert priority_of("a save") == (2, 10), "a process is not replaced for it"
+    assert priority_of("a query", query=True) == (2, 10)
+    assert priority_of(*BACKLOG) == (3, 0), "whoever asked may ask again"
+    bench.now += 29
+    assert priority_of(*BACKLOG) == (3, 0)
+    bench.now += 1
+    assert priority_of(*BACKLOG) == (4, 10)
+    bench.embedder.note_waiter()
+    assert priority_of(*BACKLOG[1:]) == (4, 10), "too few texts for another process"
+    assert priority_of(*BACKLOG) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    ("processors", "configured", "expected"),
+    [(8, 0, (4, 7)), (2, 0, (1, 1)), (1, 0, (1, 1)), (None, 0, (1, 1)), (8, 3, (3, 3))],
+)
+def test_all_processors_but_one_work_while_somebody_waits(
+    processors: int | None, configured: int, expected: tuple[int, int]
+) -> None:
+    pace = Pace(configured, time.monotonic)
+    settings = WorkerSettings(folder="", threads=9, dimension=3, window=20, tokenizer="")
+    with mock.patch("os.cpu_count", return_value=processors):
+        assert (pace.backlog_threads, pace.fast(settings).threads) == expected
+
+
+def test_a_model_that_is_prepared_while_somebody_waits_has_the_usual_priority(
+    bench: Bench,
+) -> None:
+    with mock.patch.object(
+        prepared, "export_and_cache_model", wraps=prepared.export_and_cache_model
+    ) as export:
+        bench.embedder.note_waiter()
+        bench.embed("a")
+    assert export.call_args.args[3].nice == 0
 
 
 def test_the_state_follows_what_is_done(bench: Bench) -> None:
@@ -924,7 +973,7 @@ from array import array
 from contextlib import closing
 from pathlib import Path
 import anchord.daemon
-from anchord.embedding.local import LocalEmbedder, WorkerOptions
+from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import find_model
 
 asked = json.load(sys.stdin)

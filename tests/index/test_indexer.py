@@ -581,7 +581,7 @@ def test_refreshed_files_count_among_those_of_a_commit_too() -> None:
     refresh = FingerprintRefresh(
         FileOutcome(origin=FILE, action=Action.UNCHANGED, reason=""), NO_FINGERPRINT, 1
     )
-    for _ in range(199):
+    for _ in range(module.FILES_PER_COMMIT - 1):
         batch.add(refresh)
     assert not batch.is_full(64)
     batch.add(refresh)

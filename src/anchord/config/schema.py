@@ -140,7 +140,7 @@ class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
     idle_unload_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 300.0
     """Seconds without work after which the model is unloaded."""
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0
-    """Threads of the model; 0 uses half of the processors."""
+    """Threads of the model; 0 uses all processors but one while somebody waits, else half."""
     max_growth_mb: Annotated[int, Meta(ge=0, le=1_000_000)] = 1_000
     """Memory growth after which the embedding process is restarted; 0 for no limit."""
     on_battery: Literal["continue", "pause"] = "continue"

@@ -354,6 +354,12 @@ class ChunkStore(Protocol):
     def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return the rows of these ids, each once, in any order."""
 
+    def get_embedded_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return those rows of files that have their own vector, each once, in any order.
+
+        The columns that only rows of conversations have are left out.
+        """
+
     def get_display_rows(
         self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS
     ) -> Sequence[Row]:

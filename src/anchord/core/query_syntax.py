@@ -16,22 +16,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from anchord.core.lazy_re import lazy_re
 from anchord.core.word_forms import spans_of_other_forms
 
-_PIECE = re.compile(
+_PIECE = lazy_re(
     r'(?<![^\s(])(?P<excluded>-)?"(?P<phrase>\s*[^\s"][^"]*)"(?!\w)|(?P<word>[^\s"]+|")'
 )
-_EXCLUDED_WORD = re.compile(r"-(\w.*)")
-_PREFIX = re.compile(r"(\w[\w.]{1,})\*")
-_WORD = re.compile(r"\w+")
+_EXCLUDED_WORD = lazy_re(r"-(\w.*)")
+_PREFIX = lazy_re(r"(\w[\w.]{1,})\*")
+_WORD = lazy_re(r"\w+")
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
 """Thai, Lao, Burmese, Khmer, kana, Han, Hangul: scripts that put no space between words, or
 between a word and its ending."""
-_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
-_IDENTIFIER = re.compile(
+_UNSPACED_CHARACTER = lazy_re(f"[{_UNSPACED}]")
+_IDENTIFIER = lazy_re(
     r"(?=.*[^\W\d_])(?:\w+(?:[./:]+\w+)+|\w*_\w+)"  # a.b, a/b, a::b, a_b
     r"|[a-z]+[A-Z]\w*|[A-Z]{2,}[a-z]\w*|[A-Z][a-z]+[A-Z]\w*|[a-zA-Z]+\d\w*"  # aB, ABc, AbC, a1
     r"|v?\d+(?:\.\d+){2,}|[a-zA-Z](?:\+\+|#)|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"  # 1.2.3, C++, a@b.c

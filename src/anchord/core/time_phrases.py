@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
+from anchord.core.lazy_re import lazy_re
+
 _MONTHS = [
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
@@ -17,11 +19,11 @@ _FIXED_UNITS = {
     "day": timedelta(days=1),
     "week": timedelta(weeks=1),
 }
-_AGO = re.compile(r"(\d{1,5}|[a-z]+) (minute|hour|day|week|month|year)s? ago")
-_PERIOD = re.compile(r"(this|last) (week|month|year)")
-_WEEKDAY = re.compile(rf"(?:(last|on) )?({'|'.join(_WEEKDAYS)})")
-_MONTH = re.compile(rf"(?:(last|in) )?({'|'.join(_MONTHS)})(?: (\d{{4}}))?")
-_IN_QUERY = re.compile(
+_AGO = lazy_re(r"(\d{1,5}|[a-z]+) (minute|hour|day|week|month|year)s? ago")
+_PERIOD = lazy_re(r"(this|last) (week|month|year)")
+_WEEKDAY = lazy_re(rf"(?:(last|on) )?({'|'.join(_WEEKDAYS)})")
+_MONTH = lazy_re(rf"(?:(last|in) )?({'|'.join(_MONTHS)})(?: (\d{{4}}))?")
+_IN_QUERY = lazy_re(
     r"\b(?:yesterday|(?:this|last) (?:week|month|year)|(?:\d{1,3}|an?|one|two|three|four|five|six) "
     rf"(?:hour|day|week|month|year)s? ago|(?:last|on) (?:{'|'.join(_WEEKDAYS)})"
     rf"|(?:last|in) (?:{'|'.join(_MONTHS)})(?: \d{{4}})?)\b",

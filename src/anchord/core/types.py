@@ -419,7 +419,9 @@ class FileUpdate:
 
     Attributes:
         new_record: Record after the update; None deletes the file from the catalog.
-        texts_to_embed: (vector key, text) of each added or changed row.
+        texts_to_embed: (vector key, text) of each added or changed row, but for `row_with_vector`.
+        row_with_vector: Vector key of an added or changed row -> id of a row that has the vector.
+            Filled for a file that moved.
         reason: Why the file is updated, for people.
         forgets_vectors: Whether the vectors of its rows leave the vector cache too, because the
             rules exclude the file.
@@ -432,6 +434,7 @@ class FileUpdate:
     diff: ChunkDiff
     texts_to_embed: tuple[tuple[str, str], ...]
     reason: str
+    row_with_vector: Mapping[str, str] = field(default_factory=dict)
     forgets_vectors: bool = False
     predecessors: Mapping[str, str] = field(default_factory=dict)
 

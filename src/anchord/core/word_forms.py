@@ -19,6 +19,7 @@ from functools import lru_cache
 
 import Stemmer
 
+from anchord.core.lazy_re import lazy_re
 from anchord.core.natural_language import COMMON_WORDS, ENGLISH, RUSSIAN, detect_language
 
 STEMMER_IDENTITY = f"snowball {Stemmer.version()}"
@@ -26,17 +27,17 @@ STEMMER_IDENTITY = f"snowball {Stemmer.version()}"
 _HAN = "\u3005\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _HANGUL = "\uac00-\ud7af"
 _HIRAGANA = "\u3041-\u309f"
-_UNSPACED_RUN = re.compile(f"[{_HAN}{_HIRAGANA}\u30a0-\u30ff]+")
-_HIRAGANA_PAIR = re.compile(f"[{_HIRAGANA}]{{2}}")
+_UNSPACED_RUN = lazy_re(f"[{_HAN}{_HIRAGANA}\u30a0-\u30ff]+")
+_HIRAGANA_PAIR = lazy_re(f"[{_HIRAGANA}]{{2}}")
 """Endings and particles for the most part."""
-_INFLECTED_WORD = re.compile(rf"[a-zA-ZÀ-ɏ]{{2,40}}|[\u0400-\u052f]{{2,40}}|[{_HANGUL}]{{1,40}}")
-_LATIN_WORD = re.compile(r"[a-zß-ɏ]{2,40}")
-_CYRILLIC_WORD = re.compile(r"[\u0400-\u052f]{2,40}")
-_KOREAN_WORD = re.compile(f"[{_HANGUL}]{{2,40}}")
-_HAN_CHARACTER = re.compile(f"[{_HAN}]")
-_LONE_HAN = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
-_NOT_LATIN = re.compile(f"[\u0400-\u052f\u0e00-\u0eff\u3040-\u30ff{_HAN}{_HANGUL}]")
-_KOREAN_ENDING = re.compile(
+_INFLECTED_WORD = lazy_re(rf"[a-zA-ZÀ-ɏ]{{2,40}}|[\u0400-\u052f]{{2,40}}|[{_HANGUL}]{{1,40}}")
+_LATIN_WORD = lazy_re(r"[a-zß-ɏ]{2,40}")
+_CYRILLIC_WORD = lazy_re(r"[\u0400-\u052f]{2,40}")
+_KOREAN_WORD = lazy_re(f"[{_HANGUL}]{{2,40}}")
+_HAN_CHARACTER = lazy_re(f"[{_HAN}]")
+_LONE_HAN = lazy_re(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
+_NOT_LATIN = lazy_re(f"[\u0400-\u052f\u0e00-\u0eff\u3040-\u30ff{_HAN}{_HANGUL}]")
+_KOREAN_ENDING = lazy_re(
     f"(?<=[{_HANGUL}])(?:들)?(?:은|는|이|가|을|를|의|에|에서|에게|께서|한테|으로|로|와|과|랑|이랑|도|만|까지"
     "|부터|마다|보다|처럼|같이|조차|마저|밖에|이나|나|라도|이라도|으로서|로서|으로써|로써|에는|에도|에서는"
     "|에서도|으로는|로는|과는|와는|까지는|이라는|라는|입니다|이다|이며|이고|합니다|하다|했다|한다|하는|하고"

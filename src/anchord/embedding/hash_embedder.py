@@ -39,6 +39,9 @@ class HashEmbedder:
     def prepare_in_background(self) -> None:
         """Do nothing: there is no model."""
 
+    def note_waiter(self) -> None:
+        """Do nothing: there is no model."""
+
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - queries are texts
         """Return an L2-normalised float32 vector for each text, in order."""
         self.embedded += len(texts)

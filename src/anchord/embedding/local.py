@@ -11,23 +11,23 @@ defect of the chunker. It is counted, and embedded in pieces whose vectors are j
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from anchord.core.types import Vector
 from anchord.embedding.batching import batch_by_token_count
 from anchord.embedding.model_files import ModelFiles
+from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import embed_isolating_failures
 from anchord.embedding.text_pieces import TextPiece, VectorAssembler, split_texts
+from anchord.embedding.throughput import Throughput
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers import export_cache
 from anchord.embedding.workers.export_cache import CPU, INT8, ExportInfo
 from anchord.embedding.workers.worker_main import WorkerSettings
@@ -41,29 +41,11 @@ _CPU_BATCH = (512, 32)
 """The most tokens and texts of a batch: larger ones are slower and take more memory."""
 _ACCELERATOR_BATCH = (32_768, 512)
 _BACKLOG_TEXTS = 64
-"""The fewest texts that are worth starting an accelerator's process for."""
+"""The fewest texts that are worth starting another process for."""
 _SPECIAL_TOKENS = 4
 """Tokens in a batch that a text needs besides its own."""
-_RATE_WINDOW_S = 60.0
 _EXPORT_RETRY_S = 600.0
 """Seconds before an export that failed for lack of room or memory is tried again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """How the worker processes run."""
-
-    exports_folder: Path
-    """Where exported models are kept."""
-    older_exports_folder: Path | None = None
-    """Where the home kept them before; what is there is used too."""
-    precision: str = "fp32"
-    threads: int = 0
-    """Threads of a process; 0 means half of the processors."""
-    idle_s: float = 300.0
-    """Seconds without work after which `stop_idle_workers` stops a process."""
-    max_growth_bytes: int = 1_000_000_000
-    """A process that grew by more since its model was loaded is replaced; 0 means never."""
 
 
 class LocalEmbedder:
@@ -101,9 +83,11 @@ class LocalEmbedder:
         self._accelerator_failure = ""
         self._default_queue: WorkerQueue | None = None
         self._accelerator_queue: WorkerQueue | None = None
+        self._backlog_settings: WorkerSettings | None = None
+        """Of the default queue's process while nobody waits; None where it is never replaced."""
+        self._pace = Pace(options.threads, clock)
         self._closed = False
-        self._recent_batches: deque[tuple[float, float, int]] = deque()
-        """(time of the end, seconds, texts) of the batches in the last 60 s."""
+        self._throughput = Throughput(clock)
 
     @cached_property
     def _model_digest(self) -> str:
@@ -147,13 +131,18 @@ class LocalEmbedder:
         with suppress(EmbedderError):
             self._ready_queues()
 
+    def note_waiter(self) -> None:
+        """Note that somebody waits for vectors: the model takes more of the machine for 30 s.
+
+        A backlog for which nobody waits is embedded at a low priority with half of the processors.
+        All else, queries too, has the usual priority and all processors but one.
+        """
+        self._pace.note_waiter()
+
     @property
     def texts_per_second(self) -> float:
         """Texts a second of the model's own time, in the last 60 s of work; 0 without any."""
-        batches = list(self._recent_batches)
-        busy_s = sum(seconds for _, seconds, _ in batches)
-        texts = sum(count for _, _, count in batches)
-        return texts / busy_s if busy_s else 0.0
+        return self._throughput.texts_per_second
 
     @property
     def state(self) -> str:
@@ -242,9 +231,12 @@ class LocalEmbedder:
         pieces = list(split_texts(texts, count_tokens, self._files.window))
         assembler = VectorAssembler(pieces)
         token_counts = [piece.token_count + _SPECIAL_TOKENS for piece in pieces]
+        remaining = len(pieces)
         for indexes in batch_by_token_count(token_counts, max_tokens, max_texts):
             batch = [pieces[index] for index in indexes]
             complete: dict[int, Vector] = {}
+            self._set_pace(remaining, query=query)
+            remaining -= len(batch)
             try:
                 for index, vector in self._embed_batch(batch, queue, query=query):
                     piece = batch[index]
@@ -265,6 +257,14 @@ class LocalEmbedder:
             return accelerator_queue, _ACCELERATOR_BATCH
         return default_queue, _CPU_BATCH
 
+    def _set_pace(self, text_count: int, *, query: bool) -> None:
+        """Set how the default queue's process must run for so many texts; few take any process."""
+        if query:
+            self._pace.note_waiter()
+        elif queue := self._default_queue:
+            backlog = self._backlog_settings if text_count >= _BACKLOG_TEXTS else None
+            queue.required_settings = backlog and self._pace.adapt(backlog)
+
     def _embed_batch(
         self, pieces: Sequence[TextPiece], queue: WorkerQueue, *, query: bool
     ) -> Iterator[tuple[int, Vector | None]]:
@@ -273,7 +273,7 @@ class LocalEmbedder:
         def embed(texts: Sequence[str]) -> list[Vector]:
             batch = self._send(queue, texts, longest * len(texts), query=query)
             if not query:
-                self._record_batch(batch.seconds, len(texts))
+                self._throughput.record(batch.seconds, len(texts))
             return batch.vectors
 
         return embed_isolating_failures([piece.text for piece in pieces], embed, BatchFailedError)
@@ -318,12 +318,6 @@ class LocalEmbedder:
             self.over_window += assembler.is_split(number)
         return bytes(4 * self.dimension) if vector is None else vector
 
-    def _record_batch(self, seconds: float, text_count: int) -> None:
-        now = self._clock()
-        self._recent_batches.append((now, seconds, text_count))
-        while now - self._recent_batches[0][0] > _RATE_WINDOW_S:
-            self._recent_batches.popleft()
-
     @cached_property
     def _token_counter(self) -> TokenCounter:
         return shared_token_counter(self._files.tokenizer)
@@ -356,9 +350,11 @@ class LocalEmbedder:
             if info.device != CPU:
                 settings = self._settings(device=info.device)
                 self._accelerator_queue = self._open_queue(TORCH_WORKER_MODULE, settings)
-            settings = self._settings(onnx=str(model_file))
+            self._backlog_settings = self._settings(onnx=str(model_file))
             # Last, because other threads take a default queue as the sign that both are open.
-            self._default_queue = self._open_queue(ONNX_WORKER_MODULE, settings)
+            self._default_queue = self._open_queue(
+                ONNX_WORKER_MODULE, self._pace.fast(self._backlog_settings)
+            )
         elif self._options.precision == INT8:
             raise EmbedderError(
                 f"this model has no int8 version: {info.why}",
@@ -385,7 +381,7 @@ class LocalEmbedder:
                 options.exports_folder,
                 self._model_digest,
                 options.precision,
-                self._settings(),
+                self._pace.adapt(self._settings()),
                 self._remember_export_process,
             )
         finally:
@@ -416,10 +412,9 @@ class LocalEmbedder:
     def _settings(self, onnx: str = "", device: str = CPU) -> WorkerSettings:
         """Return a worker's settings; `onnx` is the path of the exported model, "" for none."""
         files = self._files
-        half_of_processors = max(1, (os.cpu_count() or 2) // 2)
         return WorkerSettings(
             folder=str(files.folder),
-            threads=self._options.threads or half_of_processors,
+            threads=self._pace.backlog_threads,
             dimension=files.dimension,
             window=files.window,
             tokenizer=str(files.tokenizer),

@@ -143,6 +143,9 @@ class OpenAIEmbedder:
     def prepare_in_background(self) -> None:
         """Do nothing: the server has its models ready."""
 
+    def note_waiter(self) -> None:
+        """Do nothing: the server does not know priorities."""
+
     @property
     def texts_per_second(self) -> float:
         """Texts a second since the first batch of the last 60 s of work; 0 without any."""

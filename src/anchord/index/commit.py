@@ -40,7 +40,9 @@ class _TableChanges:
     """Those that change rows; others only move lines or records."""
     new_rows: list[Row]
     text_by_key: dict[str, str]
-    """The texts of the new rows, by vector key."""
+    """The texts of the new rows, by vector key, but for `row_with_vector`."""
+    row_with_vector: dict[str, str]
+    """Vector key of a new row -> the row that has the vector, at the old path of a file."""
     changed_ids: list[str]
     """Ids of rows that are overwritten."""
     removed_ids: list[str]
@@ -140,6 +142,7 @@ class Committer:
             leaving_ids=[*changes.changed_ids, *first_removed],
             vector_keys=list(changes.text_by_key),
             new_ids=new_ids,
+            row_with_vector=changes.row_with_vector,
         )
         absent_ids = set(new_ids) - stored.keys()
         missing_texts = {
@@ -148,7 +151,8 @@ class Committer:
         made = self._embed_if_soon(updates, missing_texts, should_stop)
         if made is None:
             return None
-        due_keys = frozenset(missing_texts).difference(made)
+        missing_keys = missing_texts.keys() | changes.row_with_vector.keys()
+        due_keys = frozenset(missing_keys).difference(made, vectors)
         vectors.update(made)
         due = _provisional_vectors(changes.updates, due_keys, stored)
         if changes.updates:
@@ -230,25 +234,34 @@ class Committer:
             dependencies.store.delete_rows(part)
 
     def _reuse_vectors(
-        self, leaving_ids: Sequence[str], vector_keys: Sequence[str], new_ids: Sequence[str]
+        self,
+        leaving_ids: Sequence[str],
+        vector_keys: Sequence[str],
+        new_ids: Sequence[str],
+        row_with_vector: Mapping[str, str],
     ) -> tuple[dict[str, Vector], Mapping[str, tuple[str, Vector]]]:
         """Return the vectors that exist already, and what the table has of the leaving and new ids.
 
         Existing vectors are those of any row of any file, and those in the vector cache. The
         vectors of the leaving rows go to the cache. A row that gets another text under the same id
         counts as leaving: a heading was added before it, or removed. The table keeps these rows
-        until the new ones are written, because nothing else writes rows.
+        until the new ones are written, because nothing else writes rows. A vector that a new row
+        has as well, as when a file moves, stays in the table and is not cached.
         """
         if not leaving_ids and not vector_keys and not new_ids:
             return {}, {}
-        looked_up_ids = list(dict.fromkeys([*leaving_ids, *new_ids]))
-        stored, found = self.dependencies.store.look_up_vectors(looked_up_ids, vector_keys)
+        looked_up_ids = list(dict.fromkeys([*leaving_ids, *new_ids, *row_with_vector.values()]))
+        stored, by_key = self.dependencies.store.look_up_vectors(looked_up_ids, vector_keys)
+        moving = dict(stored[row_id] for row_id in row_with_vector.values() if row_id in stored)
+        found = {**by_key, **{key: moving[key] for key in row_with_vector if key in moving}}
         leaving = dict(stored[row_id] for row_id in leaving_ids if row_id in stored)
-        leaving = {key: vector for key, vector in leaving.items() if not is_due(key)}
+        leaving = {
+            key: vector for key, vector in leaving.items() if not is_due(key) and key not in found
+        }
         if leaving:
             self._cache_vectors(leaving)
-        vectors = dict(found)
-        missing = [key for key in vector_keys if key not in vectors]
+        vectors = found
+        missing = [key for key in (*vector_keys, *row_with_vector) if key not in vectors]
         if missing:
             vectors.update(self.dependencies.vector_cache.get(missing))
             vectors.update(self.unembeddable_vectors(missing))
@@ -379,6 +392,9 @@ def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:
         updates=changing,
         new_rows=[row for diff in diffs for row in (*diff.added, *diff.changed)],
         text_by_key=dict(pair for update in changing for pair in update.texts_to_embed),
+        row_with_vector={
+            key: row_id for update in changing for key, row_id in update.row_with_vector.items()
+        },
         changed_ids=[row.id for diff in diffs for row in diff.changed],
         removed_ids=[row_id for diff in diffs for row_id in diff.removed],
     )

@@ -37,6 +37,7 @@ from anchord.core.types import (
     SkipFile,
 )
 from anchord.core.worktrees import is_left_out
+from anchord.index.moved_files import MovedFiles
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import NO_SIZE_LIMIT
 from anchord.index.row_id_lookahead import RowIdLookahead
@@ -95,16 +96,24 @@ class FilePlanner:
         self._files = dependencies.files
         self._catalog = dependencies.catalog
         self._row_ids = RowIdLookahead(dependencies.store)
+        self._moved = MovedFiles(dependencies.catalog, dependencies.store, recipe)
         self._clock = dependencies.clock
         self._conversations = dependencies.conversations
         self.worktrees = WorktreePlans(self._files, self._catalog, dependencies.worktrees, recipe)
         self._count_tokens = count_tokens
         self._recipe = recipe
 
-    def expect(self, paths: Sequence[RootedPath]) -> None:
-        """Name the files that are planned next, in order; what is looked up for one is for all."""
+    def expect(self, paths: Sequence[RootedPath], gone: Collection[RootedPath] = ()) -> None:
+        """Name the files that are planned next, in order; what is looked up for one is for all.
+
+        Args:
+            paths: The files.
+            gone: Files whose rows may be removed. Those of them that are planned next can be the
+                old paths of others.
+        """
         self._row_ids.expect(paths)
         self.worktrees.begin_run()
+        self._moved.expect([path for path in paths if path in gone])
 
     def plan(
         self,
@@ -265,7 +274,11 @@ class FilePlanner:
         if is_left_out(new_record.content_digest):
             row_ids = [chunk.chunk_id for chunk in self._stored_chunks(path, record)]
             return plan_row_removal(path, row_ids, reason, new_record)
-        prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
+        problem: Problem | None = None
+        moved = self._moved.prepare_rows(path, data, new_record)
+        prepared: Sequence[PreparedRow] = moved.prepared if moved else ()
+        if moved is None:
+            prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
         chunks = tuple(_chunk_record(each) for each in prepared)
         known_chunks = self._stored_chunks(path, record)
         diff = diff_chunks(known_chunks, [each.row for each in prepared], chunks)
@@ -278,7 +291,8 @@ class FilePlanner:
             origin=path,
             new_record=new_record._replace(chunks=chunks, problem=problem),
             diff=diff,
-            texts_to_embed=tuple((key, text_by_key[key]) for key in new_keys),
+            texts_to_embed=() if moved else tuple((key, text_by_key[key]) for key in new_keys),
+            row_with_vector=moved.row_with_vector if moved else {},
             reason=reason,
             predecessors=find_predecessors(known_chunks, chunks) if may_inherit else {},
         )

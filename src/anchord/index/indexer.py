@@ -29,7 +29,7 @@ from anchord.core.types import (
     RootedPath,
 )
 from anchord.core.worktrees import is_left_out
-from anchord.index.commit import CommitResult, Committer
+from anchord.index.commit import ROWS_PER_WRITE, CommitResult, Committer
 from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
 from anchord.index.lost_exchanges import LostExchanges
 from anchord.index.recipe import Recipe
@@ -37,7 +37,8 @@ from anchord.index.reconcile import ReconcileResult, reconcile
 from anchord.index.vector_fill import VectorFill
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
-FILES_PER_COMMIT = 200
+FILES_PER_COMMIT = 400
+"""Two hundred files that moved, and their old paths."""
 
 _GUARD_ALL_DELETIONS = DeletionPolicy()
 _INGEST_TIMEOUT_S = 900.0
@@ -52,6 +53,7 @@ class _Batch:
     refreshes: list[FingerprintRefresh] = field(default_factory=list)
     paths: set[RootedPath] = field(default_factory=set)
     text_count: int = 0
+    row_count: int = 0
 
     def add(self, plan: FileUpdate | FingerprintRefresh) -> None:
         if isinstance(plan, FingerprintRefresh):
@@ -61,10 +63,13 @@ class _Batch:
             self.updates.append(plan)
             self.paths.add(plan.origin)
             self.text_count += len(plan.texts_to_embed)
+            self.row_count += len(plan.diff.added) + len(plan.diff.changed)
 
     def is_full(self, texts_per_commit: int) -> bool:
         file_count = len(self.updates) + len(self.refreshes)
-        return file_count >= FILES_PER_COMMIT or self.text_count >= texts_per_commit
+        if self.row_count >= ROWS_PER_WRITE or self.text_count >= texts_per_commit:
+            return True
+        return file_count >= FILES_PER_COMMIT
 
 
 @dataclass(slots=True)
@@ -240,7 +245,7 @@ class Indexer:
         should_stop: Callable[[], bool] = lambda: False,
         confirmed_gone: Collection[RootedPath] | None = None,
     ) -> Iterator[FileOutcome]:
-        """Bring files up to date, up to 200 of them a commit.
+        """Bring files up to date, up to 400 of them a commit.
 
         Nothing is done before the iterator is consumed.
 
@@ -276,7 +281,7 @@ class Indexer:
     def _plans(self, paths: Sequence[RootedPath], run: _Run) -> Iterator[FilePlan | None]:
         """Yield a plan for each file. None: commit what was planned before going on."""
         queue = deque(paths)
-        self._planner.expect(paths)
+        self._planner.expect(paths, run.confirmed_gone or ())
         while queue:
             if run.should_stop():
                 return

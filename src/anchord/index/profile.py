@@ -30,11 +30,12 @@ from anchord.core.ports import Reranker
 from anchord.core.types import Root, Vector
 from anchord.core.word_forms import STEMMER_IDENTITY
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.embedding.local import LocalEmbedder, WorkerOptions
+from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import ModelFiles, find_token_counting_model
 from anchord.embedding.model_pins import ModelPin
 from anchord.embedding.reranker import CrossEncoderReranker
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers.export_cache import INT8
 from anchord.errors import AnchordError, EmbedderError
 from anchord.index.recipe import NoQuarantine, ParseQuarantine, Recipe
@@ -77,6 +78,9 @@ class MissingModelEmbedder:
         self.dimension = dimension
 
     def prepare_in_background(self) -> None:
+        """Do nothing: there is no model."""
+
+    def note_waiter(self) -> None:
         """Do nothing: there is no model."""
 
     def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it always raises

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
@@ -17,6 +15,7 @@ from anchord.core.deletion_guard import (
     is_mass_deletion,
     recent_deletions_meta_key,
 )
+from anchord.core.garbage import garbage_collection_paused
 from anchord.core.ports import EnterDirCallback, IndexerDependencies
 from anchord.core.types import (
     Absent,
@@ -101,7 +100,7 @@ def reconcile(
     Returns:
         The files to index. `walk_error` is set when a whole root is missing or unreadable.
     """
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         return _reconcile(dependencies, recipe, folder, on_enter_dir, deletion_policy)
 
 
@@ -409,21 +408,6 @@ class _MassDeletionGuard:
 
 def _in_root(root: str, paths: list[str]) -> tuple[RootedPath, ...]:
     return tuple(RootedPath(root, path) for path in paths)
-
-
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Pause the garbage collector while many small values are created.
-
-    A walk creates hundreds of thousands of them and no cycles: a collection would find nothing.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _is_empty(observed: _Observed) -> bool:

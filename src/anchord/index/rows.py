@@ -19,7 +19,10 @@ from anchord.index.topics import OwnRooms, memory_type_of, room_of_exchange, roo
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
 from anchord.sources.documents.parse import parse_document
 from anchord.sources.secrets.documents import redact_document
+from anchord.sources.secrets.finding import MARK_START
 
+HEADING_SEPARATOR = " > "
+"""Between the titles in `Row.header_path`."""
 _DAY_LENGTH = len("2026-01-31")
 _LANGUAGE_SAMPLE_CHARS = 4_000
 """So much of a document decides the language of those chunks that are too short to do so."""
@@ -63,6 +66,57 @@ def prepare_rows(
         recipe.quarantine.end_parse()
 
 
+def prepare_moved_rows(
+    origin: RootedPath,
+    data: bytes,
+    recipe: Recipe,
+    rows: Sequence[Row],
+    chunk_ids: Sequence[str],
+) -> list[Row] | None:
+    """Return the rows of a file that moved, made of those that it had at its old path.
+
+    Args:
+        origin: The file at its new path; not an exchange.
+        data: Its bytes, the same as at the old path.
+        recipe: How it was chunked.
+        rows: Its rows at the old path, in the order of the file.
+        chunk_ids: The ids of its chunks at the new path, in the same order.
+
+    Returns:
+        What `prepare_rows` would return of it, in the same order. None if it has a problem.
+    """
+    document = parse_document(data, origin.path)
+    if isinstance(document, Document) and MARK_START in "".join(row.text for row in rows):
+        document = redact_document(document)  # Else there was nothing to redact.
+    if not isinstance(document, Document) or document.problem:
+        return None
+    path = escape_non_utf8(origin.path)
+    doc_id = make_doc_id(origin)
+    room = room_of_file(path, document.text, recipe.own_rooms)
+    language = _language_of_document(document)
+    moved: list[Row] = []
+    for row, chunk_id in zip(rows, chunk_ids, strict=True):
+        at_new_path = Row(
+            id=chunk_id,
+            doc_id=doc_id,
+            root=origin.root,
+            path=path,
+            kind=row.kind,
+            header_path=row.header_path,
+            content_hash=row.content_hash,
+            vector_key=row.vector_key,
+            text=row.text,
+            search_text=search_text_of(path, row.header_path, row.text),
+            room=room,
+            chunk_type=row.chunk_type,
+            language=row.language,
+            level=row.level,
+            token_count=row.token_count,
+        )
+        moved.append(_with_word_forms(at_new_path, language))
+    return moved
+
+
 def _parse_and_chunk(
     origin: RootedPath, data: bytes, recipe: Recipe, count_tokens: CountTokens
 ) -> tuple[tuple[PreparedRow, ...], Problem | None]:
@@ -89,19 +143,21 @@ def _parse_and_chunk(
             _with_exchange_metadata(row, document.exchange_metadata, index, len(rows))
             for index, row in enumerate(rows)
         ]
-    language = detect_language(document.text[:_LANGUAGE_SAMPLE_CHARS])
-    rows = [_with_word_forms(row, language) for row in rows]
+    language = _language_of_document(document)
+    rows = [replace(each, row=_with_word_forms(each.row, language)) for each in rows]
     return tuple(rows), parser_problem or document.problem
 
 
-def _with_word_forms(prepared: PreparedRow, document_language: str) -> PreparedRow:
+def _language_of_document(document: Document) -> str:
+    return detect_language(document.text[:_LANGUAGE_SAMPLE_CHARS])
+
+
+def _with_word_forms(row: Row, document_language: str) -> Row:
     """Add to a row's search text the base forms of its words, if they are not English."""
-    search_text = prepared.row.search_text
-    forms = forms_of_text(search_text, document_language)
+    forms = forms_of_text(row.search_text, document_language)
     if not forms:
-        return prepared
-    row = replace(prepared.row, search_text=f"{search_text}\n{forms}")
-    return replace(prepared, row=row)
+        return row
+    return replace(row, search_text=f"{row.search_text}\n{forms}")
 
 
 def _find_definitions(
@@ -136,11 +192,22 @@ def _rooms_of_chunks(
     return [memory_type_of(chunk.content) or room for chunk in chunks]
 
 
+def search_text_of(path: str, section: str, text: str) -> str:
+    """Return what the word search looks at of a file's chunk, without other forms of its words.
+
+    Args:
+        path: The file's path, escaped.
+        section: The headings above the chunk; they count twice.
+        text: The chunk's text.
+    """
+    return f"{path}\n{section}\n{section}\n{text}"
+
+
 def _prepare_row(
     origin: RootedPath, chunk: Chunk, document: Document, model_id: str, room: str
 ) -> PreparedRow:
     path = escape_non_utf8(origin.path)
-    section = " > ".join(chunk.header_path)
+    section = HEADING_SEPARATOR.join(chunk.header_path)
     row = Row(
         id=chunk.chunk_id,
         doc_id=make_doc_id(origin),
@@ -151,7 +218,7 @@ def _prepare_row(
         content_hash=chunk.content_hash,
         vector_key=make_vector_key(model_id, chunk.embed_text),
         text=chunk.content,
-        search_text=f"{path}\n{section}\n{section}\n{chunk.content}",
+        search_text=search_text_of(path, section, chunk.content),
         room=room,
         chunk_type=chunk_type_of(chunk),
         language=language_of(chunk, document),

@@ -27,9 +27,10 @@ from fakes import cosine
 from faults.service import until
 
 from anchord.core.types import Vector
-from anchord.embedding.local import LocalEmbedder, WorkerOptions
+from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import ModelFiles, find_model
 from anchord.embedding.tokenizer import shared_token_counter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers import export_cache as prepared
 from anchord.embedding.workers.export_cache import CPU, EXPORT_INFO_FILE, INT8, ExportInfo
 from anchord.embedding.workers.onnx_worker import OnnxModel

@@ -40,9 +40,10 @@ from figures import megabytes, run, table
 from anchord.api.chunks import chunk_text
 from anchord.embedding import local as embedding
 from anchord.embedding.batching import batch_by_token_count
-from anchord.embedding.local import LocalEmbedder, WorkerOptions
+from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import find_model
 from anchord.embedding.tokenizer import TokenCounter
+from anchord.embedding.worker_options import WorkerOptions
 from anchord.embedding.workers import export_cache as prepared
 from anchord.embedding.workers.export_cache import ExportInfo
 

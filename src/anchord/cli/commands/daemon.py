@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -19,6 +20,7 @@ from anchord.cli.parameters import Argument, Option
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
 from anchord.config.schema import make_root_config
+from anchord.core.garbage import garbage_collection_paused
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import try_connect, wait_for_daemon_exit
 from anchord.errors import AlreadyRunningError, AnchordError, NotRunningError
@@ -57,8 +59,11 @@ def run(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
     folders = _resolve_folders(home, paths, kind)
     config = load_user_config(home)
     configure_stderr_logging()
-    from anchord.daemon.main import run_daemon
+    with garbage_collection_paused():
+        from anchord.daemon.main import run_daemon
 
+        # No collection looks at what stays as long as the process.
+        gc.freeze()
     run_daemon(home, config, folders, kind)
 
 

@@ -55,6 +55,7 @@ class TurnWork:
         commits_before = self._writer.indexer.commit_count
         self.root_name = files[0].root
         try:
+            should_stop = self._noting_waiters(should_stop)
             for outcome in self._writer.indexer.index(files, should_stop, missing_files):
                 outcomes.handle(outcome)
         finally:
@@ -78,6 +79,7 @@ class TurnWork:
         commits_before = self._writer.indexer.commit_count
         self.root_name = files[0].root
         try:
+            should_stop = self._noting_waiters(should_stop)
             for outcome in self._writer.indexer.vector_fill.fill(files, should_stop):
                 self._outcomes.handle_vectors(outcome)
         finally:
@@ -155,6 +157,21 @@ class TurnWork:
                 self.fill_vectors(should_stop)
             else:
                 return
+
+    def _noting_waiters(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """Return `should_stop` that also tells the model whether a call of `sync` waits."""
+        embedder, barrier = self._writer.profile.embedder, self._outcomes.barrier
+
+        def note() -> None:
+            if barrier.has_waiters:
+                embedder.note_waiter()
+
+        def check() -> bool:
+            note()
+            return should_stop()
+
+        note()  # The first batch begins before the first check.
+        return check
 
     def _end_turn(self, commits_before: int) -> None:
         self.root_name = ""

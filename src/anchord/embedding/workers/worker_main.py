@@ -49,7 +49,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The exported model's file; "" for a process that runs the model itself."""
     device: str = "cpu"
     nice: int = _NICE
-    """Added to the nice value of the process: higher means lower priority."""
+    """Added to the nice value of the process: higher means lower priority. 0 leaves it as it is."""
 
 
 class EmbedRequest(msgspec.Struct, frozen=True):
@@ -92,8 +92,10 @@ def lower_priority(nice: int) -> None:
     """Lower the CPU and I/O priority of this process, so that other programs go first.
 
     Args:
-        nice: Added to the nice value.
+        nice: Added to the nice value; 0 changes neither priority.
     """
+    if not nice:
+        return
     os.nice(nice)
     if hasattr(psutil, "IOPRIO_CLASS_IDLE"):  # Linux only.
         with suppress(psutil.Error, OSError):

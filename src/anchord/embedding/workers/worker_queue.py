@@ -1,7 +1,8 @@
 """A queue of callers that share one embedding process.
 
 The process is started when there is work. It is ended after a while without work, and replaced when
-it died, hung, or grew too large. Between two batches, a waiting query goes before everything else.
+it died, hung, grew too large, or is to run with other settings. Between two batches, a waiting
+query goes before everything else.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class WorkerQueue:
 
         Args:
             worker_module: The module that the process runs.
-            settings: The settings of the process.
+            settings: The settings of the process, unless `required_settings` says otherwise.
             idle_s: Seconds without work after which `stop_worker_if_idle` ends the process.
             max_growth_bytes: How much the memory of the process may grow after its model is loaded.
                 It is then replaced. 0 means without limit.
@@ -63,7 +64,10 @@ class WorkerQueue:
         self.start_count = 0
         """How often a process was started."""
         self._worker_module = worker_module
-        self._settings = settings
+        self.settings = settings
+        self.required_settings: WorkerSettings | None = None
+        """Texts that are no queries replace a process with other settings; None: any will do."""
+        self._started_with = settings
         self._idle_s = idle_s
         self._max_growth_bytes = max_growth_bytes
         self._clock = clock
@@ -110,7 +114,8 @@ class WorkerQueue:
         """
         self._wait_for_turn(query=query)
         try:
-            batch = self._embed_batch(texts, token_count, query=query)
+            process = self._running_process(None if query else self.required_settings)
+            batch = self._embed_batch(process, texts, token_count, query=query)
         except BaseException:
             # Half an answer may still be in the pipe: only a new process starts at a frame again.
             self._end()
@@ -161,8 +166,9 @@ class WorkerQueue:
             return False
         return self.memory_bytes > (self._loaded_bytes or 0) + self._max_growth_bytes
 
-    def _embed_batch(self, texts: Sequence[str], token_count: int, *, query: bool) -> EmbeddedBatch:
-        process = self._running_process()
+    def _embed_batch(
+        self, process: WorkerProcess, texts: Sequence[str], token_count: int, *, query: bool
+    ) -> EmbeddedBatch:
         timeout_s = BATCH_TIMEOUT_S + token_count * EXTRA_TIMEOUT_PER_TOKEN_S
         request = {"texts": list(texts), "query": query}
         started = self._clock()
@@ -181,7 +187,7 @@ class WorkerQueue:
                 numbers that are not finite.
         """
         numbers = answer.get("vectors")
-        vector_bytes = _FLOAT_BYTES * self._settings.dimension
+        vector_bytes = _FLOAT_BYTES * self.settings.dimension
         if not isinstance(numbers, bytes) or len(numbers) != vector_bytes * text_count:
             reason = answer.get("error", "an answer of the wrong size")
             raise BatchFailedError(f"the model failed: {reason}", RETRY_HINT)
@@ -193,18 +199,20 @@ class WorkerQueue:
         starts = range(0, len(numbers), vector_bytes)
         return [numbers[start : start + vector_bytes] for start in starts]
 
-    def _running_process(self) -> WorkerProcess:
-        """Return the process; start one and wait for its model if there is none.
+    def _running_process(self, settings: WorkerSettings | None) -> WorkerProcess:
+        """Return the process; start one and wait for its model if there is none with the settings.
 
         Raises:
             EmbedderError: It cannot be started, or the queue is closed.
         """
         self._refuse_if_closed()
-        if self._process is not None and self._process.is_alive:
+        has_settings = settings in (None, self._started_with)
+        if self._process is not None and self._process.is_alive and has_settings:
             return self._process
         self._end()
         self.start_count += 1
-        settings_json = msgspec.json.encode(self._settings).decode()
+        self._started_with = settings or self.settings
+        settings_json = msgspec.json.encode(self._started_with).decode()
         try:
             process = WorkerProcess(self._worker_module, (settings_json,), offline_environment())
             self._process = process
@@ -213,10 +221,10 @@ class WorkerQueue:
             dimension = process.call_or_kill(START_TIMEOUT_S).get("ready")
         except WorkerProcessError as error:
             raise EmbedderError(f"the embedding process {error}", RETRY_HINT) from None
-        if dimension != self._settings.dimension:
+        if dimension != self.settings.dimension:
             raise EmbedderError(
                 f"the model's vectors have {dimension} dimensions, "
-                f"its files say {self._settings.dimension}",
+                f"its files say {self.settings.dimension}",
                 RETRY_HINT,
             )
         self._loaded_bytes = process.memory_bytes

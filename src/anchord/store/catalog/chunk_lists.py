@@ -125,7 +125,8 @@ class ChunkLists:
             "WHERE file=? AND generation > (SELECT applied FROM files WHERE id=?)",
             (file_id, file_id),
         )
-        confirmed = self.read_chunks(file_id)
+        # Of a list that ends at its begin, only whether it had a chunk matters.
+        confirmed = self.read_chunks(file_id, last_ordinal=_MAX_INTEGER if chunks else 0)
         changed = {
             ordinal: chunk
             for ordinal, chunk in enumerate(chunks)

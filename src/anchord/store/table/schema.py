@@ -55,6 +55,8 @@ TEXT_COLUMNS = (
     *_CONVERSATION_TEXT_COLUMNS,
 )
 _PART_COLUMNS = ("part_index", "total_parts")
+CONVERSATION_ONLY_COLUMNS = frozenset((*_CONVERSATION_TEXT_COLUMNS, *_PART_COLUMNS, "source"))
+"""Empty in the rows of files."""
 NUMBER_COLUMNS = ("level", "token_count", *_PART_COLUMNS)
 ROW_COLUMNS = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
 DISPLAY_COLUMNS = (

@@ -45,6 +45,7 @@ from anchord.store.table.row_addresses import RowAddressCache
 from anchord.store.table.row_writer import RowWriter
 from anchord.store.table.schema import (
     CONVERSATION_COLUMNS,
+    CONVERSATION_ONLY_COLUMNS,
     DISPLAY_COLUMNS,
     ROW_COLUMNS,
     ArrowBatch,
@@ -322,6 +323,15 @@ class LanceStore:
     def get_rows(self, ids: Sequence[str]) -> Sequence[Row]:
         """Return rows by id, in no order; unknown ids are left out."""
         return [row_from_columns(columns) for columns in self._select_by_id(ids, self._columns)]
+
+    def get_embedded_rows(self, ids: Sequence[str]) -> Sequence[Row]:
+        """Return rows of files by id, in no order, without those that lack their own vector.
+
+        The fields that only rows of conversations have are empty.
+        """
+        names = [name for name in self._columns if name not in CONVERSATION_ONLY_COLUMNS]
+        columns = self._select_by_id(ids, names)
+        return [row_from_columns(each) for each in columns if not is_due(each["vector_key"])]
 
     def get_display_rows(
         self, ids: Sequence[str], filters: SearchFilters = NO_FILTERS
