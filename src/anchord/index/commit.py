@@ -7,7 +7,7 @@ text is embedded twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -391,10 +391,15 @@ def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:
     return _TableChanges(
         updates=changing,
         new_rows=[row for diff in diffs for row in (*diff.added, *diff.changed)],
-        text_by_key=dict(pair for update in changing for pair in update.texts_to_embed),
-        row_with_vector={
-            key: row_id for update in changing for key, row_id in update.row_with_vector.items()
-        },
+        text_by_key=_united(dict(update.texts_to_embed) for update in changing),
+        row_with_vector=_united(update.row_with_vector for update in changing),
         changed_ids=[row.id for diff in diffs for row in diff.changed],
         removed_ids=[row_id for diff in diffs for row_id in diff.removed],
     )
+
+
+def _united(parts: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    united: dict[str, str] = {}
+    for part in parts:
+        united.update(part)
+    return united

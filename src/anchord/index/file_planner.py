@@ -24,6 +24,7 @@ from anchord.core.types import (
     ChangedDuringRead,
     ChunkDiff,
     ChunkRecord,
+    Decision,
     FileContent,
     FileOutcome,
     FileRecord,
@@ -143,15 +144,8 @@ class FilePlanner:
             )
         is_transcript = self._conversations.is_transcript_file(path)
         match = path_filter(path)
-        decision = decide_for_file(
-            match,
-            observed,
-            record,
-            self._recipe.digest(path.root),
-            _size_limit(path, is_transcript=is_transcript),
-        )
-        if isinstance(decision, SkipFile) and record:
-            decision = self.worktrees.decide(path, record, decision)
+        size_limit = _size_limit(path, is_transcript=is_transcript)
+        decision = self._decide(path, match, observed, record, size_limit)
         if isinstance(decision, SkipFile):
             action = Action.SKIPPED if record is None else Action.UNCHANGED
             return FileOutcome(origin=path, action=action, reason=decision.reason)
@@ -169,6 +163,21 @@ class FilePlanner:
         fingerprint = observed if isinstance(observed, Fingerprint) else NO_FINGERPRINT
         plan = self._plan_removal(path, record, decision.reason, decision.problem, fingerprint)
         return _without_vectors(plan) if _is_excluded_for_certain(match) else plan
+
+    def _decide(
+        self,
+        path: RootedPath,
+        match: PathMatch,
+        observed: Fingerprint | Absent | Problem,
+        record: FileRecord | None,
+        size_limit: int,
+    ) -> Decision:
+        decision = decide_for_file(
+            match, observed, record, self._recipe.digest(path.root), size_limit
+        )
+        if record and isinstance(decision, SkipFile):
+            return self.worktrees.decide(path, record, decision)
+        return decision
 
     def plan_ingested(
         self, path: RootedPath, needed: IngestNeeded, ingested: IngestResult
@@ -274,11 +283,30 @@ class FilePlanner:
         if is_left_out(new_record.content_digest):
             row_ids = [chunk.chunk_id for chunk in self._stored_chunks(path, record)]
             return plan_row_removal(path, row_ids, reason, new_record)
-        problem: Problem | None = None
-        moved = self._moved.prepare_rows(path, data, new_record)
-        prepared: Sequence[PreparedRow] = moved.prepared if moved else ()
-        if moved is None:
-            prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
+        if moved := self._moved.prepare_rows(path, data, new_record):
+            update = self._plan_prepared(path, record, new_record, moved.prepared, reason)
+            return replace(update, texts_to_embed=(), row_with_vector=moved.row_with_vector)
+        prepared, problem = prepare_rows(path, data, self._recipe, self._count_tokens)
+        with_problem = new_record._replace(problem=problem)
+        return self._plan_prepared(path, record, with_problem, prepared, reason)
+
+    def _plan_prepared(
+        self,
+        path: RootedPath,
+        record: FileRecord | None,
+        new_record: FileRecord,
+        prepared: Sequence[PreparedRow],
+        reason: str,
+    ) -> FileUpdate:
+        """Plan to replace a file's rows by others.
+
+        Args:
+            path: The file.
+            record: What the catalog has of it.
+            new_record: What it is to have, but for the chunks.
+            prepared: The rows.
+            reason: Why, for people.
+        """
         chunks = tuple(_chunk_record(each) for each in prepared)
         known_chunks = self._stored_chunks(path, record)
         diff = diff_chunks(known_chunks, [each.row for each in prepared], chunks)
@@ -289,10 +317,9 @@ class FilePlanner:
         new_keys = dict.fromkeys(row.vector_key for row in (*diff.added, *diff.changed))
         return FileUpdate(
             origin=path,
-            new_record=new_record._replace(chunks=chunks, problem=problem),
+            new_record=new_record._replace(chunks=chunks),
             diff=diff,
-            texts_to_embed=() if moved else tuple((key, text_by_key[key]) for key in new_keys),
-            row_with_vector=moved.row_with_vector if moved else {},
+            texts_to_embed=tuple((key, text_by_key[key]) for key in new_keys),
             reason=reason,
             predecessors=find_predecessors(known_chunks, chunks) if may_inherit else {},
         )

@@ -12,8 +12,6 @@ from anchord.core.deletion_guard import (
     DeletionPolicy,
     find_missing_files,
     find_moves,
-    is_mass_deletion,
-    recent_deletions_meta_key,
 )
 from anchord.core.garbage import garbage_collection_paused
 from anchord.core.ports import EnterDirCallback, IndexerDependencies
@@ -28,6 +26,7 @@ from anchord.core.types import (
     WalkResult,
 )
 from anchord.core.worktrees import agrees, indexed_digest, is_left_out
+from anchord.index.mass_deletions import MassDeletionGuard
 from anchord.index.recipe import Recipe
 from anchord.sources.conversations.exchange_document import ALL_EXCHANGES, is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
@@ -121,13 +120,25 @@ def _reconcile(
             is_refused=True,
         )
     walk = _walk(dependencies, folder, on_enter_dir)
-    records = dependencies.catalog.list_records(root, folder.path)
     if not isinstance(walk, WalkResult):
+        records = dependencies.catalog.list_records(root, folder.path)
         result = _result_without_walk(walk, folder, records)
         if folder.path:
             return result
         return replace(result, paths_due=_exchanges_due(dependencies, recipe, root))
+    return _compare(dependencies, recipe, folder, walk, deletion_policy)
 
+
+def _compare(
+    dependencies: IndexerDependencies,
+    recipe: Recipe,
+    folder: RootedPath,
+    walk: WalkResult,
+    deletion_policy: DeletionPolicy,
+) -> ReconcileResult:
+    """Return what a walk of a folder found that differs from the catalog."""
+    root = folder.root
+    records = dependencies.catalog.list_records(root, folder.path)
     observed: dict[str, _Observed] = {found.path: found.fingerprint for found in walk.files}
     observed.update(walk.file_problems)
     is_transcript = dependencies.conversations.is_transcript_file(folder)
@@ -147,7 +158,7 @@ def _reconcile(
     excluded = _excluded_files(dependencies, root, unseen)
     missing = _without(unseen, excluded)
     moves = find_moves(missing, _new_files(changed_paths, observed, records))
-    guard = _MassDeletionGuard(dependencies, root, deletion_policy)
+    guard = MassDeletionGuard(dependencies, root, deletion_policy)
     at_risk = guard.deletions_to_count(_with_rows(missing, records), moves)
     held_count = 0
     # Invariant: a released file has left already, and `recent_count` counts it.
@@ -351,59 +362,6 @@ def _new_files(
         if path not in records and isinstance(current, Fingerprint):
             new_files[path] = current
     return new_files
-
-
-@dataclass(frozen=True, slots=True)
-class _MassDeletionGuard:
-    """Holds the deletions of one root when so many are missing that a person must confirm."""
-
-    dependencies: IndexerDependencies
-    root: str
-    policy: DeletionPolicy
-
-    def deletions_to_count(
-        self, missing: Mapping[str, Fingerprint], moves: Mapping[str, str]
-    ) -> dict[str, Fingerprint]:
-        """Return the missing files whose rows would be lost."""
-        conversations = self.dependencies.conversations
-        at_risk = {}
-        old_paths = set(moves.values())
-        for path, last_seen in missing.items():
-            # Invariant: the rows of a moved file are reused at its new path, so none is lost.
-            if path in old_paths:
-                continue
-            rooted_path = RootedPath(self.root, path)
-            # Invariant: a released file went through the guard before. A transcript file that keeps
-            # its exchanges loses no row, nor does an exchange that its rows give back, or that has
-            # another path now.
-            keeps_rows = conversations.keeps_after_delete(rooted_path)
-            keeps_rows = keeps_rows or conversations.is_lost(rooted_path)
-            keeps_rows = keeps_rows or conversations.is_renamed(rooted_path)
-            if rooted_path not in self.policy.released and not keeps_rows:
-                at_risk[path] = last_seen
-        return at_risk
-
-    def update_hold(
-        self,
-        at_risk: Mapping[str, Fingerprint],
-        records: Mapping[str, FileRecord],
-        walk: WalkResult,
-    ) -> bool:
-        """Return whether the deletions are held, and store that in the catalog.
-
-        Deletions of a moment ago count together with those of now. Their number stays in the
-        catalog while the guard holds, so that a restart decides alike; afterwards the entry is "".
-        """
-        catalog = self.dependencies.catalog
-        meta_key = recent_deletions_meta_key(self.root)
-        stored_count = catalog.get_meta(meta_key)
-        recent_count = max(self.policy.recent_count, int(stored_count or 0))
-        must_confirm = is_mass_deletion(at_risk, records, walk, recent_count)
-        holds = must_confirm and not self.policy.all_confirmed
-        new_count = str(recent_count) if holds else ""
-        if new_count != stored_count:
-            catalog.set_meta(meta_key, new_count)
-        return holds
 
 
 def _in_root(root: str, paths: list[str]) -> tuple[RootedPath, ...]:

@@ -46,17 +46,7 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         found.files.extend(_files_below(db, root, where))
         exchanges = _exchanges_below(db, root, where)
         found.exchanges.extend((each[0], root, each[1]) for each in exchanges)
-    file_ids = {file_id for file_id, _, _ in found.files}
-    files_by_exchange = {
-        exchange_id: {
-            file_id
-            for (file_id,) in db.execute(
-                "SELECT carrier FROM tellings WHERE exchange=?", (exchange_id,)
-            )
-        }
-        - file_ids
-        for exchange_id, _, _ in found.exchanges
-    }
+    files_by_exchange = _other_files(db, found)
     shared = frozenset(each for each, files in files_by_exchange.items() if files)
     if found.exchanges:
         ids = {each[0] for each in found.exchanges}
@@ -68,6 +58,16 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
         other_files=sorted(set().union(*files_by_exchange.values())),
         shared=shared,
     )
+
+
+def _other_files(db: sqlite3.Connection, found: FoundInArchive) -> dict[int, set[int]]:
+    """Return which other transcript files contain the exchanges: exchange id -> file ids."""
+    own = {file_id for file_id, _, _ in found.files}
+    files_by_exchange: dict[int, set[int]] = {}
+    for exchange_id, _, _ in found.exchanges:
+        rows = db.execute("SELECT carrier FROM tellings WHERE exchange=?", (exchange_id,))
+        files_by_exchange[exchange_id] = {file_id for (file_id,) in rows} - own
+    return files_by_exchange
 
 
 def _orphaned_copies(
