@@ -92,7 +92,7 @@ PURE = tuple(
     index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.indexer index.recipe index.topics
     index.row_id_lookahead index.moved_files index.worktree_plans
     core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms
-    search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
+    search.backends search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
     embedding.batching embedding.poison_text
     """.split()  # noqa: SIM905 - likewise
 )

@@ -49,8 +49,8 @@ def test_english_is_counted_at_four_letters_a_token() -> None:
     assert token_upper_bound("") == 0
 
 
-@pytest.mark.parametrize("budget", [5, 20, 60])
+@pytest.mark.parametrize("budget", [-1, 0, 5, 20, 60])
 @pytest.mark.parametrize(("line", "_tokens"), MEASURED)
 def test_a_text_is_cut_to_what_is_counted(line: str, _tokens: int, budget: int) -> None:
     cut = cut_field(f"{line} " * 20, budget)
-    assert field_tokens(cut) <= budget
+    assert field_tokens(cut) <= max(0, budget)

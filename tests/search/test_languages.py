@@ -16,8 +16,9 @@ from anchord.core.query_syntax import parse_query
 from anchord.core.types import ChunkLocation, RootedPath
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.profile import ProfileInputs, build_configured_profile
+from anchord.search.backends import Backends
 from anchord.search.evaluation.trial import VariantChunker
-from anchord.search.ranking import Backends, SearchRequest, find_hits
+from anchord.search.ranking import SearchRequest, find_hits
 from anchord.store.table.table import LanceStore
 
 SAMPLES: dict[str, dict[str, dict[str, str]]] = tomllib.loads(

@@ -28,6 +28,7 @@ from anchord.core.types import (
 )
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError, UsageError
+from anchord.search.backends import Backends
 from anchord.search.confidence import Confidence, CosineScale
 from anchord.search.fusion import EXACT_MATCH_WEIGHT, HEADING_MATCH_WEIGHT, Boosts, fuse_scores
 from anchord.search.groups import group_hits_by_file
@@ -35,7 +36,6 @@ from anchord.search.packing import Layout
 from anchord.search.ranking import (
     MIN_CANDIDATES,
     SEARCH_MODES,
-    Backends,
     SearchRequest,
     SearchResults,
     search,

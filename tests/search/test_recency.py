@@ -17,7 +17,8 @@ from anchord.core.types import (
     SearchFilters,
 )
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.search.ranking import Backends, SearchRequest, search
+from anchord.search.backends import Backends
+from anchord.search.ranking import SearchRequest, search
 from anchord.search.recency import Recency, weigh_by_age
 
 DAY_NS = 86_400 * 10**9

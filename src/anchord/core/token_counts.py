@@ -67,7 +67,7 @@ def cut_field(text: str, budget: int) -> str:
     wanted = budget
     beginning = _cut(text, wanted)
     # Its words together can count more than one by one.
-    while (excess := field_tokens(beginning) - budget) > 0:
+    while beginning and (excess := field_tokens(beginning) - budget) > 0:
         wanted -= excess
         beginning = _cut(text, wanted)
     return beginning

@@ -225,7 +225,13 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
             decision="skip",
             reason=hint,
         )
-    root, inside = found
+    return _explain_file(reader, catalog, absolute, *found)
+
+
+def _explain_file(
+    reader: IndexReader, catalog: SqliteCatalog, absolute: str, root: Root, inside: str
+) -> ExplainAnswer:
+    """Explain the file at a path within a root."""
     origin = RootedPath(root.name, reader.files.redact_path(inside))
     is_transcript = root.kind == "conversations"
     exchanges = _exchanges_in(reader, origin) if is_transcript else ()
@@ -235,7 +241,7 @@ def handle_explain(reader: IndexReader, catalog: SqliteCatalog, path: str) -> Ex
     recipe = reader.profile.recipe
     max_bytes = NO_SIZE_LIMIT if is_transcript else MAX_FILE_BYTES
     decision = decide_for_file(match, observed, record, recipe.digest(origin.root), max_bytes)
-    if isinstance(decision, SkipFile) and record:
+    if record and isinstance(decision, SkipFile):
         worktrees = reader.files.folder_files.worktrees
         plans = WorktreePlans(reader.files, catalog, worktrees, recipe)
         decision = plans.decide(origin, record, decision)

@@ -5,7 +5,7 @@ Exchanges that several files or roots contain are found once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -44,11 +44,7 @@ def show_hits(
         One group a file or exchange, best first, its passages likewise; and how many of the first
         groups have no passage, because the budget is spent.
     """
-    groups = [[hit] for hit in hits] if layout.is_flat else group_hits_by_file(hits)
-    count = limit
-    if any(_is_exchange(group[0]) for group in groups[:limit]):
-        count += _SPARE_GROUPS
-    candidates = groups[:count]
+    candidates = _candidates(hits, limit, layout)
     rows = _read_rows(candidates, layout, store)
     originals = _without_copies(candidates, rows)[:limit]
     shown_hits = [hit for group in originals for hit in group if hit.id in rows]
@@ -56,13 +52,24 @@ def show_hits(
     wanted = _neighbors(shown_hits, layout, catalog)
     rows_beside = store.get_display_rows(list(wanted), layout.neighbor_filters) if wanted else ()
     pieces += [Piece(row, wanted[row.id]) for row in rows_beside]
-    passages_by_group: dict[RootedPath | str, list[Passage]] = {}
-    for passage in pack(pieces, layout):
-        key = passage.hit.id if layout.is_flat else passage.hit.location.origin
-        passages_by_group.setdefault(key, []).append(passage)
-    shown = tuple(map(tuple, passages_by_group.values()))
+    shown = _in_groups(pack(pieces, layout), layout)
     omitted = 0 if layout.budget is None else len(originals) - len(shown)
     return shown, omitted
+
+
+def _candidates(hits: Sequence[Hit], limit: int, layout: Layout) -> list[list[Hit]]:
+    """Return the groups that can be among the first, with spare ones in place of copies."""
+    groups = [[hit] for hit in hits] if layout.is_flat else group_hits_by_file(hits)
+    has_exchange = any(_is_exchange(group[0]) for group in groups[:limit])
+    return groups[: limit + _SPARE_GROUPS] if has_exchange else groups[:limit]
+
+
+def _in_groups(passages: Iterable[Passage], layout: Layout) -> tuple[Group, ...]:
+    groups: dict[RootedPath | str, list[Passage]] = {}
+    for passage in passages:
+        key = passage.hit.id if layout.is_flat else passage.hit.location.origin
+        groups.setdefault(key, []).append(passage)
+    return tuple(map(tuple, groups.values()))
 
 
 def group_hits_by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
@@ -95,14 +102,11 @@ def _neighbors(hits: Sequence[Hit], layout: Layout, catalog: Catalog) -> dict[st
         return {}
     ids_by_hit = {hit.id: catalog.neighbor_chunk_ids(hit.id, distance) for hit in hits}
     locations = catalog.locate_chunks(list(dict.fromkeys(chain(*ids_by_hit.values()))))
-    wanted: dict[str, ChunkLocation] = {}
-    for hit in hits:
-        if locations.get(hit.id) == hit.location:  # Else its file changed since it was found.
-            near = [chunk_id for chunk_id in ids_by_hit[hit.id] if chunk_id in locations]
-            wanted |= {chunk_id: locations[chunk_id] for chunk_id in near}
-    for hit in hits:
-        wanted.pop(hit.id, None)
-    return wanted
+    # Else a hit's file changed since it was found.
+    present = [hit for hit in hits if locations.get(hit.id) == hit.location]
+    near = dict.fromkeys(chain.from_iterable(ids_by_hit[hit.id] for hit in present))
+    found = {hit.id for hit in hits}
+    return {each: locations[each] for each in near if each in locations and each not in found}
 
 
 def _is_exchange(hit: Hit) -> bool:

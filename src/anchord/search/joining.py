@@ -139,32 +139,55 @@ def _grow(
     place = next((index for index, unit in enumerate(units) if unit.has(passage.hit.id)), None)
     if place is None or not units[place].is_complete:
         return []
-    own = units[place].chunks[0]
-    first = last = place
-    length = units[place].length()
+    growth = _Growth(units, place, shown, max_chars)
+    growth.grow(is_own_exchange=True)
+    growth.grow(is_own_exchange=False)
+    return growth.chunks()
 
-    def can_add(index: int, *, is_own_exchange: bool) -> bool:
-        if not 0 <= index < len(units):
-            return False
-        unit, chunk = units[index], units[index].chunks[0]
-        is_in_reach = not is_own_exchange or chunk.location.origin == own.location.origin
-        is_free = unit.is_complete and not any(_identity(each.row) in shown for each in unit.chunks)
-        is_alike = chunk.row.kind == own.row.kind
-        return is_in_reach and is_free and is_alike and length + unit.length() <= max_chars
 
-    for is_own_exchange in (True, False):
+class _Growth:
+    """The units of a passage, to which those around them are added one at each side."""
+
+    def __init__(
+        self, units: Sequence[_Unit], place: int, shown: Collection[Identity], max_chars: int
+    ) -> None:
+        """Begin with the unit at a place."""
+        self._units = units
+        self._shown = shown
+        self._max_chars = max_chars
+        self._own = units[place].chunks[0]
+        self._first = self._last = place
+        self._length = units[place].length()
+
+    def grow(self, *, is_own_exchange: bool) -> None:
+        """Add units as long as one fits, of the hit's exchange alone or of all."""
         has_grown = True
         while has_grown:
             has_grown = False
-            if can_add(last + 1, is_own_exchange=is_own_exchange):
-                last += 1
-                length += units[last].length()
+            if self._can_add(self._last + 1, is_own_exchange=is_own_exchange):
+                self._last += 1
+                self._length += self._units[self._last].length()
                 has_grown = True
-            if can_add(first - 1, is_own_exchange=is_own_exchange):
-                first -= 1
-                length += units[first].length()
+            if self._can_add(self._first - 1, is_own_exchange=is_own_exchange):
+                self._first -= 1
+                self._length += self._units[self._first].length()
                 has_grown = True
-    return [chunk for unit in units[first : last + 1] for chunk in unit.chunks]
+
+    def _can_add(self, index: int, *, is_own_exchange: bool) -> bool:
+        if not 0 <= index < len(self._units):
+            return False
+        unit = self._units[index]
+        chunk, own = unit.chunks[0], self._own
+        is_in_reach = not is_own_exchange or chunk.location.origin == own.location.origin
+        is_shown = any(_identity(each.row) in self._shown for each in unit.chunks)
+        is_alike = chunk.row.kind == own.row.kind
+        fits = self._length + unit.length() <= self._max_chars
+        return unit.is_complete and is_in_reach and is_alike and fits and not is_shown
+
+    def chunks(self) -> list[SessionChunk]:
+        """Return the chunks in their order."""
+        grown = self._units[self._first : self._last + 1]
+        return [chunk for unit in grown for chunk in unit.chunks]
 
 
 def _with_chunks(

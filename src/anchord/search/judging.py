@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from anchord.core.ports import ChunkStore
 from anchord.core.query_syntax import ParsedQuery
 from anchord.core.types import Hit
+from anchord.search.backends import Backends
 from anchord.search.confidence import (
     CosineScale,
     Judgement,
@@ -69,3 +70,24 @@ class Judge:
             return judgements, about
         others = other_evidence(hits, groups, store)
         return self.judge([*shown, *others]) if others else (judgements, about)
+
+
+def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: str) -> Judge:
+    """Return what judges the hits of a search.
+
+    Args:
+        query: The query.
+        hits: All hits.
+        backends: What the search reads from.
+        mode: How was searched.
+    """
+    lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
+    judge = Judge(
+        query=query,
+        scale=None if lowest_cosine is None else backends.cosine_scale(),
+        highest_other_cosine=lowest_cosine,
+        by_words=mode != "vector",
+    )
+    if backends.all_have_vectors:
+        return judge
+    return replace(judge, highest_other_cosine=None, due_ids_among=backends.store.due_ids_among)

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
-from anchord.core.ports import Catalog, ChunkStore, TextScorer
+from anchord.core.ports import Catalog, TextScorer
 from anchord.core.query_syntax import ParsedQuery
 from anchord.core.quoting import quote_name
 from anchord.core.time_phrases import find_time_phrase
 from anchord.core.types import ChunkLocation, Hit, RootedPath, ScoredRow, SearchFilters
 from anchord.errors import EmbedderError, UsageError
-from anchord.search.confidence import CosineScale, Judgement
+from anchord.search.backends import Backends, run_sequentially
+from anchord.search.confidence import Judgement
 from anchord.search.copies import merge_copies
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
 from anchord.search.groups import Group, show_hits
-from anchord.search.judging import Judge
-from anchord.search.known_queries import KnownQueries, QueryEmbedder
+from anchord.search.judging import judge_of
+from anchord.search.known_queries import KnownQueries
 from anchord.search.packing import Layout
 from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
 from anchord.search.quoted_terms import (
@@ -111,36 +112,6 @@ class SearchResults:
     """What the reranker did; None where there is none, and with mode "text"."""
 
 
-A = TypeVar("A")
-B = TypeVar("B")
-
-
-class RunBoth(Protocol):
-    """Runs two independent functions, possibly in parallel, and returns both results."""
-
-    def __call__(self, first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
-        """Run both; what one of them raises is raised."""
-
-
-def run_sequentially(first: Callable[[], A], second: Callable[[], B], /) -> tuple[A, B]:
-    """Run two functions one after the other; return both results."""
-    return first(), second()
-
-
-@dataclass(frozen=True, slots=True)
-class Backends:
-    """What a search reads from."""
-
-    store: ChunkStore
-    embedder: QueryEmbedder
-    run_both: RunBoth = run_sequentially
-    """Runs the vector search and the word search; callers with threads run them in parallel."""
-    cosine_scale: Callable[[], CosineScale | None] = lambda: None
-    """Returns what the model's cosines say, None if that is unknown; called where there are any."""
-    all_have_vectors: bool = True
-    """Whether every row of the index has its vector."""
-
-
 def search(
     request: SearchRequest, backends: Backends, catalog: Catalog, reranker: TextScorer | None = None
 ) -> SearchResults:
@@ -167,22 +138,16 @@ def search(
         )
     request = _with_dated_files(request, catalog)
     backends = replace(backends, embedder=KnownQueries(backends.embedder))
-    contents = _find_contents(request, parsed_query, backends, catalog)
-    matches = len(contents.found.hits)
-    relaxed = ""
-    if can_be_relaxed(parsed_query, matches):
-        relaxed = relaxed_note(parsed_query, matches)
-        parsed_query = prefer_phrases(parsed_query)
-        contents = _find_contents(request, parsed_query, backends, catalog)
-    request, found, hits = contents
-    note = "; ".join(filter(None, (found.note, relaxed)))
+    (request, found, hits), parsed_query, relaxed = _find_or_relax(
+        request, parsed_query, backends, catalog
+    )
+    notes = [found.note, relaxed]
     judge = judge_of(parsed_query, hits, backends, request.mode)
     reranked = None
     if reranker and request.mode != "text" and parsed_query.text:
         reranked = rerank_hits(hits, judge, reranker, backends.store)
         hits = list(reranked.hits)
-        if reranked.reason not in {"", SURE}:
-            note = note or f"not reranked: {reranked.reason}"
+        notes.append("" if any(notes) else _why_not_reranked(reranked))
     if request.recency:
         hits = weigh_by_age(hits, request.recency, backends.store, catalog)
     limit = request.limit + request.spare
@@ -191,14 +156,15 @@ def search(
     )
     groups, omitted = show_hits(hits, limit, layout, backends.store, catalog)
     if found.may_lack_matches and len(groups) + omitted < request.limit:
-        cut = f"only the best {request.candidates:,} chunks with words of the query were considered"
-        note = "; ".join(filter(None, (note, cut)))
-    note = "; ".join(filter(None, (note, _time_hint(request))))
+        notes.append(
+            f"only the best {request.candidates:,} chunks with words of the query were considered"
+        )
+    notes.append(_time_hint(request))
     judgements, about = judge.judge_shown(hits, groups, backends.store)
     return SearchResults(
         groups=groups if about else groups[:_NEAREST],
         parsed_query=parsed_query,
-        note=note,
+        note="; ".join(filter(None, notes)),
         query_kind=kind_of_query(parsed_query),
         vector_weight=found.vector_weight,
         omitted=omitted if about else 0,
@@ -211,27 +177,6 @@ def search(
 def neighbor_filters(filters: SearchFilters, query: ParsedQuery) -> SearchFilters:
     """Return what chunks must meet that are shown beside a hit: all but what a hit contains."""
     return replace(filters, excluded_phrases=query.excluded_phrases)
-
-
-def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: str) -> Judge:
-    """Return what judges the hits of a search.
-
-    Args:
-        query: The query.
-        hits: All hits.
-        backends: What the search reads from.
-        mode: How was searched.
-    """
-    lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
-    judge = Judge(
-        query=query,
-        scale=None if lowest_cosine is None else backends.cosine_scale(),
-        highest_other_cosine=lowest_cosine,
-        by_words=mode != "vector",
-    )
-    if backends.all_have_vectors:
-        return judge
-    return replace(judge, highest_other_cosine=None, due_ids_among=backends.store.due_ids_among)
 
 
 class _Contents(NamedTuple):
@@ -257,6 +202,27 @@ def _find_contents(
         found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
         hits = merge_copies(found.hits, request.is_near)
     return _Contents(request, found, hits)
+
+
+def _find_or_relax(
+    request: SearchRequest, parsed_query: ParsedQuery, backends: Backends, catalog: Catalog
+) -> tuple[_Contents, ParsedQuery, str]:
+    """Search; if hardly anything has the quoted phrases, search again and only prefer them.
+
+    Returns:
+        What was found; the query that found it; a sentence that says that phrases were relaxed.
+    """
+    contents = _find_contents(request, parsed_query, backends, catalog)
+    matches = len(contents.found.hits)
+    if not can_be_relaxed(parsed_query, matches):
+        return contents, parsed_query, ""
+    relaxed = relaxed_note(parsed_query, matches)
+    parsed_query = prefer_phrases(parsed_query)
+    return _find_contents(request, parsed_query, backends, catalog), parsed_query, relaxed
+
+
+def _why_not_reranked(reranked: Reranked) -> str:
+    return "" if reranked.reason in {"", SURE} else f"not reranked: {reranked.reason}"
 
 
 def _time_hint(request: SearchRequest) -> str:

@@ -33,22 +33,8 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
     Raises:
         UsageError: The mode, the root, the kind or a date is not valid.
     """
-    _require_known("search mode", params.mode, SEARCH_MODES)
-    root_names = sorted(root.name for root in roots)
-    if params.root and params.root not in root_names:
-        raise UsageError(
-            f"there is no root {quote_name(params.root)}",
-            f"there are: {quote_names(root_names, 'none yet')}",
-        )
-    if params.kind:
-        _require_known("kind", params.kind, DOCUMENT_KINDS)
-    if params.chunk_type:
-        _require_known("type of chunks", params.chunk_type, CHUNK_TYPES)
+    _require_known_names(params, roots)
     since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
-    recency = None
-    if params.recent:
-        half_life = parse_age(params.recent)
-        recency = Recency(half_life.total_seconds(), time.time_ns())
     root, path_glob = _scope_of_glob(roots, params.root, params.path)
     has_conversations = any(each.kind == "conversations" for each in roots)
     # With a budget, what is joined takes the place of worse hits.
@@ -76,7 +62,7 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             is_flat=params.show_chunks,
         ),
         near=_near_folders(roots, params.cwd) if params.cwd else (),
-        recency=recency,
+        recency=_recency_of(params.recent),
     )
 
 
@@ -98,6 +84,26 @@ def _require_known(thing: str, name: str, names: Sequence[str]) -> None:
         raise UsageError(
             f"there is no {thing} {quote_name(name)}", f"use one of {', '.join(names)}"
         )
+
+
+def _require_known_names(params: SearchParams, roots: Sequence[Root]) -> None:
+    _require_known("search mode", params.mode, SEARCH_MODES)
+    root_names = sorted(root.name for root in roots)
+    if params.root and params.root not in root_names:
+        raise UsageError(
+            f"there is no root {quote_name(params.root)}",
+            f"there are: {quote_names(root_names, 'none yet')}",
+        )
+    if params.kind:
+        _require_known("kind", params.kind, DOCUMENT_KINDS)
+    if params.chunk_type:
+        _require_known("type of chunks", params.chunk_type, CHUNK_TYPES)
+
+
+def _recency_of(half_life: str) -> Recency | None:
+    if not half_life:
+        return None
+    return Recency(parse_age(half_life).total_seconds(), time.time_ns())
 
 
 def _scope_of_glob(roots: Sequence[Root], root: str, path_glob: str) -> tuple[str, str]:

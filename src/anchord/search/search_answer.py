@@ -21,11 +21,12 @@ from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
 from anchord.search.answers import make_describer, open_archive_of
+from anchord.search.backends import Backends
 from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
 from anchord.search.groups import Group
-from anchord.search.ranking import Backends, SearchResults, search
+from anchord.search.ranking import SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.reranking import Reranked
 from anchord.search.sessions import Index, join_exchanges

@@ -72,31 +72,41 @@ def _fit(
     A passage that does not fit is shown as it was before, if that does.
     """
     before = {passage.hit.id: passage for group in unjoined for passage in group}
-    shown: list[Group] = []
-    shown_ids: set[str] = set()
-
-    def is_shown(group: Group) -> bool:
-        return any(not shown_ids.isdisjoint(passage.chunk_ids) for passage in group)
-
-    def show(passages_in_forms: Iterable[Sequence[Passage]]) -> None:
-        nonlocal budget
-        kept: list[Passage] = []
-        for forms in passages_in_forms:
-            fitting = next((form for form in forms if _tokens(form) <= budget), None)
-            if fitting:
-                budget -= _tokens(fitting)
-                kept.append(fitting)
-                shown_ids.update(fitting.chunk_ids)
-        if kept:
-            shown.append(tuple(kept))
-
+    answer = _BudgetedGroups(budget)
     for group in joined:
-        show((each, replace(before[each.hit.id], heading=each.heading)) for each in group)
+        forms = ((each, replace(before[each.hit.id], heading=each.heading)) for each in group)
+        answer.show(forms)
     for group in unjoined:
         # What was joined to a passage that is shown as it was before has to be shown itself.
-        if not is_shown(group):
-            show((each,) for each in group)
-    return tuple(shown), sum(not is_shown(group) for group in unjoined)
+        if not answer.shows(group):
+            answer.show((each,) for each in group)
+    return tuple(answer.groups), sum(not answer.shows(group) for group in unjoined)
+
+
+class _BudgetedGroups:
+    """Groups of passages, as far as the tokens suffice."""
+
+    def __init__(self, budget: int) -> None:
+        """Begin without a group."""
+        self.groups: list[Group] = []
+        self._tokens_left = budget
+        self._shown_ids: set[str] = set()
+
+    def shows(self, group: Group) -> bool:
+        """Return whether a passage of a group is shown, or a part of it."""
+        return any(not self._shown_ids.isdisjoint(passage.chunk_ids) for passage in group)
+
+    def show(self, passages_in_forms: Iterable[Sequence[Passage]]) -> None:
+        """Show a group: of each passage the first form that fits, if any."""
+        kept: list[Passage] = []
+        for forms in passages_in_forms:
+            fitting = next((form for form in forms if _tokens(form) <= self._tokens_left), None)
+            if fitting:
+                self._tokens_left -= _tokens(fitting)
+                self._shown_ids.update(fitting.chunk_ids)
+                kept.append(fitting)
+        if kept:
+            self.groups.append(tuple(kept))
 
 
 def _tokens(passage: Passage) -> int:

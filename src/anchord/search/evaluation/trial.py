@@ -22,6 +22,7 @@ from anchord.core.query_syntax import ParsedQuery
 from anchord.core.types import ChunkLocation, Hit, RootedPath, Row, Vector
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow, prepare_rows
+from anchord.search.backends import Backends
 from anchord.search.evaluation.metrics import (
     NDCG_DEPTH,
     ExpectedSection,
@@ -31,8 +32,9 @@ from anchord.search.evaluation.metrics import (
     score_results,
 )
 from anchord.search.evaluation.questions import LINK, EvaluationQuestion, Section
+from anchord.search.judging import judge_of
 from anchord.search.known_queries import KnownQueries
-from anchord.search.ranking import Backends, SearchRequest, find_hits, judge_of
+from anchord.search.ranking import SearchRequest, find_hits
 from anchord.search.reranking import rerank_hits
 from anchord.store.table.maintenance import maintain
 from anchord.store.table.table import LanceStore
