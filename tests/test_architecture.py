@@ -89,7 +89,7 @@ PURE = tuple(
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
     sources.secrets sources.conversations.archive.merge sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
-    index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.indexer index.recipe index.topics
+    index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.file_plans index.row_comparison index.indexer index.recipe index.topics
     index.row_id_lookahead index.moved_files index.worktree_plans
     core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms
     search.backends search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files

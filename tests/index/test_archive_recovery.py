@@ -18,7 +18,7 @@ from anchord.core.types import NO_FINGERPRINT, ChunkDiff, FileRecord, FileUpdate
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index import archive_recovery
 from anchord.index.archive_recovery import open_or_salvage_archive, record_archive_damage
-from anchord.index.file_planner import TRANSCRIPT_DIGEST
+from anchord.index.file_plans import TRANSCRIPT_DIGEST
 from anchord.sources.conversations.archive.salvage import SalvageResult
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.store.catalog.catalog import SqliteCatalog

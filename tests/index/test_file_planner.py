@@ -24,7 +24,8 @@ from anchord.core.types import (
     RootedPath,
 )
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.index.file_planner import FilePlanner, IngestNeeded, plan_row_removal
+from anchord.index.file_planner import FilePlanner
+from anchord.index.file_plans import IngestNeeded, plan_row_removal
 from anchord.index.indexer import Indexer
 from anchord.index.recipe import Recipe
 

@@ -25,9 +25,9 @@ from anchord.core.types import (
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import StoreError
 from anchord.index import indexer as module
-from anchord.index.file_planner import (
+from anchord.index.file_planner import FilePlanner
+from anchord.index.file_plans import (
     TRANSCRIPT_DIGEST,
-    FilePlanner,
     FingerprintRefresh,
     IngestNeeded,
     plan_row_removal,

@@ -214,12 +214,11 @@ class StatusReporter:
         loop, states = self._loop, self._root_states()
         found = sum(state.file_count for state in states)
         state, reasons = self.state_and_reasons()
-        waiting = len(loop.work_queue)
         is_blocked = bool(loop.blocked_reason or loop.folder_problem)
         is_unread = loop.index_check.is_due or not all(state.is_scanned for state in states)
         missing = self._missing_vectors()
         return Coverage(
-            is_complete=not (waiting or is_blocked or is_unread or loop.paused),
+            is_complete=not (len(loop.work_queue) or is_blocked or is_unread or loop.paused),
             state=state,
             reason=reasons[0] if reasons else "",
             waiting=loop.work_queue.file_count,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from anchord.core.types import Root, RootedPath
-from anchord.index.file_planner import plan_row_removal
+from anchord.index.file_plans import plan_row_removal
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.files.folder_files import FolderFiles
 from anchord.store.catalog.catalog import SqliteCatalog

@@ -8,8 +8,7 @@ Planning reads files and the catalog. It writes nothing.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 from anchord.chunking.engine.layout import CountTokens
 from anchord.core.change_detection import decide_for_file
@@ -22,7 +21,6 @@ from anchord.core.types import (
     Absent,
     Action,
     ChangedDuringRead,
-    ChunkDiff,
     ChunkRecord,
     Decision,
     FileContent,
@@ -38,6 +36,13 @@ from anchord.core.types import (
     SkipFile,
 )
 from anchord.core.worktrees import is_left_out
+from anchord.index.file_plans import (
+    TRANSCRIPT_DIGEST,
+    FilePlan,
+    FingerprintRefresh,
+    IngestNeeded,
+    plan_row_removal,
+)
 from anchord.index.moved_files import MovedFiles
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import NO_SIZE_LIMIT
@@ -46,39 +51,6 @@ from anchord.index.rows import PreparedRow, prepare_rows
 from anchord.index.worktree_plans import WorktreePlans
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
-
-TRANSCRIPT_DIGEST = "told"
-"""Stored as the content digest of a transcript file: its content is in the archive, not in rows of
-its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class FingerprintRefresh:
-    """A file whose content is as indexed: only its fingerprint in the catalog must change."""
-
-    outcome: FileOutcome
-    fingerprint: Fingerprint
-    read_ns: int
-    """Wall-clock time before the file was read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IngestNeeded:
-    """A changed or missing transcript file: its exchanges must be ingested first."""
-
-    observed: Fingerprint | Absent | Problem
-    record: FileRecord | None
-    reason: str
-    read_ns: int
-    """Wall-clock time before the file is read."""
-    may_remove_rows: bool
-    is_excluded: bool
-    """Whether the rules exclude the path now, also that of a deleted file: its exchanges leave the
-    index."""
-
-
-FilePlan: TypeAlias = FileOutcome | FingerprintRefresh | FileUpdate
-"""Done already (an outcome), or work for the next commit."""
 
 
 class FilePlanner:
@@ -362,23 +334,6 @@ class FilePlanner:
             ChunkRecord(chunk_id=row_id, vector_key="", row_hash="", start_line=0, end_line=0)
             for row_id in self._row_ids.ids_of_file(path)
         ]
-
-
-def plan_row_removal(
-    path: RootedPath, row_ids: Sequence[str], reason: str, new_record: FileRecord | None = None
-) -> FileUpdate:
-    """Return an update that deletes rows of a file and writes none.
-
-    Args:
-        path: The file.
-        row_ids: The ids of the rows to delete.
-        reason: Why, in words for the log.
-        new_record: What the catalog is to hold of the file; None removes it from the catalog.
-    """
-    diff = ChunkDiff(added=(), changed=(), removed=tuple(row_ids), shifted=0, kept=0)
-    return FileUpdate(
-        origin=path, new_record=new_record, diff=diff, texts_to_embed=(), reason=reason
-    )
 
 
 def _size_limit(path: RootedPath, *, is_transcript: bool) -> int:

@@ -11,7 +11,7 @@ ones are deleted, so that every search finds one of them. `file_planner` plans; 
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -30,10 +30,12 @@ from anchord.core.types import (
 )
 from anchord.core.worktrees import is_left_out
 from anchord.index.commit import ROWS_PER_WRITE, CommitResult, Committer
-from anchord.index.file_planner import FilePlan, FilePlanner, FingerprintRefresh, IngestNeeded
+from anchord.index.file_planner import FilePlanner
+from anchord.index.file_plans import FilePlan, FingerprintRefresh, IngestNeeded
 from anchord.index.lost_exchanges import LostExchanges
 from anchord.index.recipe import Recipe
 from anchord.index.reconcile import ReconcileResult, reconcile
+from anchord.index.row_comparison import compare_rows
 from anchord.index.vector_fill import VectorFill
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
@@ -184,24 +186,12 @@ class Indexer:
         for row_id, row_hash, path in self._catalog.iter_expected_rows():
             path_by_id[row_id] = path
             hash_by_id[row_id] = row_hash
-        stored_rows = self._store.all_row_hashes()
-        stored_counts = Counter(row_id for row_id, _ in stored_rows)
-        # A stored hash of "" is unknown, and an id that the catalog lacks is stray, not different.
-        different = [
-            row_id
-            for row_id, stored_hash in stored_rows
-            if stored_hash and hash_by_id.get(row_id, stored_hash) != stored_hash
-        ]
-        stray = [row_id for row_id in stored_counts if row_id not in path_by_id]
-        duplicate = [
-            row_id for row_id, count in stored_counts.items() if count > 1 and row_id in path_by_id
-        ]
-        missing = [row_id for row_id in path_by_id if row_id not in stored_counts]
+        stray, duplicate, wrong = compare_rows(hash_by_id, self._store.all_row_hashes())
         given_back = self.lost_exchanges.restore_rows(stray)
         # Deleting by id removes every copy of a duplicate, so its file is written again.
         self.delete_rows([*stray, *duplicate])
-        differing = [path_by_id[row_id] for row_id in (*missing, *duplicate, *different)]
-        paths = list(dict.fromkeys(given_back + differing))
+        found = [*given_back, *(path_by_id[row_id] for row_id in wrong)]
+        paths = list(dict.fromkeys(found))
         self._catalog.mark_for_reread(paths)
         return paths
 

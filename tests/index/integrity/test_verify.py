@@ -33,7 +33,7 @@ from anchord.core.types import (
     WalkResult,
 )
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.index.file_planner import plan_row_removal
+from anchord.index.file_plans import plan_row_removal
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.indexer import Indexer
 from anchord.index.integrity import verify as module

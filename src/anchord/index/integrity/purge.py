@@ -13,7 +13,7 @@ from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_recovery import save_forgotten
-from anchord.index.file_planner import plan_row_removal
+from anchord.index.file_plans import plan_row_removal
 from anchord.index.metrics import log_outcome
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import store_uri

@@ -344,8 +344,7 @@ class LanceStore:
             ids: The rows' ids; unknown ones are left out.
             filters: Rows that do not match are left out.
         """
-        condition = sql_condition(filters)
-        if condition:
+        if condition := sql_condition(filters):
             ids = [row["id"] for row in self._select_by_id(ids, ["id"], f" AND {condition}")]
         rows = {row["id"]: row for row in self._read_columns(ids, DISPLAY_COLUMNS)}
         exchange_ids = [row["id"] for row in rows.values() if row.get("source")]
@@ -362,8 +361,7 @@ class LanceStore:
             with suppress(*LANCE_ERRORS):  # A stale address may lie beyond its fragment.
                 query = self._table.handle.take_row_ids(addresses).select(names)
                 rows = list(run_sync(query.to_arrow()).to_pylist())
-                found_ids = {row["id"] for row in rows}
-                if len(rows) == len(unique) and found_ids == set(unique):
+                if len(rows) == len(unique) and {row["id"] for row in rows} == set(unique):
                     return rows
         return self._select_by_id(unique, names)
 
