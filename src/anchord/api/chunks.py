@@ -107,7 +107,12 @@ def chunk_document(
         The chunks in order, with the ids that they have in an index of that root.
     """
     file_key = make_file_key(origin.root, origin.path)
-    return split_into_chunks(document, plan, _token_counter(tokenizer_file), file_key)
+    return split_into_chunks(
+        document,
+        plan,
+        _token_counter(tokenizer_file),
+        file_key,
+    )
 
 
 def check_documents(

@@ -32,4 +32,8 @@ class AnchordRetriever(BaseRetriever):
 
 
 def _node_of(passage: Passage) -> TextNode:
-    return TextNode(id_=passage.id, text=passage.text, metadata=metadata_of(passage))
+    return TextNode(
+        id_=passage.id,
+        text=passage.text,
+        metadata=metadata_of(passage),
+    )

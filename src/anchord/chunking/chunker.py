@@ -79,7 +79,13 @@ def split_into_chunks(
     """
     if document.kind == "code" and code_definitions is None:
         code_definitions = find_definitions(document.text, document.language)
-    chunks, _ = _split_within_window(document, plan, count_tokens, file_key, code_definitions or ())
+    chunks, _ = _split_within_window(
+        document,
+        plan,
+        count_tokens,
+        file_key,
+        code_definitions or (),
+    )
     return chunks
 
 
@@ -97,7 +103,12 @@ def headings_used(document: Document, plan: Plan, count_tokens: CountTokens) -> 
     definitions: Sequence[Definition] = ()
     if document.kind == "code":
         definitions = find_definitions(document.text, document.language)
-    layout, _ = _lay_out_and_cut(document, plan, Sizing(plan.limits, count_tokens), definitions)
+    layout, _ = _lay_out_and_cut(
+        document,
+        plan,
+        Sizing(plan.limits, count_tokens),
+        definitions,
+    )
     return layout.headings
 
 
@@ -115,7 +126,13 @@ def _split_within_window(
         # have tokens over whitespace. Smaller chunks fit.
         smaller = replace(plan.limits, body=int(plan.limits.body * _SHRINK))
         plan = replace(plan, limits=smaller)
-        chunks = _split_once(document, plan, count_tokens, file_key, definitions)
+        chunks = _split_once(
+            document,
+            plan,
+            count_tokens,
+            file_key,
+            definitions,
+        )
     return chunks, plan.limits
 
 
@@ -194,7 +211,13 @@ def _cut(
         if ranges is not None:
             return layout, ranges
         plan = replace(plan, strategy="paragraph")
-    spans = split_by_strategy(document.text, document.kind, layout, plan, sizing)
+    spans = split_by_strategy(
+        document.text,
+        document.kind,
+        layout,
+        plan,
+        sizing,
+    )
     return spans_to_atom_ranges(
         document.text,
         layout,

@@ -155,7 +155,11 @@ def _line_numbers(document: Document) -> Sequence[int]:
 
 def _count_lines_not_covered(document: Document, chunks: Sequence[Chunk]) -> int:
     """Return how many lines of the file have text and are in no chunk."""
-    numbered_lines = zip(_line_numbers(document), document.text.split("\n"), strict=True)
+    numbered_lines = zip(
+        _line_numbers(document),
+        document.text.split("\n"),
+        strict=True,
+    )
     filled = {number for number, line in numbered_lines if line.strip()}
     for chunk in chunks:
         filled.difference_update(range(chunk.start_line, chunk.end_line + 1))

@@ -35,6 +35,11 @@ def _is_in_root(paths: Paths, path: str) -> bool:
 
     with suppress(AnchordError):
         given_roots = load_cli_state(paths.cli_state_file).given_roots
-        roots = gather_roots(load_user_config(paths), given_roots, (), paths.own_folders)
+        roots = gather_roots(
+            load_user_config(paths),
+            given_roots,
+            (),
+            paths.own_folders,
+        )
         return bool(find_root(roots, path))
     return False

@@ -74,7 +74,11 @@ def run_with_typer(names: Collection[str], words: Sequence[str]) -> int:
     """
     try:
         # Without a name it is "python -m anchord" by how Python was started.
-        code = build(names)(words, prog_name="anchord", standalone_mode=False)
+        code = build(names)(
+            words,
+            prog_name="anchord",
+            standalone_mode=False,
+        )
     except TyperException as error:
         message = error.format_message().rstrip(".")
         raise UsageError(message, "`anchord --help` lists the commands and options") from None

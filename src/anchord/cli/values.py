@@ -46,7 +46,12 @@ def complete_root(incomplete: str) -> list[str]:
     try:
         paths = find_paths(os.environ)
         given_roots = load_cli_state(paths.cli_state_file).given_roots
-        roots = gather_roots(load_config(paths.config_file), given_roots, (), paths.own_folders)
+        roots = gather_roots(
+            load_config(paths.config_file),
+            given_roots,
+            (),
+            paths.own_folders,
+        )
     except (AnchordError, OSError):
         return []
     return one_of(root.name for root in roots)(incomplete)

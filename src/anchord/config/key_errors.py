@@ -44,7 +44,12 @@ def refuse_unknown_keys(
 
 def did_you_mean(word: str, known_words: Iterable[str]) -> str:
     """Return a hint with the most similar known word; "" if none is similar."""
-    similar_words = difflib.get_close_matches(word, known_words, n=1, cutoff=0.5)
+    similar_words = difflib.get_close_matches(
+        word,
+        known_words,
+        n=1,
+        cutoff=0.5,
+    )
     if not similar_words:
         return ""
     most_similar = similar_words[0]

@@ -219,7 +219,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     def without_watching(self) -> Config:
         """Return a copy with which no root is watched: only what asks for a walk gets one."""
-        watch = msgspec.structs.replace(self.watch, mode="poll", poll_s=_YEAR_S)
+        watch = msgspec.structs.replace(
+            self.watch,
+            mode="poll",
+            poll_s=_YEAR_S,
+        )
         return msgspec.structs.replace(self, watch=watch)
 
 

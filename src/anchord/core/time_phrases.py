@@ -87,7 +87,11 @@ def _ago(count: str, unit: str, now: datetime) -> tuple[datetime, datetime] | No
         months = now.year * 12 + now.month - 1 - number * (12 if unit == "year" else 1)
         begin, end = _month(months // 12, months % 12 + 1)
         last_day = (end - timedelta(days=1)).day
-        moment = now.replace(year=begin.year, month=begin.month, day=min(now.day, last_day))
+        moment = now.replace(
+            year=begin.year,
+            month=begin.month,
+            day=min(now.day, last_day),
+        )
     return moment, moment
 
 

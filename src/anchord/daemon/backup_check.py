@@ -35,7 +35,12 @@ def check_backup(context: CheckContext) -> Iterator[Finding]:
     age = datetime.now(UTC) - last.made_at
     observation = f"the last one is {_describe(age)} old, in {last.folder}"
     if only_here and age > _MAX_AGE:
-        yield Finding("backup", Health.DOUBTFUL, f"{conversations}; {observation}", _REMEDY)
+        yield Finding(
+            "backup",
+            Health.DOUBTFUL,
+            f"{conversations}; {observation}",
+            _REMEDY,
+        )
     else:
         yield Finding("backup", Health.GOOD, observation)
 

@@ -58,7 +58,10 @@ class Backups:
         if progress is None:
             return None
         done, total = progress
-        return DoneOfTotal(done=done // _BYTES_PER_MB, total=max(1, total // _BYTES_PER_MB))
+        return DoneOfTotal(
+            done=done // _BYTES_PER_MB,
+            total=max(1, total // _BYTES_PER_MB),
+        )
 
     def run(self, params: BackupParams) -> BackupAnswer:
         """Make a backup and return what was copied. Blocks until it is done.
@@ -92,11 +95,22 @@ class Backups:
         paths, config = self._writer.paths, self._writer.config
         pin, on_progress = self._pin_in_writer, self._record_progress
         if params.staged:
-            return stage_home(paths, config, run_pin=pin, on_progress=on_progress)
+            return stage_home(
+                paths,
+                config,
+                run_pin=pin,
+                on_progress=on_progress,
+            )
         # Roots that were added since the start are not in `config`.
         require_outside_roots(params.target, self._writer.roots)
         request = BackupRequest(params.target, params.keep)
-        return backup_home(paths, config, request, run_pin=pin, on_progress=on_progress)
+        return backup_home(
+            paths,
+            config,
+            request,
+            run_pin=pin,
+            on_progress=on_progress,
+        )
 
     @contextmanager
     def excluded(self) -> Iterator[None]:

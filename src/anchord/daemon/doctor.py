@@ -92,7 +92,12 @@ def _run_check(name: str, check: Check, context: CheckContext) -> Iterator[Findi
             return
         reason = os.strerror(error.errno or 0).lower()
         observation = f"{error.filename or 'a file'}: {reason}"
-        yield Finding(name, Health.BAD, observation, "check that it exists, and its permissions")
+        yield Finding(
+            name,
+            Health.BAD,
+            observation,
+            "check that it exists, and its permissions",
+        )
 
 
 def _query_status(paths: Paths) -> tuple[bool, StatusAnswer | None]:
@@ -131,7 +136,12 @@ def _check_daemon(context: CheckContext) -> Iterator[Finding]:
             "`anchord restart` starts the installed version",
         )
     for problem in status.degraded:
-        yield Finding("daemon", Health.BAD, problem, "`anchord status` shows more")
+        yield Finding(
+            "daemon",
+            Health.BAD,
+            problem,
+            "`anchord status` shows more",
+        )
     if failed := status.failed:
         yield Finding(
             "files",

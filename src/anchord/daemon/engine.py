@@ -180,11 +180,21 @@ class InProcessService:
         config = load_config(paths.config_file).without_watching()
         paths.create_folders()
         with ExitStack() as undo:
-            self._writer = open_writer(paths, config, [], require_roots=require_roots)
+            self._writer = open_writer(
+                paths,
+                config,
+                [],
+                require_roots=require_roots,
+            )
             undo.callback(self._writer.close)
             self._loop = WriterLoop(self._writer, config)
             reader = open_daemon_reader(self._writer)
-            self._methods = RpcHandlers(self._writer, reader, self._loop, lambda: None)
+            self._methods = RpcHandlers(
+                self._writer,
+                reader,
+                self._loop,
+                lambda: None,
+            )
             undo.callback(self._methods.close)
             self._loop.paused = True
             # Whoever runs a command can solve what failed, and run it again.

@@ -50,7 +50,12 @@ def find_unknown_languages(paths: Paths, config: Config) -> Finding | None:
     if not is_local or not paths.catalog_file.exists():
         return None
     pin = pin_of(config, embedding.model)
-    model = find_token_counting_model(embedding.provider, embedding.model, 0, pin)
+    model = find_token_counting_model(
+        embedding.provider,
+        embedding.model,
+        0,
+        pin,
+    )
     known = languages_of_model(model.folder)
     if not known:
         return None

@@ -101,7 +101,11 @@ def run_daemon(
         writer.close()
         log.info("daemon.stopped")
     if restart:
-        log.warning("daemon.restarting", reason=restart.reason, count=restart.count)
+        log.warning(
+            "daemon.restarting",
+            reason=restart.reason,
+            count=restart.count,
+        )
         os.environ[_RESTARTS] = str(restart.count)
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
 
@@ -116,7 +120,12 @@ def _open_writer_after_restart(
     tries = _LOCK_TRIES if _restart_count() else 1
     for _ in range(tries):
         try:
-            return _open_writer_when_available(paths, config, root_paths, root_kind)
+            return _open_writer_when_available(
+                paths,
+                config,
+                root_paths,
+                root_kind,
+            )
         except AlreadyRunningError:
             time.sleep(_LOCK_PAUSE_S)
     return open_writer(paths, config, root_paths, root_kind)
@@ -138,7 +147,12 @@ def _open_writer_when_available(
         except StoreUnavailableError as error:
             if time.monotonic() + pause_s > deadline:
                 raise
-            log.warning("daemon.waits", reason=error.message, hint=error.hint, retry_s=pause_s)
+            log.warning(
+                "daemon.waits",
+                reason=error.message,
+                hint=error.hint,
+                retry_s=pause_s,
+            )
             notify_status(f"waiting: {error.message}")
             time.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
@@ -232,7 +246,11 @@ async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
     def request_restart(reason: str) -> None:
         pause_s = shutdown.request_restart(reason)
         if pause_s:
-            log.warning("daemon.restart_waits", reason=reason, seconds=round(pause_s))
+            log.warning(
+                "daemon.restart_waits",
+                reason=reason,
+                seconds=round(pause_s),
+            )
             handlers.status.restart_error = (
                 f"{reason}; anchord restarted {_restart_count()} times just before, and waits "
                 f"{pause_s:.0f} s before it does so again"
@@ -246,7 +264,12 @@ async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
     writer.heartbeat.step_timeout_s = min(writer.heartbeat.step_timeout_s, watchdog_s)
     writer_loop = WriterLoop(writer, config, request_restart)
     writer_loop.request_memory_restart = request_memory_restart
-    handlers = RpcHandlers(writer, open_daemon_reader(writer), writer_loop, shutdown.request)
+    handlers = RpcHandlers(
+        writer,
+        open_daemon_reader(writer),
+        writer_loop,
+        shutdown.request,
+    )
     writer_loop.run_promotion = handlers.switch_generation
     writer_loop.maintenance.on_index_merge = handlers.reopen_reader
     threads = _Threads()

@@ -48,7 +48,12 @@ class RootChanges:
         """
         anchord_paths = self._writer.paths
         config = load_config(anchord_paths.config_file)
-        roots = gather_roots(config, self._unconfigured(), paths, anchord_paths.own_folders)
+        roots = gather_roots(
+            config,
+            self._unconfigured(),
+            paths,
+            anchord_paths.own_folders,
+        )
         return keep_configured_folders(roots, self._writer.files.folder_files.memory)
 
     def apply(self, wanted_roots: Sequence[Root]) -> ReloadAnswer:
@@ -63,7 +68,10 @@ class RootChanges:
             self._add(root)
         if removed:
             self._loop.submit(self._attach_exchanges).result()
-        return ReloadAnswer(added=tuple(root.name for root in changed), removed=tuple(removed))
+        return ReloadAnswer(
+            added=tuple(root.name for root in changed),
+            removed=tuple(removed),
+        )
 
     def add_uncovered(self, paths: Sequence[str]) -> None:
         """Add a root for each path that lies in none; it is remembered across restarts.

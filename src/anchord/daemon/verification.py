@@ -70,7 +70,10 @@ class Verification:
             return verify_index(self._writer, vectors, show_progress)
 
         def show_progress(done: int, total: int) -> None:
-            self._loop.stats.verify_progress = DoneOfTotal(done=done, total=total)
+            self._loop.stats.verify_progress = DoneOfTotal(
+                done=done,
+                total=total,
+            )
 
         try:
             return self._loop.submit(job).result()

@@ -109,7 +109,11 @@ class OpenAIClient:
         body = {"model": model, "input": list(texts), "encoding_format": "float"}
         timeout = httpx2.Timeout(limits.timeout_s, connect=limits.connect_timeout_s)
         try:
-            response = self._client.post(self._url, json=body, timeout=timeout)
+            response = self._client.post(
+                self._url,
+                json=body,
+                timeout=timeout,
+            )
         except httpx2.TransportError as error:
             raise RetryLaterError(type(error).__name__) from None
         except httpx2.HTTPError as error:

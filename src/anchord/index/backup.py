@@ -102,7 +102,12 @@ def backup_home(
         sources = backup_sources(paths, store_uri(paths, config))
         pinned = run_pin(lambda: pin_home(sources))
         try:
-            result = write_snapshot(pinned, folder, request.keep, on_progress)
+            result = write_snapshot(
+                pinned,
+                folder,
+                request.keep,
+                on_progress,
+            )
         finally:
             pinned.close()
     return record_backup(paths, folder, result)
@@ -216,7 +221,12 @@ def restore_home(
             shutil.rmtree(restoring, ignore_errors=True)
             restoring.mkdir(mode=0o700)
             try:
-                damaged = copy_snapshot(snapshot, manifest, restoring, on_progress)
+                damaged = copy_snapshot(
+                    snapshot,
+                    manifest,
+                    restoring,
+                    on_progress,
+                )
                 roots = _adapt_to_this_machine(paths, restoring, moved)
                 _put_in_place(paths, restoring)
             finally:

@@ -62,7 +62,13 @@ def plan_row_removal(
         reason: Why, in words for the log.
         new_record: What the catalog is to hold of the file; None removes it from the catalog.
     """
-    diff = ChunkDiff(added=(), changed=(), removed=tuple(row_ids), shifted=0, kept=0)
+    diff = ChunkDiff(
+        added=(),
+        changed=(),
+        removed=tuple(row_ids),
+        shifted=0,
+        kept=0,
+    )
     return FileUpdate(
         origin=path, new_record=new_record, diff=diff, texts_to_embed=(), reason=reason
     )

@@ -68,16 +68,38 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     catalog = SqliteCatalog(paths.catalog_file, read_only=True)
     cli_state = load_cli_state(paths.cli_state_file)
     memory = SourceMemory(paths.source_memory_file, read_only=True)
-    roots = gather_roots(config, cli_state.given_roots, (), paths.own_folders)
+    roots = gather_roots(
+        config,
+        cli_state.given_roots,
+        (),
+        paths.own_folders,
+    )
     roots = keep_configured_folders(roots, memory)
     parser_process = ParserProcess()
     quarantine = CrashJournal(paths.data_folder, read_only=True)
-    inputs = _profile_inputs(paths, config, roots, quarantine, parser_process)
+    inputs = _profile_inputs(
+        paths,
+        config,
+        roots,
+        quarantine,
+        parser_process,
+    )
     profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
-    store = LanceStore(store_uri(paths, config), profile.dimension, "", read_only=True)
+    store = LanceStore(
+        store_uri(paths, config),
+        profile.dimension,
+        "",
+        read_only=True,
+    )
     roots_by_name = {root.name: root for root in roots}
     archive = Archive(paths.archive_file, read_only=True) if paths.archive_file.exists() else None
-    files = open_source_tree(paths, config, roots_by_name, archive, (memory, cli_state))
+    files = open_source_tree(
+        paths,
+        config,
+        roots_by_name,
+        archive,
+        (memory, cli_state),
+    )
     return IndexReader(
         paths=paths,
         config=config,
@@ -143,7 +165,13 @@ def open_writer(
         parser_process = ParserProcess()
         quarantine = CrashJournal(paths.data_folder)
         undo.callback(quarantine.close)
-        inputs = _profile_inputs(paths, config, roots, quarantine, parser_process)
+        inputs = _profile_inputs(
+            paths,
+            config,
+            roots,
+            quarantine,
+            parser_process,
+        )
         configured_profile = build_configured_profile(inputs)
         undo.callback(configured_profile.embedder.close)
         profile, store, was_clean = _open_generation(
@@ -155,7 +183,13 @@ def open_writer(
         catalog.migrate_schema()
         redact_archive(archive, config)
         roots_by_name = {root.name: root for root in roots}
-        files = open_source_tree(paths, config, roots_by_name, archive, (memory, cli_state))
+        files = open_source_tree(
+            paths,
+            config,
+            roots_by_name,
+            archive,
+            (memory, cli_state),
+        )
         reader_process = ReaderProcess()
         conversations = ConversationIngester(
             files.folder_files, archive, time.time_ns, roots_by_name, ingest_options_of(config)
@@ -226,11 +260,22 @@ def _open_generation(
     if is_local(uri):
         profile = build_catalog_profile(catalog, configured_profile, inputs)
     was_clean = was_clean_shutdown(catalog, Path(uri) / TABLE_FOLDER)
-    store = open_or_recover_table(paths, uri, profile, repairs, was_clean_shutdown=was_clean)
+    store = open_or_recover_table(
+        paths,
+        uri,
+        profile,
+        repairs,
+        was_clean_shutdown=was_clean,
+    )
     profile.record_in_catalog(catalog)
     if is_local(uri):
         names = {root.name for root in inputs.roots}
-        profile = pin_recipe_digests(catalog, profile, configured_profile, names)
+        profile = pin_recipe_digests(
+            catalog,
+            profile,
+            configured_profile,
+            names,
+        )
     return profile, store, was_clean
 
 
@@ -239,7 +284,11 @@ def _sync_roots_or_repair(writer: IndexWriter, roots: Sequence[Root]) -> None:
     try:
         _sync_roots(writer, roots)
     except TableReadError:
-        writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
+        writer.repairs += repair_index_table(
+            writer,
+            (),
+            rebuild_indices=True,
+        )
         # Rows of any file may be missing now: the table is compared with the catalog before
         # anything is called up to date.
         writer.was_clean_shutdown = False

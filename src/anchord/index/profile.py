@@ -186,7 +186,12 @@ def build_configured_profile(inputs: ProfileInputs) -> IndexProfile:
         ConfigError: There is no such model on this machine.
     """
     embedding = inputs.config.embedding
-    return _build_profile(inputs, embedding.provider, embedding.model, embedding.precision)
+    return _build_profile(
+        inputs,
+        embedding.provider,
+        embedding.model,
+        embedding.precision,
+    )
 
 
 def build_catalog_profile(
@@ -266,7 +271,12 @@ def pin_recipe_digests(
         own_rooms=profile.recipe.own_rooms,
         pinned_digests=digests,
     )
-    return IndexProfile(profile.provider, profile.model_files, profile.embedder, recipe)
+    return IndexProfile(
+        profile.provider,
+        profile.model_files,
+        profile.embedder,
+        recipe,
+    )
 
 
 def chunking_plans(config: Config, roots: Sequence[Root], window_tokens: int) -> ChunkingPlans:
@@ -333,7 +343,12 @@ def _make_embedder(
         )
         # Two servers at one address, at different times, may have different models of one name.
         dimensions_folder = inputs.older_models_folder or inputs.models_folder
-        return OpenAIEmbedder(name, server, model.tokenizer, dimensions_folder)
+        return OpenAIEmbedder(
+            name,
+            server,
+            model.tokenizer,
+            dimensions_folder,
+        )
     worker_options = WorkerOptions(
         exports_folder=inputs.models_folder,
         older_exports_folder=inputs.older_models_folder,

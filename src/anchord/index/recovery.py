@@ -144,7 +144,11 @@ def open_or_recover_table(
         if deleted_count:
             repairs.append(f"deleted {deleted_count} temporary files of a writer that was killed")
     try:
-        return _open_readable_table(uri, profile, was_clean_shutdown=was_clean_shutdown)
+        return _open_readable_table(
+            uri,
+            profile,
+            was_clean_shutdown=was_clean_shutdown,
+        )
     except (StoreDamagedError, DimensionMismatchError) as error:
         if not folder.is_dir():
             raise
@@ -203,7 +207,12 @@ def delete_next_catalog(paths: Paths) -> None:
 def _open_readable_table(
     uri: str, profile: IndexProfile, *, was_clean_shutdown: bool
 ) -> LanceStore:
-    store = LanceStore(uri, profile.dimension, profile.embedder.model_id, table_name=TABLE_NAME)
+    store = LanceStore(
+        uri,
+        profile.dimension,
+        profile.embedder.model_id,
+        table_name=TABLE_NAME,
+    )
     if not was_clean_shutdown:
         with _as_error(StoreDamagedError):
             store.all_ids()

@@ -131,8 +131,20 @@ def _parse_and_chunk(
     plan = recipe.plans.plan_for(origin.root, document.kind)
     definitions, parser_problem = _find_definitions(document, recipe)
     file_key = make_file_key(origin.root, origin.path)
-    chunks = split_into_chunks(document, plan, count_tokens, file_key, definitions)
-    rooms = _rooms_of_chunks(origin, document, chunks, plan.extract, recipe.own_rooms)
+    chunks = split_into_chunks(
+        document,
+        plan,
+        count_tokens,
+        file_key,
+        definitions,
+    )
+    rooms = _rooms_of_chunks(
+        origin,
+        document,
+        chunks,
+        plan.extract,
+        recipe.own_rooms,
+    )
     model_id = recipe.model_identity()
     rows = [
         _prepare_row(origin, chunk, document, model_id, room)
@@ -225,7 +237,12 @@ def _prepare_row(
         level=chunk.heading_level,
         token_count=chunk.token_count,
     )
-    return PreparedRow(row, chunk.start_line, chunk.end_line, chunk.embed_text)
+    return PreparedRow(
+        row,
+        chunk.start_line,
+        chunk.end_line,
+        chunk.embed_text,
+    )
 
 
 def _with_exchange_metadata(

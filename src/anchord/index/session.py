@@ -119,7 +119,12 @@ class IndexWriter(IndexReader):
             heartbeat=self.heartbeat.beat,
             worktrees=self.files.folder_files.worktrees,
         )
-        return Indexer(dependencies, profile.token_counter, profile.recipe, words_first=True)
+        return Indexer(
+            dependencies,
+            profile.token_counter,
+            profile.recipe,
+            words_first=True,
+        )
 
     def close(self) -> None:
         """Close every handle, and release the writer lock last."""

@@ -33,7 +33,12 @@ def open_source_tree(
         remembered: The last good rules and the folders of the roots; the forgotten paths.
     """
     memory, cli_state = remembered
-    folder_files = FolderFiles(roots_by_name, paths.own_folders, MAX_FILE_BYTES, memory)
+    folder_files = FolderFiles(
+        roots_by_name,
+        paths.own_folders,
+        MAX_FILE_BYTES,
+        memory,
+    )
     folder_files.redacts_names = redacts_files(config)
     files = SourceTree(folder_files, roots_by_name, archive)
     files.set_forgotten_paths(cli_state.forgotten_paths)

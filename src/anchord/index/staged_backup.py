@@ -97,7 +97,12 @@ def backup_staged_home(
             )
             pinned = pin_home(sources)
             try:
-                result = write_snapshot(pinned, folder, request.keep, on_progress)
+                result = write_snapshot(
+                    pinned,
+                    folder,
+                    request.keep,
+                    on_progress,
+                )
             finally:
                 pinned.close()
     finally:

@@ -133,7 +133,11 @@ class VectorFill:
             prepared = self._prepare(origin, due_ids, begun.get(origin))
             if isinstance(prepared, FileOutcome):
                 counts = self._counts.pop(origin, _Counts())
-                yield replace(prepared, embedded=counts.embedded, reused=counts.reused)
+                yield replace(
+                    prepared,
+                    embedded=counts.embedded,
+                    reused=counts.reused,
+                )
             else:
                 files.append(prepared)
         self._begun = {file.origin: file for file in files}

@@ -160,7 +160,12 @@ def _landlock_version() -> int:
     """Return the version of the kernel's Landlock; 0 or less if there is none."""
     if sys.platform != "linux":
         return 0
-    return _system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+    return _system_call(
+        _CREATE_RULESET,
+        None,
+        ctypes.c_size_t(0),
+        _VERSION_FLAG,
+    )
 
 
 def _restrict_files(readable: Iterable[str]) -> None:
@@ -174,7 +179,12 @@ def _restrict_files(readable: Iterable[str]) -> None:
     if version >= _SCOPES_VERSION:
         handled.append(_SCOPES)
     attributes = struct.pack(f"={len(handled)}Q", *handled)
-    ruleset = _system_call(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    ruleset = _system_call(
+        _CREATE_RULESET,
+        attributes,
+        ctypes.c_size_t(len(attributes)),
+        0,
+    )
     if ruleset < 0:
         return
     try:
@@ -193,7 +203,13 @@ def _allow_reading(ruleset: int, path: str) -> None:
         return  # What is not there cannot be read either.
     try:
         rights = _READ_FILE | _READ_DIR if os.path.isdir(path) else _READ_FILE
-        _system_call(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
+        _system_call(
+            _ADD_RULE,
+            ruleset,
+            _PATH_BENEATH,
+            struct.pack("=Qi", rights, descriptor),
+            0,
+        )
     finally:
         os.close(descriptor)
 

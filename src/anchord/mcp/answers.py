@@ -152,7 +152,10 @@ def show_answer(found: ShowAnswer, token_budget: int = DEFAULT_TOKEN_BUDGET) -> 
     result = _escaped(found)
     chunks = result["chunks"]
     if not chunks:
-        return _answer(note="It is no longer indexed; search again.", chunks=[])
+        return _answer(
+            note="It is no longer indexed; search again.",
+            chunks=[],
+        )
     ids = {"previous": result["previous"], "next": result["next"]}
     ends = {"previous": "0" * _ID_CHARS, "next": "0" * _ID_CHARS}
     conversation = _conversation(result.get("conversation"))

@@ -202,12 +202,19 @@ def _error_result(error: Exception) -> CallToolResult:
     if known is None and isinstance(error.__cause__, ValidationError):
         known = _wrong_arguments(error.__cause__)
     text = _render_error(known or _internal_error(error))
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        is_error=True,
+    )
 
 
 def _wrong_arguments(error: ValidationError) -> UsageError:
     """Return which parameters are wrong and why, without the arguments."""
-    wrong = error.errors(include_input=False, include_context=False, include_url=False)
+    wrong = error.errors(
+        include_input=False,
+        include_context=False,
+        include_url=False,
+    )
     located = [each for each in wrong if each["loc"]]
     reasons: list[str] = []
     for each in located:
@@ -319,7 +326,11 @@ class _Tools:
         return escape_text("\n\n".join(chunk.text for chunk in found.chunks))
 
     def _ask(self, call: Call[A]) -> access.Answer[A]:
-        return access.ask_daemon_or_index(self._paths, call, retry_during_restart=True)
+        return access.ask_daemon_or_index(
+            self._paths,
+            call,
+            retry_during_restart=True,
+        )
 
     def _ask_daemon(self, call: Call[A]) -> A:
         """Ask the daemon for what only it can answer."""

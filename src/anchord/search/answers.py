@@ -240,7 +240,13 @@ def _explain_file(
     match = reader.files.path_filter()(origin)
     recipe = reader.profile.recipe
     max_bytes = NO_SIZE_LIMIT if is_transcript else MAX_FILE_BYTES
-    decision = decide_for_file(match, observed, record, recipe.digest(origin.root), max_bytes)
+    decision = decide_for_file(
+        match,
+        observed,
+        record,
+        recipe.digest(origin.root),
+        max_bytes,
+    )
     if record and isinstance(decision, SkipFile):
         worktrees = reader.files.folder_files.worktrees
         plans = WorktreePlans(reader.files, catalog, worktrees, recipe)

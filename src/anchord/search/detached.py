@@ -40,7 +40,13 @@ def search_detached(
         found_words = sum(count > 0 for count in counts)
         # At least half of the words: else every text with "the" in it is a hit.
         if words and 2 * found_words >= len(words):
-            hit = _make_hit(exchange, groups[exchange.group_key], fields, text, words)
+            hit = _make_hit(
+                exchange,
+                groups[exchange.group_key],
+                fields,
+                text,
+                words,
+            )
             scored.append((-found_words, -sum(counts), order, hit))
     scored.sort(key=lambda entry: entry[:3])
     return [hit for *_, hit in scored[:limit]]

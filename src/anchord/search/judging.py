@@ -90,4 +90,8 @@ def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: 
     )
     if backends.all_have_vectors:
         return judge
-    return replace(judge, highest_other_cosine=None, due_ids_among=backends.store.due_ids_among)
+    return replace(
+        judge,
+        highest_other_cosine=None,
+        due_ids_among=backends.store.due_ids_among,
+    )

@@ -301,4 +301,8 @@ def _with_text(piece: Piece, beginning: str) -> Piece:
     line_count = location.end_line - location.start_line + 1
     if piece.row.text.count("\n") + 1 == line_count:
         location = location._replace(end_line=location.start_line + beginning.count("\n"))
-    return replace(piece, row=replace(piece.row, text=beginning), location=location)
+    return replace(
+        piece,
+        row=replace(piece.row, text=beginning),
+        location=location,
+    )

@@ -37,7 +37,11 @@ def can_be_relaxed(query: ParsedQuery, matches: int) -> bool:
 
 def prefer_phrases(query: ParsedQuery) -> ParsedQuery:
     """Return a query whose quoted phrases rank hits higher and exclude none."""
-    return replace(query, required_phrases=(), preferred_phrases=query.required_phrases)
+    return replace(
+        query,
+        required_phrases=(),
+        preferred_phrases=query.required_phrases,
+    )
 
 
 def relaxed_note(query: ParsedQuery, matches: int) -> str:

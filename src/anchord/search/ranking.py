@@ -199,7 +199,12 @@ def _find_contents(
     has_mostly_copies = len(found.hits) > 2 * len(hits)
     if has_mostly_copies and found.is_full and wider.candidates > request.candidates:
         request = wider
-        found = find_hits(request, parsed_query, backends, catalog.locate_chunks)
+        found = find_hits(
+            request,
+            parsed_query,
+            backends,
+            catalog.locate_chunks,
+        )
         hits = merge_copies(found.hits, request.is_near)
     return _Contents(request, found, hits)
 

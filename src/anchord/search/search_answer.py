@@ -120,7 +120,11 @@ def _reranker_message(
 ) -> RerankerAnswer | None:
     if reranked is None or reranker is None:
         return None
-    return RerankerAnswer(hits=reranked.count, ms=reranker.ms, reason=reranked.reason)
+    return RerankerAnswer(
+        hits=reranked.count,
+        ms=reranker.ms,
+        reason=reranked.reason,
+    )
 
 
 def _detached_sentence(reader: IndexReader) -> str:
@@ -139,7 +143,12 @@ def _search_detached(reader: IndexReader, params: SearchParams) -> tuple[Detache
         if archive is None:
             return ()
         groups = {group.key: group for group in archive.detached_groups()}
-        hits = search_detached(archive.detached_exchanges(), groups, params.query, params.k)
+        hits = search_detached(
+            archive.detached_exchanges(),
+            groups,
+            params.query,
+            params.k,
+        )
         return tuple(hits)
 
 

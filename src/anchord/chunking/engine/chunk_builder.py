@@ -83,7 +83,13 @@ class _ChunkBuilder:
         source = _source_text(layout, span)
         normal_source = _normal_text(source, span, layout.wraps)
         normal_text = opening + normal_source + closing
-        tokens = _text_tokens(layout, span, wrap_texts, normal_text, self._count_tokens)
+        tokens = _text_tokens(
+            layout,
+            span,
+            wrap_texts,
+            normal_text,
+            self._count_tokens,
+        )
         header_path, level, nearest = self._header_paths.enclosing(top, bottom)
         heading, heading_tokens = self._heading_to_embed(nearest, span, tokens)
         normal_bytes = normal_text.encode()
@@ -142,11 +148,23 @@ class _ChunkBuilder:
         relative_top = span.top - anchor_line
         relative_bottom = span.bottom - anchor_line
         lines = (relative_top, relative_bottom)
-        chunk_id = make_chunk_id(file_key, header_path, lines, content_hash, 0)
+        chunk_id = make_chunk_id(
+            file_key,
+            header_path,
+            lines,
+            content_hash,
+            0,
+        )
         occurrence = self._id_counts[chunk_id]
         self._id_counts[chunk_id] = occurrence + 1
         if occurrence:
-            return make_chunk_id(file_key, header_path, lines, content_hash, occurrence)
+            return make_chunk_id(
+                file_key,
+                header_path,
+                lines,
+                content_hash,
+                occurrence,
+            )
         return chunk_id
 
 

@@ -55,7 +55,11 @@ def spans_to_atom_ranges(
         cut_columns[first_line].add(first_column)
         cut_columns[last_line].add(last_column)
     cut_layout = _cut_lines(layout, cut_columns, sizing)
-    atom_starts = zip(cut_layout.atom_lines, cut_layout.atom_starts, strict=True)
+    atom_starts = zip(
+        cut_layout.atom_lines,
+        cut_layout.atom_starts,
+        strict=True,
+    )
     atom_ends = zip(cut_layout.atom_lines, cut_layout.atom_ends, strict=True)
     atom_at_start = {place: atom for atom, place in enumerate(atom_starts)}
     atom_at_end = {place: atom for atom, place in enumerate(atom_ends)}

@@ -44,16 +44,36 @@ def build_code_layout(text: str, definitions: Sequence[Definition], sizing: Sizi
     lines = text.split("\n")
     strengths = _indentation_strengths(lines)
     weights, _ = sizing.measure_weights_and_tokens(lines)
-    unsplit_lines = _set_definition_strengths(definitions, strengths, weights, sizing.limits.body)
+    unsplit_lines = _set_definition_strengths(
+        definitions,
+        strengths,
+        weights,
+        sizing.limits.body,
+    )
     headings = [_heading_of(definition) for definition in definitions]
-    layout = build_layout(lines, strengths, sizing, headings, unsplit_lines=unsplit_lines)
+    layout = build_layout(
+        lines,
+        strengths,
+        sizing,
+        headings,
+        unsplit_lines=unsplit_lines,
+    )
     line_types = ["code_block"] * len(lines)
-    return replace(layout, min_side_weights=_MIN_SIDE_WEIGHTS, line_types=line_types)
+    return replace(
+        layout,
+        min_side_weights=_MIN_SIDE_WEIGHTS,
+        line_types=line_types,
+    )
 
 
 def _heading_of(definition: Definition) -> Heading:
     level = definition.depth + 1
-    return Heading(definition.first, level, definition.name, section_end_line=definition.last)
+    return Heading(
+        definition.first,
+        level,
+        definition.name,
+        section_end_line=definition.last,
+    )
 
 
 def _indentation_strengths(lines: Sequence[str]) -> list[int]:

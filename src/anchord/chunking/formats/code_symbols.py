@@ -162,7 +162,11 @@ def find_definitions(text: str, language: str) -> list[Definition]:
     if parser_and_query is None:
         return []
     parser, query = parser_and_query
-    root = _parse_repaired(parser, text, has_braces=language not in _LANGUAGES_WITHOUT_BRACES)
+    root = _parse_repaired(
+        parser,
+        text,
+        has_braces=language not in _LANGUAGES_WITHOUT_BRACES,
+    )
     if root is None or _has_large_error(root):
         return []
     by_first_line: dict[int, Definition] = {}

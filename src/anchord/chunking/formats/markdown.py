@@ -62,8 +62,18 @@ def build_markdown_layout(text: str, sizing: Sizing) -> Layout:
     outline = parse_outline(lines)
     strengths = _line_strengths(lines, outline)
     weights, _ = sizing.measure_weights_and_tokens(lines)
-    unsplit_lines = _weaken_cuts_in_fitting_blocks(outline, strengths, weights, sizing.limits)
-    _weaken_cuts_after_headings(outline, strengths, weights, sizing.limits.body)
+    unsplit_lines = _weaken_cuts_in_fitting_blocks(
+        outline,
+        strengths,
+        weights,
+        sizing.limits,
+    )
+    _weaken_cuts_after_headings(
+        outline,
+        strengths,
+        weights,
+        sizing.limits.body,
+    )
     layout = build_layout(
         lines,
         strengths,

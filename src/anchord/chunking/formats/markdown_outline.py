@@ -149,7 +149,12 @@ def _parse_blocks(lines: Sequence[str]) -> Outline:
             )
         if kind == "heading_open" and is_top_level:
             # The token after it holds the title.
-            outline.add_heading(token, tokens[number + 1].content, first, end)
+            outline.add_heading(
+                token,
+                tokens[number + 1].content,
+                first,
+                end,
+            )
         elif kind == "list_item_open":
             list_depth += 1
             item = Block(

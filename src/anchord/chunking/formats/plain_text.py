@@ -53,7 +53,12 @@ def build_text_layout(text: str, text_format: str, sizing: Sizing) -> Layout:
     limit = sizing.limits.body
     strengths = _data_strengths(lines) if is_data else _paragraph_strengths(lines, weights, limit)
     blocks = find_delimited_blocks(lines, text_format)
-    unsplit_lines = _weaken_cuts_in_fitting_blocks(blocks, strengths, weights, limit)
+    unsplit_lines = _weaken_cuts_in_fitting_blocks(
+        blocks,
+        strengths,
+        weights,
+        limit,
+    )
     headings = find_text_headings(lines, text_format)
     _set_heading_strengths(headings, strengths, weights)
     layout = build_layout(
@@ -79,7 +84,12 @@ def _build_row_layout(lines: Sequence[str], sizing: Sizing) -> Layout:
             is_verbatim=True,
         )
         wraps.append(wrap)
-    layout = build_layout(lines, [TABLE_ROW] * len(lines), sizing, wraps=wraps)
+    layout = build_layout(
+        lines,
+        [TABLE_ROW] * len(lines),
+        sizing,
+        wraps=wraps,
+    )
     return replace(layout, line_types=["table"] * len(lines))
 
 

@@ -76,7 +76,12 @@ def _rst_headings(lines: Sequence[str]) -> Iterator[TextHeading]:
         first_line = title_line - 1 if has_overline else title_line
         end_line = title_line + 2
         short_title = title.strip()[:_MAX_TITLE_CHARS]
-        yield TextHeading(first_line, end_line, min(level, _MAX_LEVEL), short_title)
+        yield TextHeading(
+            first_line,
+            end_line,
+            min(level, _MAX_LEVEL),
+            short_title,
+        )
 
 
 def _can_be_rst_title(title: str, underline: str) -> bool:
@@ -209,7 +214,12 @@ def _table_headers(lines: Sequence[str]) -> Iterator[TextHeading]:
     for number, line in enumerate(lines):
         match = _TABLE_HEADER.match(line)
         if match:
-            yield TextHeading(number, number + 1, 1, match[1][:_MAX_TITLE_CHARS])
+            yield TextHeading(
+                number,
+                number + 1,
+                1,
+                match[1][:_MAX_TITLE_CHARS],
+            )
 
 
 def _json_keys(lines: Sequence[str]) -> Iterator[TextHeading]:
@@ -218,7 +228,12 @@ def _json_keys(lines: Sequence[str]) -> Iterator[TextHeading]:
     for number, line in enumerate(lines):
         match = _JSON_KEY.match(line)
         if match and 1 <= depth <= _MAX_JSON_DEPTH:
-            yield TextHeading(number, number + 1, depth, match[1][:_MAX_TITLE_CHARS])
+            yield TextHeading(
+                number,
+                number + 1,
+                depth,
+                match[1][:_MAX_TITLE_CHARS],
+            )
         for token in _JSON_STRING_OR_BRACKET.findall(line):
             # A string is at least two quotes long, so brackets inside strings do not count.
             if token in {"{", "["}:

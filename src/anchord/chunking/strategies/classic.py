@@ -48,7 +48,13 @@ def split_by_strategy(
     Raises:
         KeyError: The plan has another strategy.
     """
-    text = build_splittable_text(document_text, kind, layout, plan.limits, sizing)
+    text = build_splittable_text(
+        document_text,
+        kind,
+        layout,
+        plan.limits,
+        sizing,
+    )
     return _STRATEGIES[plan.strategy](text, plan)
 
 
@@ -146,7 +152,12 @@ def _join_bare_headings(text: SplittableText, spans: Sequence[CharSpan]) -> list
 
 def _paragraph(text: SplittableText, plan: Plan) -> list[CharSpan]:
     """Cut at every blank line that is not in a fence."""
-    paragraphs = split_after_matches(text.text, text.full_span, BLANK_LINE, text.fences)
+    paragraphs = split_after_matches(
+        text.text,
+        text.full_span,
+        BLANK_LINE,
+        text.fences,
+    )
     parts = text.split_oversized(paragraphs)
     spans = _join_bare_headings(text, parts)
     return _merge_small(text, plan, spans)
@@ -230,7 +241,12 @@ def _split_all(text: SplittableText, spans: Sequence[CharSpan], fits: SpanTest) 
     protected_spans = text.protected_spans
     pieces: list[CharSpan] = []
     for span in spans:
-        span_pieces = split_until_fits(whole_text, span, fits, protected_spans)
+        span_pieces = split_until_fits(
+            whole_text,
+            span,
+            fits,
+            protected_spans,
+        )
         pieces += span_pieces
     return pieces
 

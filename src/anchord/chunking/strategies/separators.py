@@ -184,7 +184,13 @@ def split_until_fits(
         units = split_after_matches(text, span, separator, protected_spans)
         if len(units) > 1:
             worse_separators = separators[level:]
-            return _split_large_units(text, units, fits, protected_spans, worse_separators)
+            return _split_large_units(
+                text,
+                units,
+                fits,
+                protected_spans,
+                worse_separators,
+            )
     return merge_while_fits(_slice(span, fits), fits)
 
 
@@ -220,7 +226,13 @@ def _split_large_units(
             continue
         spans += merge_while_fits(run, fits)
         run = []
-        spans += split_until_fits(text, unit, fits, protected_spans, separators)
+        spans += split_until_fits(
+            text,
+            unit,
+            fits,
+            protected_spans,
+            separators,
+        )
     return spans + merge_while_fits(run, fits)
 
 

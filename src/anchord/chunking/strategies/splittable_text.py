@@ -111,7 +111,12 @@ class SplittableText:
         """Cut the spans that do not fit in a chunk; the result covers the same text."""
         parts: list[CharSpan] = []
         for span in spans:
-            parts += split_until_fits(self.text, span, self.fits, self.protected_spans)
+            parts += split_until_fits(
+                self.text,
+                span,
+                self.fits,
+                self.protected_spans,
+            )
         return parts
 
 

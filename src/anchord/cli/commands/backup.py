@@ -97,7 +97,12 @@ def restore(
 
     moved = _parse_moves(moves or ())
     with _byte_progress("MB restored") as on_progress:
-        restored = restore_home(ensure_paths(), absolute_path(source), moved, on_progress)
+        restored = restore_home(
+            ensure_paths(),
+            absolute_path(source),
+            moved,
+            on_progress,
+        )
     missing = [
         {"name": root.name, "path": escape_non_utf8(root.path)} for root in restored.missing_roots
     ]
@@ -211,7 +216,12 @@ def _backup_in_process(paths: Paths, folder: str, keep: int | None) -> BackupAns
 
     request = BackupRequest(folder, keep)
     with _byte_progress("MB copied") as on_progress:
-        result = backup_without_daemon(paths, load_user_config(paths), request, on_progress)
+        result = backup_without_daemon(
+            paths,
+            load_user_config(paths),
+            request,
+            on_progress,
+        )
     return backup_answer(result)
 
 

@@ -74,7 +74,12 @@ def chunk(
         origin, root_chunking = _locate(paths, config, file)
     documents = _read_documents(config, file, origin)
     _, first_document = documents[0]
-    plan, tokenizer = _build_plan(config, first_document, root_chunking, strategy)
+    plan, tokenizer = _build_plan(
+        config,
+        first_document,
+        root_chunking,
+        strategy,
+    )
     chunked = [
         _ChunkedDocument(origin, document, chunk_document(document, origin, plan, tokenizer))
         for origin, document in documents
@@ -112,7 +117,13 @@ def _describe(chunked: Sequence[_ChunkedDocument], plan: Plan) -> list[ChunkAnsw
 
     described: list[ChunkAnswer] = []
     for (origin, document, chunks), turn in zip(chunked, _turns(chunked), strict=True):
-        described += describe_chunks(chunks, document, origin, plan.strategy, turn)
+        described += describe_chunks(
+            chunks,
+            document,
+            origin,
+            plan.strategy,
+            turn,
+        )
     return described
 
 
@@ -301,7 +312,14 @@ def _git_show(folder: str, name: str, revision: str) -> subprocess.CompletedProc
     # `rev-parse` turns the revision into a commit's hash first: `show` would take `*` in it for a
     # pattern and a leading dash for an option.
     commit = f"{revision}^{{commit}}"
-    parsed = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", commit)
+    parsed = _git(
+        folder,
+        "rev-parse",
+        "--verify",
+        "--quiet",
+        "--end-of-options",
+        commit,
+    )
     if parsed.returncode:
         return parsed
     commit_hash = parsed.stdout.decode("ascii", "replace").strip()

@@ -107,7 +107,12 @@ def evaluate(  # noqa: PLR0917 - one parameter an option
     variants = _variants(strategies, embedded, shares, models)
     if config.search.reranker:
         variants += [replace(variant, is_reranked=True) for variant in variants[:1]]
-    data = load_evaluation_data(os.path.abspath(target), questions, commits, most)
+    data = load_evaluation_data(
+        os.path.abspath(target),
+        questions,
+        commits,
+        most,
+    )
     with _progress_bar() as progress:
         results = list(compare_variants(data, variants, config, paths, progress))
     if json:

@@ -113,7 +113,12 @@ def _checked(entry: ModelConfig, config: Config) -> dict[str, object]:
 
     try:
         pin = pin_of(config, entry.name)
-        found = find_token_counting_model("sentence-transformers", entry.name, 0, pin)
+        found = find_token_counting_model(
+            "sentence-transformers",
+            entry.name,
+            0,
+            pin,
+        )
         found.compute_digest()
     except AnchordError as error:
         return _described(entry, None, config) | {"state": error.message}

@@ -200,7 +200,12 @@ def list_without_daemon(paths: Paths) -> tuple[RootAnswer, ...]:
 
 
 def _gather_all_roots(paths: Paths) -> list[Root]:
-    return gather_roots(load_user_config(paths), _given_roots(paths), (), paths.own_folders)
+    return gather_roots(
+        load_user_config(paths),
+        _given_roots(paths),
+        (),
+        paths.own_folders,
+    )
 
 
 def _remove_from_config(paths: Paths, name: str) -> RemovedRoot:

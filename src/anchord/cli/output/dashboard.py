@@ -162,7 +162,11 @@ def _queue_title(report: StatusAnswer) -> str:
 
 def _recent_changes(report: StatusAnswer) -> Table:
     headings = ("", "file", "", *_COST_COLUMNS, "why")
-    table = _table("last changes", headings, right_aligned=tuple(_COST_COLUMNS))
+    table = _table(
+        "last changes",
+        headings,
+        right_aligned=tuple(_COST_COLUMNS),
+    )
     for change in report.recent[:_MAX_RECENT]:
         age = format_age(change.age_s)
         counts = [_count(heading, getattr(change, key)) for heading, key in _COST_COLUMNS.items()]

@@ -116,7 +116,13 @@ def _show(bar: Progress, task: TaskID, report: ProgressReport, most_missing: int
         made = most_missing - report.without_vector
         shown = ("making vectors; words find everything already", made, most_missing)
     description, done, total = shown
-    bar.update(task, description=description, completed=done, total=total or None, rate=rate)
+    bar.update(
+        task,
+        description=description,
+        completed=done,
+        total=total or None,
+        rate=rate,
+    )
 
 
 def progress_bar() -> Progress:

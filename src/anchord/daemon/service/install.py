@@ -257,7 +257,12 @@ def _start_with_systemd(paths: Paths, *, socket_activated: bool) -> None:
 
 
 def _service_exit_status() -> str:
-    shown = supervisor.systemctl("show", SERVICE_UNIT, "--property=ExecMainStatus", "--value")
+    shown = supervisor.systemctl(
+        "show",
+        SERVICE_UNIT,
+        "--property=ExecMainStatus",
+        "--value",
+    )
     return shown.output
 
 

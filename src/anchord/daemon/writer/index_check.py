@@ -147,7 +147,11 @@ class IndexCheck:
     def _repair(self) -> None:
         # A second error soon after a read that found nothing: only an index is not read by that.
         is_repeated = not self._altered_files and self._fruitless_at > float("-inf")
-        repairs = repair_index_table(self._writer, self._altered_files, rebuild_indices=is_repeated)
+        repairs = repair_index_table(
+            self._writer,
+            self._altered_files,
+            rebuild_indices=is_repeated,
+        )
         for repair in repairs:
             log.warning("index.repaired", what=repair)
         self._writer.repairs += repairs

@@ -173,7 +173,11 @@ class Maintenance:
         trim_heap()
         seconds = time.monotonic() - began
         self.compaction_seconds += seconds
-        log.info("table.compacted", seconds=round(seconds, 3), errors=self.errors)
+        log.info(
+            "table.compacted",
+            seconds=round(seconds, 3),
+            errors=self.errors,
+        )
 
     def _erase_replaced_secrets(self) -> None:
         """Rewrite the table once after the rules for secrets changed."""

@@ -68,7 +68,10 @@ class SyncBarrier:
         Returns:
             False if the timeout expired, calls are blocked, the writer ended or the client left.
         """
-        call = _Call(words_only=words_only, has_timeout=timeout_s is not None)
+        call = _Call(
+            words_only=words_only,
+            has_timeout=timeout_s is not None,
+        )
         with self._lock:
             if self._closed or self._blocked:
                 return False  # The writer has ended or waits: nobody would release this call.

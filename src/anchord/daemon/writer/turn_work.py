@@ -121,7 +121,11 @@ class TurnWork:
             work()
         except EmbedderError as error:
             self.model_backoff.record_error(error)
-            log.warning("model.failed", reason=error.message, retry_s=self.model_backoff.pause_s)
+            log.warning(
+                "model.failed",
+                reason=error.message,
+                retry_s=self.model_backoff.pause_s,
+            )
             if self.model_backoff.is_lasting:
                 self._outcomes.barrier.interrupt_calls_without_timeout(for_vectors=True)
             self.model_backoff.start_pause()

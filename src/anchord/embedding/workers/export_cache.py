@@ -144,7 +144,12 @@ def find_or_share_export(
     with suppress(OSError), _build_folder(exports_folder) as build_folder:
         for file in older_files.iterdir():
             _link_or_copy(file, build_folder / file.name)
-        _move_unless_cached(build_folder, exports_folder, model_digest, precision)
+        _move_unless_cached(
+            build_folder,
+            exports_folder,
+            model_digest,
+            precision,
+        )
     return find_export(exports_folder, model_digest, precision) or older
 
 
@@ -176,7 +181,12 @@ def export_and_cache_model(
     try:
         exports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _build_folder(exports_folder) as build_folder:
-            exit_code = _run_export(settings, build_folder, precision, on_process_started)
+            exit_code = _run_export(
+                settings,
+                build_folder,
+                precision,
+                on_process_started,
+            )
             info_file = build_folder / EXPORT_INFO_FILE
             if not info_file.is_file():
                 info = _failed_export(exit_code)
@@ -184,7 +194,12 @@ def export_and_cache_model(
                     return info, target
                 # Stored, so that the export does not crash at every start.
                 info_file.write_bytes(msgspec.json.encode(info))
-            _move_unless_cached(build_folder, exports_folder, model_digest, precision)
+            _move_unless_cached(
+                build_folder,
+                exports_folder,
+                model_digest,
+                precision,
+            )
     except OSError as error:
         # Another process may have stored the same export at the same time.
         cached = find_export(exports_folder, model_digest, precision)

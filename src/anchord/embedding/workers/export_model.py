@@ -139,10 +139,20 @@ def _prepare(settings: WorkerSettings, folder: Path, precision: str) -> ExportIn
     exported_file = str(folder / "model.onnx")
     _export(model, exported_file)
     if precision == INT8:
-        onnx_model, cosine = _quantize_and_check(exported_file, folder, settings, reference)
+        onnx_model, cosine = _quantize_and_check(
+            exported_file,
+            folder,
+            settings,
+            reference,
+        )
         os.unlink(exported_file)
     else:
-        onnx_model, cosine = _check(exported_file, settings, reference, precision)
+        onnx_model, cosine = _check(
+            exported_file,
+            settings,
+            reference,
+            precision,
+        )
     text = _half_window_text(settings)
 
     def embed(texts: Sequence[str]) -> bytes:
@@ -170,7 +180,12 @@ def _reference_vectors(model: Any, settings: WorkerSettings) -> _Reference:  # n
     probes = tuple(text for text in (*_PROBES, *long_probes) if _fits_window(text, settings))
     vectors = [embed_batch(model, [text], settings.text_prefix, query=False) for text in probes]
     question = _QUESTION if _fits_window(_QUESTION, settings) else _SHORT_QUESTION
-    question_vector = embed_batch(model, [question], settings.query_prefix, query=True)
+    question_vector = embed_batch(
+        model,
+        [question],
+        settings.query_prefix,
+        query=True,
+    )
     return _Reference(probes, tuple(vectors), question, question_vector)
 
 
@@ -305,7 +320,12 @@ def _rate_on_accelerator(
         model = load_sentence_transformer(settings.folder, device)
 
         def embed(texts: Sequence[str]) -> bytes:
-            return embed_batch(model, texts, settings.text_prefix, query=False)
+            return embed_batch(
+                model,
+                texts,
+                settings.text_prefix,
+                query=False,
+            )
 
         vectors = _split_vectors(embed(reference.probes), settings)
         if min(map(_cosine, vectors, reference.vectors)) < _MIN_COSINE_HALF:

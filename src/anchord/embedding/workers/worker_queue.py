@@ -115,7 +115,12 @@ class WorkerQueue:
         self._wait_for_turn(query=query)
         try:
             process = self._running_process(None if query else self.required_settings)
-            batch = self._embed_batch(process, texts, token_count, query=query)
+            batch = self._embed_batch(
+                process,
+                texts,
+                token_count,
+                query=query,
+            )
         except BaseException:
             # Half an answer may still be in the pipe: only a new process starts at a frame again.
             self._end()

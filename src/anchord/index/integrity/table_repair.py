@@ -84,7 +84,11 @@ def retry_after_repair(writer: IndexWriter, job: Callable[[], T]) -> T:
     try:
         return job()
     except TableReadError:
-        writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
+        writer.repairs += repair_index_table(
+            writer,
+            (),
+            rebuild_indices=True,
+        )
         for _ in writer.indexer.index(audit_index(writer)):
             pass  # Indexing is lazy: each step commits a batch.
     return job()

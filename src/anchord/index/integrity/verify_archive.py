@@ -119,7 +119,12 @@ def _compare_file(
     files, archive = reader.files.folder_files, reader.files.archive
     before = files.fingerprint(origin)
     recorded = archive.find_transcript_file(origin) if archive else None
-    contained, problem = _read_from_beginning(reader, whole_reads, origin, recorded)
+    contained, problem = _read_from_beginning(
+        reader,
+        whole_reads,
+        origin,
+        recorded,
+    )
     if problem and not problem.is_partial:
         comparison.unreadable_files.extend(
             each

@@ -72,7 +72,12 @@ def render_scatter_svg(
     y_values = [y for _, _, y in points]
     y_low = _low_end(y_values)
     y_high = _high_end(y_values)
-    x_axis = _Axis(0.0, _high_end(x_values), start=_LEFT, end=_WIDTH - _RIGHT)
+    x_axis = _Axis(
+        0.0,
+        _high_end(x_values),
+        start=_LEFT,
+        end=_WIDTH - _RIGHT,
+    )
     y_axis = _Axis(y_low, y_high, start=height - _BOTTOM, end=_TOP)
     lines = [
         *_draw_frame(title, height),

@@ -118,7 +118,12 @@ class VariantChunker:
         rows: list[PreparedRow] = []
         for path, text in documents.items():
             origin = RootedPath(_ROOT, path)
-            prepared, _ = prepare_rows(origin, text.encode(), recipe, self.count_tokens)
+            prepared, _ = prepare_rows(
+                origin,
+                text.encode(),
+                recipe,
+                self.count_tokens,
+            )
             rows += [_with_form(row, form) for row in prepared]
         return rows
 
@@ -181,7 +186,12 @@ class VariantBenchmark:
         tokens = sum(self.chunker.count_tokens(texts))
         with tempfile.TemporaryDirectory(prefix="anchord-eval-") as folder:
             vectors = self._embed_texts(texts, strategy)
-            table = _Table.build(folder, rows, self.embedder.dimension, vectors)
+            table = _Table.build(
+                folder,
+                rows,
+                self.embedder.dimension,
+                vectors,
+            )
             targets = self._chunks_a_target(table)
             for variant in variants:
                 scores = self._score_variant(variant, table)

@@ -209,7 +209,12 @@ def make_transcript_file(
         end_offset: Byte offset from which no line is read; ignored for a `.zst` file.
     """
     if not path.endswith(".zst"):
-        return SingleTranscriptFile(path, opener, ForeignDatabase(absolute_path), end_offset)
+        return SingleTranscriptFile(
+            path,
+            opener,
+            ForeignDatabase(absolute_path),
+            end_offset,
+        )
 
     def open_decompressed() -> BinaryIO:
         compressed = opener()

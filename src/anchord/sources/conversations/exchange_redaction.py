@@ -80,7 +80,11 @@ def redact_session_info(info: SessionInfo) -> SessionInfo:
 
 def redact_exchange_ids(exchange: Exchange) -> Exchange:
     """Return an exchange without secrets in its id and session; the texts stay."""
-    return replace(exchange, session=redact_id(exchange.session), id=redact_id(exchange.id))
+    return replace(
+        exchange,
+        session=redact_id(exchange.session),
+        id=redact_id(exchange.id),
+    )
 
 
 def keep_item(item: ExchangeStreamItem) -> ExchangeStreamItem:

@@ -98,7 +98,11 @@ class ForeignDatabase:
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             uri = f"file:{quote(self.path)}?mode=ro&{_options(self.path)}"
-            connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S)
+            connection = sqlite3.connect(
+                uri,
+                uri=True,
+                timeout=_BUSY_TIMEOUT_S,
+            )
             self._connection = connection
             connection.text_factory = lambda data: data.decode("utf-8", "replace")
             for limit, value in _LIMITS.items():

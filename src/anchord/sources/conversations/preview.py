@@ -60,7 +60,13 @@ def preview_exchanges(file: str, root_name: str) -> list[tuple[RootedPath, Docum
         closing(ArchiveWriter(Path(archive_folder) / "archive.sqlite")) as archive,
         closing(ReaderProcess()) as reader_process,
     ):
-        ingester = ConversationIngester(files, archive, time.time_ns, roots, IngestOptions())
+        ingester = ConversationIngester(
+            files,
+            archive,
+            time.time_ns,
+            roots,
+            IngestOptions(),
+        )
         ingester.whole_reads = WholeReads(reader_process)
         result = ingester.ingest(RootedPath(root_name, name))
         if result.problem and not result.problem.is_partial:

@@ -129,5 +129,9 @@ def plan_file_read(
     point = usable_resume_point(record, fingerprint, *lines, reader_version)
     has_grown = record is not None and has_only_grown(record, fingerprint, point, transcript_file)
     if point:
-        request = replace(request, resume_offset=point.offset, resume_number=point.number)
+        request = replace(
+            request,
+            resume_offset=point.offset,
+            resume_number=point.number,
+        )
     return ReadPlan(request, lines, point, has_grown)

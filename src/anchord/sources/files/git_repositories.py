@@ -104,12 +104,26 @@ class GitRepositories:
         try:
             git_folder = git_folder_of(git_path)
             if git_folder is None:
-                return Repository(top=folder, common_folder=git_path, is_valid=False)
+                return Repository(
+                    top=folder,
+                    common_folder=git_path,
+                    is_valid=False,
+                )
             common_folder = _common_folder(git_folder)
         except OSError as error:
-            return self._with_settings(folder, git_path, None, f"{git_path}: {error.strerror}")
+            return self._with_settings(
+                folder,
+                git_path,
+                None,
+                f"{git_path}: {error.strerror}",
+            )
         answer = self._ask(folder, git_folder, common_folder)
-        return self._with_settings(folder, common_folder, answer.settings, answer.problem)
+        return self._with_settings(
+            folder,
+            common_folder,
+            answer.settings,
+            answer.problem,
+        )
 
     def settings_files(self, top: str) -> dict[str, tuple[int, ...]]:
         """Return the files that a repository's settings come from, each with its state then."""
@@ -271,7 +285,14 @@ def _list_settings(top: str) -> tuple[list[_Setting], str]:
         OSError: git could not be started.
         SubprocessError: git did not answer in time.
     """
-    process = _run_git(top, "config", "--list", "--show-scope", "--show-origin", "-z")
+    process = _run_git(
+        top,
+        "config",
+        "--list",
+        "--show-scope",
+        "--show-origin",
+        "-z",
+    )
     entries = _entries(process.stdout) if not process.returncode else []
     if not any(scope == "local" for scope, _, _ in entries):
         # git lists the user's settings also for a repository that it refuses to open.

@@ -175,7 +175,11 @@ def _compile_line(number: int, line: str, *, ignores_case: bool) -> Pattern | No
     # git compares what stands before the first special character of a path by itself, and then
     # the rest as a pattern of its own: in `a**/b` the stars begin it, and match folders.
     literal = _SPECIAL.split(text, maxsplit=1)[0] if is_path else ""
-    regex = regex_of(text.removeprefix(literal), is_path=is_path, ignores_case=ignores_case)
+    regex = regex_of(
+        text.removeprefix(literal),
+        is_path=is_path,
+        ignores_case=ignores_case,
+    )
     if regex is None:
         return None
     regex = f"{regex_of(literal, is_path=is_path, ignores_case=ignores_case)}{regex}"

@@ -156,7 +156,12 @@ class RulesReader:
             if repository is None:
                 self._worktrees.note_no_repository(top)
             else:
-                rules = self._enter(parent, repository, collected, f"{parent.path}{folder}/")
+                rules = self._enter(
+                    parent,
+                    repository,
+                    collected,
+                    f"{parent.path}{folder}/",
+                )
         return self._with_folder(rules, folder, entry_names, collected)
 
     def _with_folder(
@@ -171,7 +176,11 @@ class RulesReader:
                 continue
             origin = RootedPath(root.name, path + name)
             read = self._read(root, absolute, partial(self._open_in_root, origin))
-            described = IgnoreFile(path + name, (), ignores_case=rules.ignores_case)
+            described = IgnoreFile(
+                path + name,
+                (),
+                ignores_case=rules.ignores_case,
+            )
             collected.add(described, path + name, read)
         inside = rules.for_subfolder(folder, collected.files)
         closed = rules.closed
@@ -181,7 +190,11 @@ class RulesReader:
                 reason=collected.closed_reason,
                 is_undecided=True,
             )
-        return replace(inside, problems=tuple(collected.problems), closed=closed)
+        return replace(
+            inside,
+            problems=tuple(collected.problems),
+            closed=closed,
+        )
 
     def _enter(
         self, rules: FolderRules, repository: Repository, collected: _Collected, base: str = ""
@@ -222,7 +235,12 @@ class RulesReader:
         self, root: Root, repository: Repository, base: str, collected: _Collected
     ) -> None:
         path = f"{repository.common_folder}/info/exclude"
-        self._add_outside(root, path, collected, _outside_file(root, repository, path, base))
+        self._add_outside(
+            root,
+            path,
+            collected,
+            _outside_file(root, repository, path, base),
+        )
 
     def _add_folders_above(self, root: Root, repository: Repository, collected: _Collected) -> None:
         """Add the ignore files between the top of the repository and the root."""

@@ -148,7 +148,12 @@ class _Builder:
 
     def finish(self) -> DecodedText:
         self._end_line()
-        return DecodedText("".join(self._parts), self._starts, self._origins, self._widths)
+        return DecodedText(
+            "".join(self._parts),
+            self._starts,
+            self._origins,
+            self._widths,
+        )
 
     def _end_line(self) -> None:
         if self._place >= 0:

@@ -185,7 +185,11 @@ class _SnapshotWriter:
             for name in list_version_files(table):
                 is_shareable = Path(name).parts[0] in _SHAREABLE_TABLE_FOLDERS
                 path = f"{TABLE_NAME}/{name}"
-                yield self._plan(path, table / name, is_shareable=is_shareable)
+                yield self._plan(
+                    path,
+                    table / name,
+                    is_shareable=is_shareable,
+                )
         damaged_folder = self._pinned.sources.data_folder / DAMAGED_NAME
         for file in sorted(damaged_folder.rglob("*")):
             if stat.S_ISREG(file.lstat().st_mode):
@@ -197,7 +201,12 @@ class _SnapshotWriter:
         known = self._previous_files.get(path) if is_shareable else None
         is_same = known is not None and known.size == status.st_size
         if known and is_same and known.mtime_ns == status.st_mtime_ns:
-            return _PlainFile(path, source, status.st_size, self._previous_file(path, known.size))
+            return _PlainFile(
+                path,
+                source,
+                status.st_size,
+                self._previous_file(path, known.size),
+            )
         return _PlainFile(path, source, status.st_size, None)
 
     def _write_plain_file(self, file: _PlainFile) -> None:

@@ -203,7 +203,10 @@ def repair_table(
             f"the table cannot be read and repaired: {first_line(error)}",
             "check the disk and its free space; `anchord rebuild` makes a new index",
         ) from error
-    return TableRepair(repairs=tuple(repairs), corrupt_ids=tuple(corrupt_ids))
+    return TableRepair(
+        repairs=tuple(repairs),
+        corrupt_ids=tuple(corrupt_ids),
+    )
 
 
 def _open_newest(table: Path, damaged_folder: Path) -> tuple[PylanceDataset | None, list[str]]:
@@ -268,7 +271,11 @@ def _drop_fragments(dataset: PylanceDataset, fragment_ids: list[int]) -> None:
     import lance  # noqa: PLC0415 - likewise
 
     operation = lance.LanceOperation.Delete([], fragment_ids, "false")
-    lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
+    lance.LanceDataset.commit(
+        dataset.uri,
+        operation,
+        read_version=dataset.version,
+    )
 
 
 def _rebuild_all_indices(table: Path) -> None:

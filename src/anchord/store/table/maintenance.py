@@ -245,7 +245,11 @@ def clone_to_next_table(folder: Path) -> bool:
     if not present.is_dir():
         return False
     try:
-        shutil.copytree(present, _table_folder(folder, NEXT_TABLE_NAME), copy_function=os.link)
+        shutil.copytree(
+            present,
+            _table_folder(folder, NEXT_TABLE_NAME),
+            copy_function=os.link,
+        )
     except (OSError, shutil.Error):
         delete_next_table(folder)
         return False

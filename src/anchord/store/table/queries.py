@@ -131,7 +131,11 @@ async def _ids_with_phrase(table: LanceTable, phrase: str) -> list[str] | None:
     if rows.num_rows == _PHRASE_CANDIDATES:
         return None
     pattern = re.compile(phrase_regex(phrase))
-    texts = zip(rows["id"].to_pylist(), rows[_SEARCHED_COLUMN].to_pylist(), strict=True)
+    texts = zip(
+        rows["id"].to_pylist(),
+        rows[_SEARCHED_COLUMN].to_pylist(),
+        strict=True,
+    )
     return [row_id for row_id, text in texts if pattern.search(text)]
 
 
@@ -170,7 +174,12 @@ async def _find_among_best(
 ) -> list[str]:
     """Return the ids of rows that contain a text exactly, of the best by BM25 with its words."""
     condition = await _condition(table, filters)
-    rows = await _rows_with_words(table, literal, _LITERAL_CANDIDATES, condition)
+    rows = await _rows_with_words(
+        table,
+        literal,
+        _LITERAL_CANDIDATES,
+        condition,
+    )
     return ids_containing(rows, _SEARCHED_COLUMN, literal)[:limit]
 
 

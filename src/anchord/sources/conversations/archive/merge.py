@@ -131,7 +131,10 @@ def _abandoned(known: KnownExchange, file_id: int) -> Changes:
     """Decide what changes when a file says that an exchange was left: only the winner counts."""
     winner = max(known.tellings, default=None)
     is_said_by_winner = winner is not None and winner.file_id == file_id
-    return Changes(file_id=known.file_id, is_superseded=known.is_superseded or is_said_by_winner)
+    return Changes(
+        file_id=known.file_id,
+        is_superseded=known.is_superseded or is_said_by_winner,
+    )
 
 
 def _with_form(known: KnownExchange, told: ToldExchange) -> Changes:

@@ -118,7 +118,12 @@ class DamagedFile:
         if kind == _TABLE_LEAF:
             rowid, offset = _read_varint(page, offset)
             rowid = rowid - (1 << 64) if rowid >> 63 else rowid
-        payload = self._payload(page, offset, payload_bytes, is_table=kind == _TABLE_LEAF)
+        payload = self._payload(
+            page,
+            offset,
+            payload_bytes,
+            is_table=kind == _TABLE_LEAF,
+        )
         return FoundRecord(rowid, parse_record(payload))
 
     def _payload(self, page: bytes, offset: int, size: int, *, is_table: bool) -> bytes:

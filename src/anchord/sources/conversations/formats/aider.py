@@ -137,7 +137,13 @@ def _make_turns(session: _Session) -> Iterator[Turn]:
             command = ""
         if answer.text or answer.tools or answer.files:
             turn_id = f"{question_count}.{answer_start}"
-            yield _answer_turn(session, turn_id, answer, model, session.offsets[answer_start])
+            yield _answer_turn(
+                session,
+                turn_id,
+                answer,
+                model,
+                session.offsets[answer_start],
+            )
         answer_start = block.end
         question = _typed_text(block.text)
         if question and not _repeats_command(question, command):

@@ -83,7 +83,11 @@ def read_conversation(conversation: Record) -> Iterator[Event]:
     leaves = [key for key in nodes if key not in parents]
     current = get_str(conversation, "current_node")
     if current not in nodes:
-        current = max(leaves, key=lambda key: _created_at(nodes[key]), default="")
+        current = max(
+            leaves,
+            key=lambda key: _created_at(nodes[key]),
+            default="",
+        )
     active = _path_from_root(current, nodes)
     yield from _make_turns(active, nodes)
     visited = set(active)

@@ -130,7 +130,11 @@ def read_events(transcript_file: TranscriptFile, start: int = 0) -> Iterator[Eve
     """
     # The header that names the session is the file's first record, so a resumed read has none.
     resumed = start > 0
-    state = _State(_session_of_path(transcript_file.path), resumed=resumed, has_header=resumed)
+    state = _State(
+        _session_of_path(transcript_file.path),
+        resumed=resumed,
+        has_header=resumed,
+    )
     first_offsets = _find_event_messages(transcript_file)
     state.event_message_kinds = frozenset(first_offsets)
     yield SessionInfo(session=state.session)
@@ -328,7 +332,13 @@ def _question_turns(state: _State, offset: int, question: str, timestamp: str) -
     state.used_turn_ids.add(turn_id)
     state.question_ids.append(turn_id)
     state.turn_offset = -1
-    yield Turn(id=turn_id, role=Role.QUESTION, text=question, at=timestamp, offset=offset)
+    yield Turn(
+        id=turn_id,
+        role=Role.QUESTION,
+        text=question,
+        at=timestamp,
+        offset=offset,
+    )
 
 
 def _answer_turns(

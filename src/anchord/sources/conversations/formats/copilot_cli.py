@@ -271,7 +271,10 @@ def _read_session_info(state: _State, entry: _Entry) -> Iterator[SessionInfo]:
         named = first_str(entry.data, "newModel", "selectedModel", "model")
         state.model = named or state.model
     if entry.kind == "session.title_changed":
-        yield SessionInfo(session=state.session, title=get_str(entry.data, "title"))
+        yield SessionInfo(
+            session=state.session,
+            title=get_str(entry.data, "title"),
+        )
     elif entry.kind in _START_EVENTS and not state.project:
         context = get_dict(entry.data, "context")
         state.project = get_str(context, "cwd") or get_str(entry.data, "cwd")

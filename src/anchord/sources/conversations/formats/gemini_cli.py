@@ -246,7 +246,11 @@ def _put_messages(tree: _MessageTree, messages: Sequence[object]) -> Iterator[Un
         elif kind in _IGNORED_TYPES:
             tree.put_message(message_id, None)
         else:
-            yield unknown_record("message", kind, unnamed="message without a type")
+            yield unknown_record(
+                "message",
+                kind,
+                unnamed="message without a type",
+            )
 
 
 def _make_turn(message_id: str, role: Role, message: Record) -> Turn | None:

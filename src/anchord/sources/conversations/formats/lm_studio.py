@@ -103,7 +103,11 @@ def _read_messages(messages: Sequence[object]) -> Iterator[Event]:
                 version_turns = _make_turns(key, role, version)
                 turns[key] = list(version_turns)
             elif role_name not in _IGNORED_ROLES:
-                yield unknown_record("role", role_name, unnamed="version without a role")
+                yield unknown_record(
+                    "role",
+                    role_name,
+                    unnamed="version without a role",
+                )
         # The next message answers the selected version.
         leaf = message_id
     yield from branches.flatten_tree(parents, turns, leaf)

@@ -105,7 +105,11 @@ def read_conversation(exported: Record, chat: Record) -> Iterator[Event]:
             message_turns = _make_turns(key, role, message)
             turns[key] = list(message_turns)
         elif role_name not in _IGNORED_ROLES:
-            yield unknown_record("role", role_name, unnamed="message without a role")
+            yield unknown_record(
+                "role",
+                role_name,
+                unnamed="message without a role",
+            )
     leaf = _active_leaf(history, messages)
     yield from branches.flatten_tree(parents, turns, leaf)
 

@@ -153,7 +153,11 @@ def detect_style(markers: MarkersByStyle) -> str:
         line = _deciding_line(style, each)
         if line is not None:
             deciding_lines[style] = line
-    return min(deciding_lines, key=lambda style: deciding_lines[style], default="")
+    return min(
+        deciding_lines,
+        key=lambda style: deciding_lines[style],
+        default="",
+    )
 
 
 def guess_style(markers: MarkersByStyle) -> str:
@@ -166,7 +170,11 @@ def guess_style(markers: MarkersByStyle) -> str:
         line = next(user_lines, None)
         if line is not None:
             first_lines[style] = line
-    return min(first_lines, key=lambda style: first_lines[style], default=QUOTE)
+    return min(
+        first_lines,
+        key=lambda style: first_lines[style],
+        default=QUOTE,
+    )
 
 
 def _deciding_line(style: str, markers: Sequence[TurnMarker]) -> int | None:
