@@ -24,6 +24,27 @@ def test_jobs_run_in_order_and_give_their_result_or_error() -> None:
         second.result(0)
 
 
+def test_jobs_leave_other_work_its_turn_and_their_place_in_the_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("anchord.daemon.writer.jobs.time.monotonic", lambda: clock[0])
+    queue, done = JobQueue(), list[int]()
+
+    def work(number: int) -> None:
+        clock[0] += 0.6
+        done.append(number)
+
+    for number in range(5):
+        queue.submit(lambda number=number: work(number), lambda: None)  # type: ignore[misc]
+    queue.run_pending()
+    assert (done, bool(queue)) == ([0, 1], True)
+    queue.run_pending()
+    assert done == [0, 1, 2, 3]
+    queue.close()
+    assert (done, bool(queue)) == ([0, 1, 2, 3], False)
+
+
 def test_a_job_whose_client_left_before_it_began_is_not_run() -> None:
     queue, call = JobQueue(), Call()
     set_current_call(call)

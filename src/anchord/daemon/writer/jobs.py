@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 from typing import TypeVar
 
 from anchord.daemon.calls import current_call
 from anchord.errors import AnchordError
 
 T = TypeVar("T")
+
+_TURN_S = 1.0
+"""So long jobs are run before other work has its turn."""
 
 
 def run_steps(
@@ -80,12 +85,18 @@ class JobQueue:
         wake()
         if self._closed:
             # `close` may have run its jobs before this one was queued: nobody else would run it.
-            self.run_pending()
+            self.run_pending(max_s=inf)
         return future
 
-    def run_pending(self) -> None:
-        """Run all waiting jobs; once closed, each fails instead."""
-        while self._waiting:
+    def run_pending(self, max_s: float = _TURN_S) -> None:
+        """Run the waiting jobs in their order; once closed, each fails instead.
+
+        Args:
+            max_s: No job begins after so many seconds: calls of `sync` and saved files must not
+                wait for all of them. The others stay queued.
+        """
+        ends_at = time.monotonic() + max_s
+        while self._waiting and time.monotonic() <= ends_at:
             # While closing, another thread can take the last job between the two calls.
             with suppress(IndexError):
                 self._waiting.popleft()()
@@ -93,4 +104,4 @@ class JobQueue:
     def close(self) -> None:
         """Fail all waiting jobs and those that are still submitted: the writer thread has ended."""
         self._closed = True
-        self.run_pending()
+        self.run_pending(max_s=inf)
