@@ -38,7 +38,7 @@ def reranked_by(
 
     def make(loaded: str = "{}", idle_s: float = 600.0) -> CrossEncoderReranker:
         (tmp_path / "a_reranker.py").write_text(PROGRAM.format(loaded=loaded))
-        made.append(CrossEncoderReranker(str(tmp_path), idle_s))
+        made.append(CrossEncoderReranker(str(tmp_path), idle_s, load_wait_s=30.0))
         return made[0]
 
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

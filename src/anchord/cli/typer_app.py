@@ -84,8 +84,10 @@ def run_with_typer(names: Collection[str], words: Sequence[str]) -> int:
         raise UsageError(message, "`anchord --help` lists the commands and options") from None
     except Abort:
         raise KeyboardInterrupt from None
-    except SystemExit as ending:  # Only this ends it so: exit code 1, after a closed pipe.
-        raise BrokenPipeError from ending
+    except SystemExit as ending:  # With 1 after a closed pipe, with 0 after a script for a shell.
+        if ending.code:
+            raise BrokenPipeError from ending
+        return 0
     return code if isinstance(code, int) else 0
 
 

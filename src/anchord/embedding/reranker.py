@@ -103,11 +103,14 @@ class CrossEncoderReranker:
             time.sleep(_WATCH_S)
 
     def _run(self, job: Callable[[], T]) -> T:
-        """Run what uses the process alone; if it fails, the process is stopped."""
+        """Run what uses the process alone; stop the process unless it answered."""
         with self._lock:
             self._cancel_idle_timer()
             try:
                 result = job()
+            except EmbedderError:
+                self._start_idle_timer()
+                raise
             except ConfigError as error:
                 raise self._failed(_unusable(error)) from error
             except WorkerProcessError as error:
@@ -127,7 +130,8 @@ class CrossEncoderReranker:
         answer = self._running_process().call_or_kill(_ANSWER_TIMEOUT_S, request)
         scores = answer.get("scores")
         if not isinstance(scores, list) or len(scores) != len(texts):
-            raise WorkerProcessError(f"failed ({answer.get('error')})")
+            self._problem = f"the reranker {self._name} failed ({answer.get('error')})"
+            raise EmbedderError(self._problem, _HINT)
         return [float(score) for score in scores]
 
     def close(self) -> None:
