@@ -14,11 +14,11 @@ from sample_archive import ROOT, contents_of, write_archive
 
 from anchord.config.paths import Paths, find_paths
 from anchord.core import sqlite_connection
+from anchord.core.change_detection import TRANSCRIPT_DIGEST
 from anchord.core.types import NO_FINGERPRINT, ChunkDiff, FileRecord, FileUpdate, RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
 from anchord.index import archive_recovery
 from anchord.index.archive_recovery import open_or_salvage_archive, record_archive_damage
-from anchord.index.file_plans import TRANSCRIPT_DIGEST
 from anchord.sources.conversations.archive.salvage import SalvageResult
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.store.catalog.catalog import SqliteCatalog

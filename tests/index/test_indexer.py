@@ -10,6 +10,7 @@ from fakes import FakeCatalogue, FakeFiles, FakeStore, FakeVanished
 from index.test_reconcile import RECIPE
 from index.test_vector_fill import SlowModel
 
+from anchord.core.change_detection import TRANSCRIPT_DIGEST
 from anchord.core.ports import IndexerDependencies, NoConversations
 from anchord.core.types import (
     NO_FINGERPRINT,
@@ -27,7 +28,6 @@ from anchord.errors import StoreError
 from anchord.index import indexer as module
 from anchord.index.file_planner import FilePlanner
 from anchord.index.file_plans import (
-    TRANSCRIPT_DIGEST,
     FingerprintRefresh,
     IngestNeeded,
     plan_row_removal,

@@ -25,6 +25,9 @@ from anchord.core.types import (
 RACY_WINDOW_NS = 2_000_000_000
 """FAT stores times in steps of 2 s, and no file system in use has coarser ones."""
 
+TRANSCRIPT_DIGEST = "told"
+"""Stored as the content digest of a transcript file: its content is in the archive, not in rows of
+its own."""
 _UP_TO_DATE = SkipFile("size, times and inode are unchanged since the last read")
 
 

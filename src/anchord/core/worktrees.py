@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from anchord.core.change_detection import TRANSCRIPT_DIGEST
 from anchord.core.types import FileRecord, RootedPath
 
 EQUAL_MARK = "="
 """Before the digest of a file that is left out because it equals the main checkout's file."""
-_TRANSCRIPT_DIGEST = "told"
 
 
 class WorktreeFiles(Protocol):
@@ -66,7 +66,7 @@ def indexed_digest(record: FileRecord | None) -> str:
     """Return the digest of the content that has rows of its own; "" for none."""
     if record is None or is_left_out(record.content_digest):
         return ""
-    return "" if record.content_digest == _TRANSCRIPT_DIGEST else record.content_digest
+    return "" if record.content_digest == TRANSCRIPT_DIGEST else record.content_digest
 
 
 def digest_to_record(content_digest: str, main_digest: str) -> str:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anchord.config.paths import Paths
+from anchord.core.change_detection import TRANSCRIPT_DIGEST
 from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
-from anchord.index.file_plans import TRANSCRIPT_DIGEST
 from anchord.index.recovery import (
     SQLITE_SUFFIXES,
     make_damaged_folder,

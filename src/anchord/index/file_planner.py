@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from anchord.chunking.engine.layout import CountTokens
-from anchord.core.change_detection import decide_for_file
+from anchord.core.change_detection import TRANSCRIPT_DIGEST, decide_for_file
 from anchord.core.diff import diff_chunks, row_hash
 from anchord.core.ids import hash_content
 from anchord.core.ports import IndexerDependencies, PathFilter
@@ -37,7 +37,6 @@ from anchord.core.types import (
 )
 from anchord.core.worktrees import is_left_out
 from anchord.index.file_plans import (
-    TRANSCRIPT_DIGEST,
     FilePlan,
     FingerprintRefresh,
     IngestNeeded,

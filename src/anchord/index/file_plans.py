@@ -17,10 +17,6 @@ from anchord.core.types import (
     RootedPath,
 )
 
-TRANSCRIPT_DIGEST = "told"
-"""Stored as the content digest of a transcript file: its content is in the archive, not in rows of
-its own."""
-
 
 @dataclass(frozen=True, slots=True)
 class FingerprintRefresh:
