@@ -7,11 +7,14 @@ from dataclasses import dataclass
 
 from anchord.core.deletion_guard import (
     DeletionPolicy,
+    find_missing_files,
+    find_moves,
     is_mass_deletion,
     recent_deletions_meta_key,
 )
-from anchord.core.ports import IndexerDependencies
+from anchord.core.ports import Catalog, FileTree, IndexerDependencies
 from anchord.core.types import FileRecord, Fingerprint, RootedPath, WalkResult
+from anchord.core.worktrees import is_left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +78,33 @@ class MassDeletionGuard:
         if new_count != stored_count:
             catalog.set_meta(meta_key, new_count)
         return holds
+
+
+def held_by_guard(
+    root: str, walk: WalkResult, files: FileTree, catalog: Catalog
+) -> list[RootedPath]:
+    """Return the files that are gone, but that the mass-deletion guard keeps in the index.
+
+    Args:
+        root: Name of the root.
+        walk: What a walk of the whole root found.
+        files: Say which paths the rules include.
+        catalog: Lists the indexed files, and the deletions of a moment ago.
+    """
+    records = catalog.list_records(root, "")
+    unseen = find_missing_files(walk, records)
+    if unseen:
+        # What the rules exclude is not missing: its rows must be gone.
+        path_filter = files.path_filter()
+        excluded = {path for path in unseen if not path_filter(RootedPath(root, path)).is_included}
+        records = {path: record for path, record in records.items() if path not in excluded}
+    has_rows = {path for path, known in records.items() if not is_left_out(known.content_digest)}
+    missing = {path: seen for path, seen in unseen.items() if path in has_rows}
+    found_files = {found.path: found.fingerprint for found in walk.files}
+    new_files = {path: seen for path, seen in found_files.items() if path not in records}
+    moved_paths = set(find_moves(missing, new_files).values())
+    at_risk = {path: seen for path, seen in missing.items() if path not in moved_paths}
+    recent_count = int(catalog.get_meta(recent_deletions_meta_key(root)) or 0)
+    if not is_mass_deletion(at_risk, records, walk, recent_count):
+        return []
+    return [RootedPath(root, path) for path in at_risk]

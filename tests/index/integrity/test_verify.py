@@ -36,6 +36,7 @@ from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.file_plans import plan_row_removal
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.indexer import Indexer
+from anchord.index.integrity import repair
 from anchord.index.integrity import verify as module
 from anchord.index.integrity.repair import delete_damaged_rows, verify_index
 from anchord.index.integrity.row_sample import RowSample
@@ -57,6 +58,7 @@ from anchord.index.session import IndexWriter
 from anchord.sources.conversations.events import Exchange
 from anchord.sources.conversations.exchange_document import add_session_info, encode_exchange
 from anchord.sources.files.folder_files import MAX_FILE_BYTES
+from anchord.store.table.table import LanceStore
 
 TREE = {
     "a.md": "# Alpha\n\nThe first file speaks of apples.\n",
@@ -177,6 +179,29 @@ def test_a_row_of_another_root_is_extra(writer: IndexWriter) -> None:
     writer.store.upsert([stranger], writer.store.vectors_by_key_of_rows([row.id]))
     assert found(writer) == [(DifferenceKind.EXTRA, "a.md", stranger.id)]
     assert_mends(writer, embedded=0)
+
+
+def test_a_row_that_no_index_finds_is_extra_and_a_repair_builds_the_indices_again(
+    writer: IndexWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = row_of(writer, "a.md")
+    stranger = replace(row, id="2" * 32)
+    writer.store.upsert([stranger], writer.store.vectors_by_key_of_rows([row.id]))
+    look_up, rebuilt = LanceStore.get_rows, list[bool]()
+
+    def without_the_stranger(store: LanceStore, ids: Sequence[str]) -> list[Row]:
+        return [each for each in look_up(store, ids) if rebuilt or each.id != stranger.id]
+
+    def build(*_: object, rebuild_indices: bool) -> list[str]:
+        rebuilt.append(rebuild_indices)
+        return ["built"]
+
+    monkeypatch.setattr(LanceStore, "get_rows", without_the_stranger)
+    monkeypatch.setattr(repair, "repair_index_table", build)
+    assert found(writer) == [(DifferenceKind.EXTRA, "", stranger.id)]
+    assert_mends(writer, embedded=0)
+    assert rebuilt == [True]
+    assert "built" in writer.repairs
 
 
 def test_a_row_that_is_there_twice_is_a_duplicate(writer: IndexWriter) -> None:

@@ -165,7 +165,9 @@ def _print_verify_result(result: VerifyAnswer, *, repair: bool) -> None:
 
 
 def _difference_line(difference: DifferenceAnswer) -> str:
-    place = escape_gaps(f"{difference.root}:{difference.path}")
+    # A row that only a scan of the table finds has no known file.
+    known_place = escape_gaps(f"{difference.root}:{difference.path}")
+    place = known_place if difference.root else "unknown file"
     chunk_id = difference.chunk_id
     # What differs in the archive has the path of an exchange in place of a row's id.
     shown_id = chunk_id if chunk_id.startswith("/") else chunk_id[:12]

@@ -10,7 +10,9 @@ from anchord.core.ports import no_heartbeat
 from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
 from anchord.index.integrity.merged_files import merged_files
+from anchord.index.integrity.table_repair import repair_index_table
 from anchord.index.integrity.verify import (
+    UNKNOWN_FILE,
     Difference,
     DifferenceKind,
     VerifyResult,
@@ -86,6 +88,9 @@ def delete_damaged_rows(writer: IndexWriter, differences: Sequence[Difference]) 
     writer.archive.schedule_full_reads(
         [each.origin for each in differences if each.kind in _ARCHIVE_KINDS]
     )
+    if any(each.origin == UNKNOWN_FILE for each in differences):
+        # What an index does not find is not deleted by it either.
+        writer.repairs += repair_index_table(writer, (), rebuild_indices=True)
     extra_ids = [each.chunk_id for each in differences if each.kind in _EXTRA_KINDS]
     corrupt_ids = [each.chunk_id for each in differences if each.kind in _CORRUPT_KINDS]
     files_to_reread = [

@@ -18,12 +18,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from anchord.chunking.engine.layout import CountTokens
-from anchord.core.deletion_guard import (
-    find_missing_files,
-    find_moves,
-    is_mass_deletion,
-    recent_deletions_meta_key,
-)
 from anchord.core.ports import (
     Catalog,
     ChunkStore,
@@ -42,9 +36,9 @@ from anchord.core.types import (
     Vector,
     WalkResult,
 )
-from anchord.core.worktrees import is_left_out
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.integrity.row_sample import RowSample
+from anchord.index.mass_deletions import held_by_guard
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow, prepare_rows
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -57,6 +51,10 @@ _TEXTS_PER_BATCH = 256
 
 _ExpectedById = Mapping[str, tuple[RootedPath, PreparedRow]]
 """Row id -> its file, and the row as a rebuild makes it."""
+
+
+UNKNOWN_FILE = RootedPath("", "")
+"""The file of a row that is in the table and cannot be looked up: an index is damaged."""
 
 
 class DifferenceKind(StrEnum):
@@ -226,7 +224,7 @@ def expected_rows_of_roots(
             yield ExpectedRows({}, 0, held_deletions=(RootedPath(root, ""),))
             continue
         unreadable = [RootedPath(root, folder + "/") for folder in walk.unreadable_folders]
-        held = _held_by_guard(root, walk, files, catalog)
+        held = held_by_guard(root, walk, files, catalog)
         yield ExpectedRows(
             {},
             0,
@@ -304,29 +302,6 @@ def _has_indexed_size(origin: RootedPath, content: FileContent) -> bool:
     return content.fingerprint.size <= MAX_FILE_BYTES or is_exchange_path(origin.path)
 
 
-def _held_by_guard(
-    root: str, walk: WalkResult, files: FileTree, catalog: Catalog
-) -> list[RootedPath]:
-    """Return the files that are gone, but that the mass-deletion guard keeps in the index."""
-    records = catalog.list_records(root, "")
-    unseen = find_missing_files(walk, records)
-    if unseen:
-        # What the rules exclude is not missing: its rows must be gone.
-        path_filter = files.path_filter()
-        excluded = {path for path in unseen if not path_filter(RootedPath(root, path)).is_included}
-        records = {path: record for path, record in records.items() if path not in excluded}
-    has_rows = {path for path, known in records.items() if not is_left_out(known.content_digest)}
-    missing = {path: seen for path, seen in unseen.items() if path in has_rows}
-    found_files = {found.path: found.fingerprint for found in walk.files}
-    new_files = {path: seen for path, seen in found_files.items() if path not in records}
-    moved_paths = set(find_moves(missing, new_files).values())
-    at_risk = {path: seen for path, seen in missing.items() if path not in moved_paths}
-    recent_count = int(catalog.get_meta(recent_deletions_meta_key(root)) or 0)
-    if not is_mass_deletion(at_risk, records, walk, recent_count):
-        return []
-    return [RootedPath(root, path) for path in at_risk]
-
-
 def _compare_rows(
     expected: _ExpectedById, catalog: Catalog, store: ChunkStore
 ) -> Iterator[Difference]:
@@ -357,9 +332,13 @@ def _find_extra_rows(
     store: ChunkStore, expected_ids: set[str], held: Sequence[RootedPath]
 ) -> Iterator[Difference]:
     unexpected_ids = [row_id for row_id in store.all_ids() if row_id not in expected_ids]
-    for row in store.get_rows(unexpected_ids):
-        if not _is_held(row, held):
-            yield Difference(DifferenceKind.EXTRA, RootedPath(row.root, row.path), row.id)
+    rows = {row.id: row for row in store.get_rows(unexpected_ids)}
+    for row_id in unexpected_ids:
+        row = rows.get(row_id)
+        if row is None:
+            yield Difference(DifferenceKind.EXTRA, UNKNOWN_FILE, row_id)
+        elif not _is_held(row, held):
+            yield Difference(DifferenceKind.EXTRA, RootedPath(row.root, row.path), row_id)
 
 
 def _is_held(row: Row, held: Sequence[RootedPath]) -> bool:
