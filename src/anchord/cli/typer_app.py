@@ -84,10 +84,10 @@ def run_with_typer(names: Collection[str], words: Sequence[str]) -> int:
         raise UsageError(message, "`anchord --help` lists the commands and options") from None
     except Abort:
         raise KeyboardInterrupt from None
-    except SystemExit as ending:  # With 1 after a closed pipe, with 0 after a script for a shell.
-        if ending.code:
-            raise BrokenPipeError from ending
-        return 0
+    except SystemExit as ending:  # typer ends so after a closed pipe, and after a shell's script.
+        if isinstance(ending.__context__, BrokenPipeError):
+            raise ending.__context__ from None
+        code = ending.code
     return code if isinstance(code, int) else 0
 
 
