@@ -454,3 +454,34 @@ def test_a_copy_that_cannot_even_be_deleted_does_not_hide_why_it_failed(
     monkeypatch.setattr(os, "rmdir", refuse)
     with pytest.raises(StoreUnavailableError, match="No space left"):
         open_or_salvage_archive(paths, catalog, [])
+
+
+def test_the_folders_of_roots_and_groups_outlive_the_pages_that_held_them(
+    paths: Paths, catalog: SqliteCatalog
+) -> None:
+    with closing(ArchiveWriter(paths.archive_file)) as archive:
+        archive.attach_root("gone", "/old")
+        write_archive(paths.archive_file, 20)
+        with archive.transaction():
+            for table in ("exchanges", "sessions", "carriers"):
+                archive._db.execute(f"UPDATE {table} SET root='gone'")
+        archive.detach_root("gone", 1)
+        write_archive(paths.archive_file, 20, seed=1)
+        archive.attach_root(ROOT, "/talks")
+        recorded = archive.detached.recorded_folders()
+        archive_recovery.note_archive_state(archive, catalog)
+        archive.truncate_wal()
+    with closing(sqlite3.connect(paths.archive_file)) as db:
+        pages = db.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name IN ('roots', 'detached')"
+        ).fetchall()
+
+    def overwrite_folders(data: bytearray) -> None:
+        for (page,) in pages:
+            data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+
+    damage(paths.archive_file, overwrite_folders)
+    catalog.set_meta("clean", "0")
+    with closing(open_or_salvage_archive(paths, catalog, [])) as archive:
+        assert archive.detached.recorded_folders() == recorded
+        assert archive.attach_root("other", "/old") == 20

@@ -38,6 +38,7 @@ LOST_EXCHANGES_FILE = "lost-exchanges.txt"
 _FORGOTTEN_KEY = "forgotten exchanges"
 _DETACHED_KEY = "detached exchanges"
 """How many exchanges the archive keeps that are not indexed: nothing else knows of them."""
+_FOLDERS_KEY = "archive folders"
 _COPY_BYTES = 4096
 """So little is lost of a copy where the disk cannot read."""
 
@@ -97,6 +98,7 @@ def open_or_salvage_archive(
     _mark_for_reread(catalog, with_exchanges=True)
     archive = ArchiveWriter(paths.archive_file)
     _restore_forgotten(archive, catalog)
+    _restore_folders(archive, catalog)
     return archive
 
 
@@ -110,11 +112,22 @@ def save_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
         catalog.set_meta(_FORGOTTEN_KEY, forgotten)
 
 
-def note_detached_exchanges(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
-    """Write to the catalog how many exchanges would be lost unseen with the archive."""
-    count = str(sum(group.exchange_count for group in archive.detached_groups()))
-    if (catalog.get_meta(_DETACHED_KEY) or "0") != count:
-        catalog.set_meta(_DETACHED_KEY, count)
+def note_archive_state(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
+    """Write to the catalog what would be lost unseen with the archive, or with a page of it.
+
+    That is how many exchanges are detached, and the folders by which exchanges return to a root.
+    """
+    count = sum(group.exchange_count for group in archive.detached_groups())
+    folders = archive.detached.recorded_folders()
+    for key, value in ((_DETACHED_KEY, count), (_FOLDERS_KEY, folders)):
+        text = json.dumps(value)
+        if catalog.get_meta(key) != text:
+            catalog.set_meta(key, text)
+
+
+def _restore_folders(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
+    with archive.transaction():
+        archive.detached.restore_folders(json.loads(catalog.get_meta(_FOLDERS_KEY) or "[]"))
 
 
 def _restore_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:

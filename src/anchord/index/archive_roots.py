@@ -19,7 +19,7 @@ def is_another_root(archive: ArchiveWriter, root: Root) -> bool:
     That is so if the recorded folder is another one and still exists: a folder that does not was
     moved. And if the root is a project now.
     """
-    folder = archive.folder_of_root(root.name)
+    folder = archive.detached.folder_of_root(root.name)
     if root.kind != "conversations":
         return folder is not None
     return folder is not None and folder != root.path and os.path.isdir(folder)

@@ -16,7 +16,7 @@ from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.types import Root
 from anchord.errors import UsageError
 from anchord.index.archive_recovery import (
-    note_detached_exchanges,
+    note_archive_state,
     open_or_salvage_archive,
     retry_after_damage,
 )
@@ -218,7 +218,7 @@ def open_writer(
         )
         _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
-        note_detached_exchanges(archive, catalog)
+        note_archive_state(archive, catalog)
         repair_cli_state(paths, writer.cli_state)
         finish_interrupted_forget(writer)
         undo.pop_all()
@@ -299,7 +299,7 @@ def _sync_roots(writer: IndexWriter, roots: Sequence[Root]) -> None:
     """Drop the roots that are not configured any more, with their rows, and add the others."""
     known_names = {root.name for root in writer.cli_state.given_roots}
     # After a kill in `drop_root` the archive may be the last that knows of a root.
-    known_names |= {*writer.catalog.root_names(), *writer.archive.attached_root_names()}
+    known_names |= {*writer.catalog.root_names(), *writer.archive.detached.attached_root_names()}
     for name in known_names - writer.roots_by_name.keys():
         writer.drop_root(name)
     # All of them before one is added: two roots may have swapped their names.

@@ -12,7 +12,7 @@ from anchord.config.paths import Paths
 from anchord.config.schema import Config
 from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
-from anchord.index.archive_recovery import note_detached_exchanges
+from anchord.index.archive_recovery import note_archive_state
 from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.heartbeat import HeartbeatMonitor
 from anchord.index.indexer import Indexer
@@ -156,7 +156,7 @@ class IndexWriter(IndexReader):
         self.catalog.delete_root_records(name)
         exchange_count = self.archive.counts_by_root().get(name, {}).get("exchanges", 0)
         self.archive.detach_root(name, time.time_ns())
-        note_detached_exchanges(self.archive, self.catalog)
+        note_archive_state(self.archive, self.catalog)
         self.save_cli_state(self.cli_state.without_root(name))
         self.files.folder_files.forget_root(name)
         self.roots_by_name.pop(name, None)
@@ -192,6 +192,7 @@ class IndexWriter(IndexReader):
         others = [other for other in self.roots if other.name != root.name]
         self.roots[:] = [*others, root]
         attach_exchanges(self.archive, self.roots)
+        note_archive_state(self.archive, self.catalog)
         cli_state = self.cli_state.without_root(root.name)
         if not root.is_configured:
             cli_state = self.cli_state.with_root(root)

@@ -40,6 +40,7 @@ class Index:
         writer: Any = SimpleNamespace(
             store=SimpleNamespace(dataset_uri=str(self.table), count_rows=lambda: self.rows),
             catalog=SimpleNamespace(counts_by_root=lambda: {"docs": (1, 2), "more": (1, 1)}),
+            archive=None,
             was_clean_shutdown=True,
             repairs=["at the start"],
         )
@@ -49,6 +50,9 @@ class Index:
         )
         monkeypatch.setattr(module, "OwnFiles", lambda _: own_files)
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(
+            module, "note_archive_state", lambda *_: self.events.append("archive noted")
+        )
         monkeypatch.setattr(module, "record_start", lambda _: self.events.append("start"))
         monkeypatch.setattr(
             module, "record_clean_shutdown", lambda _, files: self.events.append(set(files))
@@ -233,7 +237,10 @@ def test_a_clean_end_is_noted_only_if_the_index_is_known_to_be_right(
         index.file.unlink()
     index.check.record_end()
     files = {"data/a.lance", "_versions/1.manifest"}
-    assert index.events == ([] if why_not else [files])
+    if why_not:
+        assert index.events == ([] if why_not == "folder lost" else ["archive noted"])
+    else:
+        assert index.events == ["archive noted", files]
 
 
 def test_nothing_is_due_and_no_check_began_before_the_start(index: Index) -> None:

@@ -15,6 +15,7 @@ import structlog
 
 from anchord.core.types import RootedPath
 from anchord.daemon.writer.own_files import OwnFiles
+from anchord.index.archive_recovery import note_archive_state
 from anchord.index.clean_shutdown import record_clean_shutdown, record_start
 from anchord.index.integrity.table_repair import audit_index, repair_index_table
 from anchord.index.session import IndexWriter
@@ -72,11 +73,12 @@ class IndexCheck:
         """Note a clean shutdown, unless a check is due, a file was altered or the folder is gone.
 
         Raises:
-            StoreError: The catalog cannot be written.
+            StoreError: The archive cannot be read, or the catalog cannot be written.
         """
         if self.own_files.find_problem():
             return
         self.look_for_altered_files()
+        note_archive_state(self._writer.archive, self._writer.catalog)
         if not self.is_due:
             record_clean_shutdown(self._writer.catalog, self._files)
 

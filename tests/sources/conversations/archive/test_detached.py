@@ -101,7 +101,7 @@ def test_a_detached_root_is_a_group_with_its_counts(talks: Talks) -> None:
         sourceless_count=1,
     )
     assert talks.archive.detached_groups() == [group]
-    assert talks.archive.folder_of_root("talks") is None
+    assert talks.archive.detached.folder_of_root("talks") is None
     assert talks.paths() == []
     assert talks.paths("other") == ["/codex/c/1"]
     assert talks.rows("SELECT DISTINCT root, detached_ns FROM exchanges ORDER BY root") == [
@@ -343,7 +343,7 @@ def test_two_forms_of_one_exchange_are_kept_in_two_groups_and_equal_ones_once(
 def test_a_copy_is_put_aside_with_its_text_and_last_file(talks: Talks) -> None:
     exchange_id = talks.put("a.jsonl", "1")
     with talks.archive.transaction():
-        copy_id = talks.archive._detached.copy_aside(exchange_id, DetachReason.READER)
+        copy_id = talks.archive.detached.copy_aside(exchange_id, DetachReason.READER)
     assert copy_id not in {0, exchange_id}
     assert talks.rows("SELECT id FROM exchanges ORDER BY id") == [(exchange_id,), (copy_id,)]
     (copy,) = talks.archive.detached_exchanges()
@@ -378,30 +378,30 @@ def test_groups_that_a_damaged_file_lost_are_made_again(talks: Talks) -> None:
     talks.put("b.jsonl", "1", root="other")
     talks.archive.detach_root("talks", 7)
     talks.archive._db.execute("DELETE FROM detached")
-    talks.archive._detached.restore_lost_groups()
-    talks.archive._detached.restore_lost_groups()
+    talks.archive.detached.restore_lost_groups()
+    talks.archive.detached.restore_lost_groups()
     assert talks.groups() == [("root", "", "", 1)]
-    assert talks.archive.attached_root_names() == {"other"}
+    assert talks.archive.detached.attached_root_names() == {"other"}
 
 
 def test_no_root_is_taken_for_a_lost_group(talks: Talks) -> None:
     talks.put("a.jsonl", "1", root="\x02")
     talks.put("b.jsonl", "1", root="\x00")
-    talks.archive._detached.restore_lost_groups()
+    talks.archive.detached.restore_lost_groups()
     assert talks.groups() == []
-    assert talks.archive.attached_root_names() == {"\x02", "\x00"}
+    assert talks.archive.detached.attached_root_names() == {"\x02", "\x00"}
 
 
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_an_exchange_that_has_a_copy_aside_is_kept_once(talks: Talks, *, is_moved: bool) -> None:
     exchange_id = talks.put("a.jsonl", "1")
     with talks.archive.transaction():
-        talks.archive._detached.copy_aside(exchange_id, DetachReason.READER)
+        talks.archive.detached.copy_aside(exchange_id, DetachReason.READER)
     if is_moved:
         talks.lose("a.jsonl", DetachReason.READER)
     else:
         with talks.archive.transaction():
-            talks.archive._detached.copy_aside(exchange_id, DetachReason.READER)
+            talks.archive.detached.copy_aside(exchange_id, DetachReason.READER)
     assert talks.groups() == [("reader", "talks", "/talks", 1)]
     assert len(talks.rows("SELECT id FROM exchanges")) == (1 if is_moved else 2)
 

@@ -255,7 +255,7 @@ def test_an_excluded_file_waits_for_whichever_root_contains_it(talks: Talks) -> 
     talks.archive.attach_root("inner", "/talks/in")
     assert talks.archive.excluded_files.paths("inner") == [at("a.jsonl", "inner")]
     assert talks.archive.excluded_files.paths("talks") == []
-    assert talks.archive.folder_of_root("inner") == "/talks/in"
+    assert talks.archive.detached.folder_of_root("inner") == "/talks/in"
 
 
 # Files that no longer contain an exchange

@@ -97,7 +97,7 @@ def test_files_to_be_read_in_full_are_marked_whatever_is_unknown_among_them(
 
 def groups_of(archive: ArchiveWriter) -> list[tuple[str, int]]:
     """Return why each group is detached, and how many exchanges it has."""
-    return [(str(each.reason), each.exchange_count) for each in archive._detached.groups()]
+    return [(str(each.reason), each.exchange_count) for each in archive.detached.groups()]
 
 
 def rows_of_groups(archive: ArchiveWriter) -> int:
@@ -119,7 +119,7 @@ def test_a_group_whose_exchanges_came_back_leaves_nothing(archive: ArchiveWriter
         told(archive, OLD, "First name", "2026-01-01")
     archive.detach_root("talks", 1)
     assert groups_of(archive) == [(DetachReason.ROOT, 1)]
-    assert archive.attached_root_names() == set()
+    assert archive.detached.attached_root_names() == set()
     assert archive.attach_root("talks", "/talks") == 1
     assert (groups_of(archive), rows_of_groups(archive)) == ([], 0)
     assert len(archive.exchanges_due(OLD)) == 1

@@ -129,7 +129,7 @@ class Archive:
         self._db = open_database(file, read_only=read_only)
         if read_only:
             add_missing_tables(self._db)
-        self._detached = DetachedExchanges(self._db)
+        self.detached = DetachedExchanges(self._db)
         self.deletions = Deletions(self._db)
         self.sessions = SessionOrder(self._db)
         self._is_checked = False
@@ -438,11 +438,11 @@ class Archive:
 
     def detached_groups(self) -> list[DetachedGroup]:
         """Return the groups of exchanges that were taken out of the index and kept."""
-        return self._detached.groups()
+        return self.detached.groups()
 
     def detached_exchanges(self) -> Iterator[DetachedExchange]:
         """Yield every detached exchange with its text, in the order of sessions."""
-        return self._detached.exchanges()
+        return self.detached.exchanges()
 
     def find_from(self, path: str) -> FoundInArchive:
         """Find the records of the transcript files at or below a path, and their exchanges.

@@ -67,10 +67,10 @@ class ArchiveWriter(Archive):
             NewerStateError: A newer version of anchord wrote the file.
         """
         super().__init__(file)
-        self._detached.restore_lost_groups()
+        self.detached.restore_lost_groups()
         self._titles = SessionTitles(self._db, self._next_version)
         self._forms = ExchangeForms(self._db, self._next_version)
-        self.excluded_files = ExcludedFiles(self._db, self._detached, self._next_version)
+        self.excluded_files = ExcludedFiles(self._db, self.detached, self._next_version)
         """The files that `exclude_transcript_file` detached."""
         # Dictionaries are used as sets that keep their order.
         self.files_to_reread: dict[RootedPath, None] = {}
@@ -166,7 +166,7 @@ class ArchiveWriter(Archive):
         shared = self.exchange_ids_of(file_id) - detached.keys()
         self.removed_exchanges |= dict.fromkeys(detached.values())
         self.remove_source(file_id, sorted(shared), now_ns, None)
-        self._detached.delete_empty_groups()
+        self.detached.delete_empty_groups()
         self._refresh_titles(sessions)
 
     def schedule_full_reads(self, transcript_files: Iterable[RootedPath]) -> None:
@@ -294,13 +294,13 @@ class ArchiveWriter(Archive):
             return None
         # No other form exists, so this one is stored.
         exchange_id = self._forms.insert(source.root, told)
-        self._detached.delete_copies(source.root, told.path, told.digest)
+        self.detached.delete_copies(source.root, told.path, told.digest)
         return exchange_id
 
     def _merge(self, known: KnownExchange, told: Told) -> Changes:
         changes = merge(known, told)
         if changes.copies_aside:
-            copy_id = self._detached.copy_aside(known.id, DetachReason.READER)
+            copy_id = self.detached.copy_aside(known.id, DetachReason.READER)
             self.replaced_copies.append(copy_id)
         self._forms.apply(known, changes)
         if changes.reread_file_id is not None:
@@ -363,7 +363,7 @@ class ArchiveWriter(Archive):
             is_left = known is not None and self._merge(known, Gone(file_id)).is_left
             if is_left and orphans_go_to is not None:
                 self.removed_exchanges[self.origin_of(exchange_id)] = None
-                self._detached.set_aside(exchange_id, orphans_go_to, now_ns)
+                self.detached.set_aside(exchange_id, orphans_go_to, now_ns)
 
     def drop_repeated_exchanges(self, file_id: int, missing_ids: Collection[int]) -> set[int]:
         """Delete exchanges that a file contains at another place now, after it was read.
@@ -391,7 +391,7 @@ class ArchiveWriter(Archive):
             if not origin.root.startswith(DETACHED_KEY_PREFIX):
                 self.removed_exchanges[origin] = None
             self.deletions.delete(exchange_id, origin)
-        self._detached.delete_empty_groups()
+        self.detached.delete_empty_groups()
         return set(missing_ids) - set(repeated)
 
     # What the index has not taken over yet
@@ -426,9 +426,9 @@ class ArchiveWriter(Archive):
             StoreError: The archive cannot be written.
         """
         with self.transaction():
-            self._detached.record_root(name, folder)
+            self.detached.record_root(name, folder)
             self.excluded_files.follow_root(name, folder)
-            return self._detached.attach_root(name, folder, self._next_version, os.path.isdir)
+            return self.detached.attach_root(name, folder, self._next_version, os.path.isdir)
 
     def detach_root(self, name: str, now_ns: int) -> None:
         """Take a root's exchanges out of the index. They stay, and return with the root.
@@ -443,15 +443,7 @@ class ArchiveWriter(Archive):
             StoreError: The archive cannot be written.
         """
         with self.transaction():
-            self._detached.detach_root(name, now_ns)
-
-    def folder_of_root(self, name: str) -> str | None:
-        """Return the recorded folder of an attached root; None if there is none."""
-        return self._detached.folder_of_root(name)
-
-    def attached_root_names(self) -> set[str]:
-        """Return the names of the roots of which the archive holds anything that is attached."""
-        return self._detached.attached_root_names()
+            self.detached.detach_root(name, now_ns)
 
     def trash_orphans(self, name: str, now_ns: int) -> None:
         """Move the exchanges of a root that no transcript file contains to the trash.
@@ -466,7 +458,7 @@ class ArchiveWriter(Archive):
             StoreError: The archive cannot be written.
         """
         with self.transaction():
-            self._detached.trash_orphans(name, now_ns)
+            self.detached.trash_orphans(name, now_ns)
 
     def return_trash(self, name: str) -> None:
         """Give a root the exchanges back that are in its trash. Runs in a transaction of its own.
@@ -475,7 +467,7 @@ class ArchiveWriter(Archive):
             StoreError: The archive cannot be written.
         """
         with self.transaction():
-            self._detached.return_trash(name, self._next_version)
+            self.detached.return_trash(name, self._next_version)
 
     def empty_trash(self, now_ns: int) -> int:
         """Delete exchanges that have been in the trash for 30 days; return how many.
@@ -489,7 +481,7 @@ class ArchiveWriter(Archive):
             StoreError: The archive cannot be written.
         """
         with self.transaction():
-            return self._detached.empty_trash(now_ns)
+            return self.detached.empty_trash(now_ns)
 
     # Deletion
 
@@ -525,7 +517,7 @@ class ArchiveWriter(Archive):
             for file_id, _, _ in found.files:
                 self._delete_file_record(file_id)
             self._db.execute("DELETE FROM sessions WHERE id NOT IN (SELECT session FROM exchanges)")
-            self._detached.delete_empty_groups()
+            self.detached.delete_empty_groups()
         of_roots = [file for file in files if not file.root.startswith(DETACHED_KEY_PREFIX)]
         return [*of_roots, *self.deletions.not_yet_indexed()]
 
