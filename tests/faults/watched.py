@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
+import lancedb
 import structlog
 from faults.operations import operate
 from faults.runs import DivergenceError, Figures
@@ -28,6 +29,7 @@ from anchord.daemon.writer.work_queue import WorkQueue
 from anchord.index.integrity.verify import expected_rows_of_roots
 from anchord.index.opening import open_reader
 from anchord.sources.files import rule_files
+from anchord.store.table.table import TABLE_NAME
 from anchord.store.vector_cache import SqliteVectorCache
 
 WAYS = ("followed", "followed", "paused", "stopped", "deaf")
@@ -42,11 +44,19 @@ def missing_from(places: Paths) -> set[str]:
 
     A change of an ignore file counts at once, as it does for whoever waits in `sync`.
     """
+    return missing_and_excluded(places)[0]
+
+
+def missing_and_excluded(places: Paths) -> tuple[set[str], set[str]]:
+    """Return `missing_from`, and the keys that the trees need and only rows of excluded files have.
+
+    What becomes excluded leaves the table and the vector cache: the same text elsewhere may be embedded again.
+    """
     with patch.object(rule_files, "SETTLE_NS", 0):
-        return _missing_from(places)
+        return _missing_and_excluded(places)
 
 
-def _missing_from(places: Paths) -> set[str]:
+def _missing_and_excluded(places: Paths) -> tuple[set[str], set[str]]:
     reader = open_reader(places, load_config(places.config_file))
     vanished = SqliteVectorCache(places.vector_cache_file)
     try:
@@ -60,7 +70,14 @@ def _missing_from(places: Paths) -> set[str]:
         wanted = sorted(
             {each.row.vector_key for part in parts for _, each in part.rows_by_id.values()}
         )
-        return set(wanted) - {*reader.store.vectors_by_key(wanted), *vanished.get(wanted)}
+        known = {*reader.store.vectors_by_key(wanted), *vanished.get(wanted)}
+        is_included = reader.files.path_filter()
+        rows = lancedb.connect(reader.store.uri).open_table(TABLE_NAME).search()
+        keys: dict[bool, set[str]] = {True: set(), False: set()}
+        for row in rows.select(["root", "path", "vector_key"]).to_list():
+            match = is_included(RootedPath(row["root"], row["path"]))
+            keys[match.is_included].add(row["vector_key"])
+        return set(wanted) - known, set(wanted) & keys[False] - keys[True]
     finally:
         vanished.close()
         reader.close()
