@@ -80,6 +80,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sequences", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=0.0, help="begin nothing after so long")
     parser.add_argument("--jobs", type=int, default=1, help="sequences side by side")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, help="seconds until a command counts as hung"
+    )
     parser.add_argument("--daemon", action="store_true", help="a real daemon; slower")
     parser.add_argument("--known", default="", help="kinds to count only, separated by commas")
     parser.add_argument("--only", default="", help="steps to draw from, separated by commas")
@@ -124,7 +127,7 @@ class Campaign:
 
     def work(self) -> None:
         """Run sequences until there are no more or the time is over."""
-        workers = Workers()
+        workers = Workers(self._given.patience)
         try:
             while (seed := self._next_seed()) is not None:
                 self._run_one(seed, workers)

@@ -22,7 +22,6 @@ from tools.simulator.oracle import Answer
 _HERE = Path(__file__).resolve().parent
 _TESTS = _HERE.parents[1]
 _PATIENCE_S = 60.0
-_FIRST_PATIENCE_S = 180.0
 """The first command of a worker also imports everything."""
 _NO_ANSWER, _ENDED = -1, -9
 _HAS_JSON = frozenset(
@@ -71,8 +70,13 @@ class Program(Protocol):
 class Workers:
     """The worker process of this driver; a new one is started when one was killed."""
 
-    def __init__(self) -> None:
-        """Prepare; the first command starts the process."""
+    def __init__(self, patience_s: float = _PATIENCE_S) -> None:
+        """Prepare; the first command starts the process, and gets three times as long.
+
+        Args:
+            patience_s: How long a command may take before it counts as hung, in seconds.
+        """
+        self._patience_s = patience_s
         self._context: Any = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["tools.simulator.worker"])
         self._process: Any = None
@@ -80,10 +84,10 @@ class Workers:
 
     def call(self, call: Call) -> tuple[int, str, str]:
         """Run a command; the code is -9 if the process ended, -1 if it did not answer."""
-        patience = _PATIENCE_S
+        patience = self._patience_s
         if self._connection is None:
             self._start()
-            patience = _FIRST_PATIENCE_S
+            patience *= 3
         assert self._connection is not None
         self._connection.send(call)
         try:
