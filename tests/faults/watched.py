@@ -11,6 +11,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -50,13 +51,17 @@ def missing_from(places: Paths) -> set[str]:
 def missing_and_excluded(places: Paths) -> tuple[set[str], set[str]]:
     """Return `missing_from`, and the keys that the trees need and only rows of excluded files have.
 
-    What becomes excluded leaves the table and the vector cache: the same text elsewhere may be embedded again.
+    What becomes excluded leaves the table and the vector cache: the same text elsewhere may be embedded again. So may
+    that of a file that only the former rules exclude: they hold for two seconds after an ignore file lost rules.
     """
+    keys_of_excluded = _keys_of_excluded(places)
     with patch.object(rule_files, "SETTLE_NS", 0):
-        return _missing_and_excluded(places)
+        wanted, missing = _wanted_and_missing(places)
+        keys_of_excluded |= _keys_of_excluded(places)
+    return missing, wanted & keys_of_excluded
 
 
-def _missing_and_excluded(places: Paths) -> tuple[set[str], set[str]]:
+def _wanted_and_missing(places: Paths) -> tuple[set[str], set[str]]:
     reader = open_reader(places, load_config(places.config_file))
     vanished = SqliteVectorCache(places.vector_cache_file)
     try:
@@ -71,16 +76,22 @@ def _missing_and_excluded(places: Paths) -> tuple[set[str], set[str]]:
             {each.row.vector_key for part in parts for _, each in part.rows_by_id.values()}
         )
         known = {*reader.store.vectors_by_key(wanted), *vanished.get(wanted)}
+        return set(wanted), set(wanted) - known
+    finally:
+        vanished.close()
+        reader.close()
+
+
+def _keys_of_excluded(places: Paths) -> set[str]:
+    """Return the keys of vectors that only rows of files have that the rules exclude."""
+    with closing(open_reader(places, load_config(places.config_file))) as reader:
         is_included = reader.files.path_filter()
         rows = lancedb.connect(reader.store.uri).open_table(TABLE_NAME).search()
         keys: dict[bool, set[str]] = {True: set(), False: set()}
         for row in rows.select(["root", "path", "vector_key"]).to_list():
             match = is_included(RootedPath(row["root"], row["path"]))
             keys[match.is_included].add(row["vector_key"])
-        return set(wanted) - known, set(wanted) & keys[False] - keys[True]
-    finally:
-        vanished.close()
-        reader.close()
+        return keys[False] - keys[True]
 
 
 class Watched:
