@@ -154,11 +154,15 @@ class Bench:
             query_prefix="a question: ", text_prefix="a text: ",
         )  # fmt: skip
 
-    def another(self, precision: str = "fp32", growth: int = 0) -> LocalEmbedder:
+    def another(
+        self, precision: str = "fp32", growth: int = 0, indexed_model: str = ""
+    ) -> LocalEmbedder:
         """Return an embedder of the same model."""
         options = WorkerOptions(
             exports_folder=self.models,
             precision=precision,
+            indexed_model=indexed_model,
+            is_default_model=True,
             threads=1,
             idle_s=60.0,
             max_growth_bytes=growth,
@@ -807,6 +811,22 @@ def test_int8_runs_its_own_export(bench: Bench) -> None:
     assert bench.embedder.status_fields()["precision"] == "int8"
 
 
+def test_an_open_precision_is_int8_until_an_index_says_fp32(bench: Bench) -> None:
+    assert bench.another("auto").model_id.endswith("/int8")
+    fp32_id = bench.embedder.model_id
+    assert bench.another("auto", indexed_model=fp32_id).model_id == fp32_id
+
+
+def test_an_open_precision_is_fp32_after_int8_has_failed_here(bench: Bench) -> None:
+    bench.find(UNLIKE)
+    bench.renew("auto")
+    with pytest.raises(EmbedderError, match="this model has no int8 version"):
+        bench.embed("a")
+    int8_id = bench.embedder.model_id
+    assert int8_id.endswith("/int8")
+    assert bench.another("auto", indexed_model=int8_id).precision == "fp32"
+
+
 @pytest.mark.parametrize("how", ["die", ""])
 def test_int8_without_an_export_is_an_error_that_says_what_to_do(bench: Bench, how: str) -> None:
     bench.renew("int8")
@@ -815,7 +835,7 @@ def test_int8_without_an_export_is_an_error_that_says_what_to_do(bench: Bench, h
     for _ in range(2):
         with pytest.raises(EmbedderError, match="this model has no int8 version") as raised:
             bench.embed("a")
-        assert raised.value.hint == 'set precision = "fp32" under [embedding]'
+        assert raised.value.hint.startswith('set precision = "fp32" under [embedding], or leave')
         assert ("ended with 3" if how else UNLIKE.why) in raised.value.message
     assert bench.counted("processes") == 0
 

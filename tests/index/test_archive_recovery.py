@@ -468,7 +468,7 @@ def test_the_folders_of_roots_and_groups_outlive_the_pages_that_held_them(
         archive.detach_root("gone", 1)
         write_archive(paths.archive_file, 20, seed=1)
         archive.attach_root(ROOT, "/talks")
-        recorded = archive.detached.recorded_folders()
+        recorded = archive.folder_records.all()
         archive_recovery.note_archive_state(archive, catalog)
         archive.truncate_wal()
     with closing(sqlite3.connect(paths.archive_file)) as db:
@@ -483,5 +483,5 @@ def test_the_folders_of_roots_and_groups_outlive_the_pages_that_held_them(
     damage(paths.archive_file, overwrite_folders)
     catalog.set_meta("clean", "0")
     with closing(open_or_salvage_archive(paths, catalog, [])) as archive:
-        assert archive.detached.recorded_folders() == recorded
+        assert archive.folder_records.all() == recorded
         assert archive.attach_root("other", "/old") == 20

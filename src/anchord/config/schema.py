@@ -136,7 +136,8 @@ class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: Literal["sentence-transformers", "openai", "hash"] = "sentence-transformers"
     model: str = "all-MiniLM-L6-v2"
-    precision: Literal["fp32", "int8"] = "fp32"
+    precision: Literal["auto", "fp32", "int8"] = "auto"
+    """With "auto" an index keeps the precision that it was made with."""
     idle_unload_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 300.0
     """Seconds without work after which the model is unloaded."""
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from anchord.core.sqlite_errors import damaged_error
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.table_check import check_table_files
+from anchord.embedding.precision import precision_of
 from anchord.embedding.workers.export_cache import find_or_share_export
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
 from anchord.index.profile import (
@@ -22,7 +23,8 @@ from anchord.index.profile import (
 from anchord.index.table_location import store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.store.catalog.catalog import SqliteCatalog
-from anchord.store.table.table import TABLE_FOLDER, LanceStore
+from anchord.store.table.connection import model_of_table
+from anchord.store.table.table import TABLE_FOLDER, TABLE_NAME, LanceStore
 from anchord.store.table.uri import is_local
 
 
@@ -152,7 +154,7 @@ def _export_state(context: CheckContext, profile: IndexProfile) -> str:
         paths.choose_models_folder(),
         paths.home_models_folder,
         profile.model_files.compute_digest(),
-        context.config.embedding.precision,
+        precision_of(profile.embedder.model_id),
     )
     if export is None:
         return "not prepared yet: the first use takes about 15 s"
@@ -166,5 +168,6 @@ def _configured_profile(context: CheckContext) -> IndexProfile:
         roots=context.roots,
         models_folder=context.paths.choose_models_folder(),
         older_models_folder=context.paths.home_models_folder,
+        indexed_model=model_of_table(store_uri(context.paths, context.config), TABLE_NAME),
     )
     return build_configured_profile(inputs)

@@ -24,6 +24,7 @@ from anchord.embedding.batching import batch_by_token_count
 from anchord.embedding.model_files import ModelFiles
 from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import embed_isolating_failures
+from anchord.embedding.precision import int8_id, resolve_precision
 from anchord.embedding.text_pieces import TextPiece, VectorAssembler, split_texts
 from anchord.embedding.throughput import Throughput
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
@@ -100,7 +101,16 @@ class LocalEmbedder:
         Reads all files of the model at the first call.
         """
         model_id = f"{self.provider}/{self._model_digest}"
-        return f"{model_id}/{INT8}" if self._options.precision == INT8 else model_id
+        return int8_id(model_id) if self.precision == INT8 else model_id
+
+    @cached_property
+    def precision(self) -> str:
+        """How the model runs, "fp32" or "int8", for as long as this object lives.
+
+        May read all files of the model at the first call.
+        """
+        model_id = f"{self.provider}/{self._model_digest}"
+        return resolve_precision(self._options, model_id, self._find_export)
 
     @property
     def is_prepared(self) -> bool:
@@ -168,7 +178,7 @@ class LocalEmbedder:
         return {
             "runtime": info.runtime if info else None,
             "device": device,
-            "precision": self._options.precision,
+            "precision": self.precision,
             "measured": dict(info.rates) if info else {},
             "starts": sum(queue.start_count for queue in queues),
             "rss_bytes": sum(queue.memory_bytes for queue in queues),
@@ -355,10 +365,10 @@ class LocalEmbedder:
             self._default_queue = self._open_queue(
                 ONNX_WORKER_MODULE, self._pace.fast(self._backlog_settings)
             )
-        elif self._options.precision == INT8:
+        elif self.precision == INT8:
             raise EmbedderError(
                 f"this model has no int8 version: {info.why}",
-                'set precision = "fp32" under [embedding]',
+                'set precision = "fp32" under [embedding], or leave it out and restart anchord',
             )
         else:
             self._default_queue = self._open_queue(TORCH_WORKER_MODULE, self._settings())
@@ -380,7 +390,7 @@ class LocalEmbedder:
             made = export_cache.export_and_cache_model(
                 options.exports_folder,
                 self._model_digest,
-                options.precision,
+                self.precision,
                 self._pace.adapt(self._settings()),
                 self._remember_export_process,
             )
@@ -390,11 +400,14 @@ class LocalEmbedder:
         self._retry_export_at = self._clock() + _EXPORT_RETRY_S
         return made
 
-    def _find_export(self) -> tuple[ExportInfo, Path] | None:
+    def _find_export(self, precision: str = "") -> tuple[ExportInfo, Path] | None:
         options = self._options
         older_folder = options.older_exports_folder or options.exports_folder
         return export_cache.find_or_share_export(
-            options.exports_folder, older_folder, self._model_digest, options.precision
+            options.exports_folder,
+            older_folder,
+            self._model_digest,
+            precision or self.precision,
         )
 
     def _remember_export_process(self, process: subprocess.Popen[bytes]) -> None:

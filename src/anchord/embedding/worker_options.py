@@ -15,6 +15,11 @@ class WorkerOptions:
     older_exports_folder: Path | None = None
     """Where the home kept them before; what is there is used too."""
     precision: str = "fp32"
+    """"fp32", "int8", or "auto": see `precision.choose_precision`."""
+    indexed_model: str = ""
+    """The `model_id` that an index was made with; "" if there is none."""
+    is_default_model: bool = False
+    """Whether the model is the one of the default configuration."""
     threads: int = 0
     """Threads of a process. 0 means all processors but one while somebody waits, else half."""
     idle_s: float = 300.0

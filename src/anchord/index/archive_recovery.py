@@ -118,7 +118,7 @@ def note_archive_state(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
     That is how many exchanges are detached, and the folders by which exchanges return to a root.
     """
     count = sum(group.exchange_count for group in archive.detached_groups())
-    folders = archive.detached.recorded_folders()
+    folders = archive.folder_records.all()
     for key, value in ((_DETACHED_KEY, count), (_FOLDERS_KEY, folders)):
         text = json.dumps(value)
         if catalog.get_meta(key) != text:
@@ -127,7 +127,7 @@ def note_archive_state(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
 
 def _restore_folders(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
     with archive.transaction():
-        archive.detached.restore_folders(json.loads(catalog.get_meta(_FOLDERS_KEY) or "[]"))
+        archive.folder_records.restore(json.loads(catalog.get_meta(_FOLDERS_KEY) or "[]"))
 
 
 def _restore_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:

@@ -30,6 +30,7 @@ from anchord.index.profile import (
     ProfileInputs,
     build_catalog_profile,
     build_configured_profile,
+    indexed_model_of,
     ingest_options_of,
     pin_recipe_digests,
     reranker_of,
@@ -51,8 +52,8 @@ from anchord.sources.files.root_identity import keep_configured_folders
 from anchord.sources.files.source_memory import SourceMemory
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.crash_journal import CrashJournal
-from anchord.store.table.connection import TableReadError
-from anchord.store.table.table import TABLE_FOLDER, LanceStore
+from anchord.store.table.connection import TableReadError, model_of_table
+from anchord.store.table.table import TABLE_FOLDER, TABLE_NAME, LanceStore
 from anchord.store.table.uri import is_local
 from anchord.store.table_owner import claim_table_folder
 from anchord.store.vector_cache import SqliteVectorCache
@@ -81,8 +82,8 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
         paths,
         config,
         roots,
-        quarantine,
-        parser_process,
+        (quarantine, parser_process),
+        catalog,
     )
     profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
     store = LanceStore(
@@ -169,8 +170,8 @@ def open_writer(
             paths,
             config,
             roots,
-            quarantine,
-            parser_process,
+            (quarantine, parser_process),
+            catalog,
         )
         configured_profile = build_configured_profile(inputs)
         undo.callback(configured_profile.embedder.close)
@@ -229,14 +230,20 @@ def _profile_inputs(
     paths: Paths,
     config: Config,
     roots: Sequence[Root],
-    quarantine: CrashJournal,
-    parser_process: ParserProcess,
+    parsing: tuple[CrashJournal, ParserProcess],
+    catalog: SqliteCatalog,
 ) -> ProfileInputs:
+    quarantine, parser_process = parsing
+    # A catalog that was lost is new and empty; the table still says what made its vectors.
+    indexed_model = indexed_model_of(catalog) or model_of_table(
+        store_uri(paths, config), TABLE_NAME
+    )
     return ProfileInputs(
         config=config,
         roots=roots,
         models_folder=paths.choose_models_folder(),
         older_models_folder=paths.home_models_folder,
+        indexed_model=indexed_model,
         quarantine=quarantine,
         find_definitions=parser_process,
     )

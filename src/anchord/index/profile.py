@@ -24,7 +24,7 @@ from anchord.chunking.plan import ChunkingPlans, build_plans
 from anchord.chunking.strategies.sentences import sentence_splitter_version
 from anchord.config.effective import chunking_by_kind
 from anchord.config.privacy import redacts_conversations, redacts_files
-from anchord.config.schema import Config
+from anchord.config.schema import Config, EmbeddingConfig
 from anchord.core.ids import hash_content
 from anchord.core.ports import Reranker
 from anchord.core.types import Root, Vector
@@ -33,10 +33,10 @@ from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.embedding.local import LocalEmbedder
 from anchord.embedding.model_files import ModelFiles, find_token_counting_model
 from anchord.embedding.model_pins import ModelPin
+from anchord.embedding.precision import precision_of
 from anchord.embedding.reranker import CrossEncoderReranker
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
 from anchord.embedding.worker_options import WorkerOptions
-from anchord.embedding.workers.export_cache import INT8
 from anchord.errors import AnchordError, EmbedderError
 from anchord.index.recipe import NoQuarantine, ParseQuarantine, Recipe
 from anchord.index.topics import OwnRooms
@@ -175,6 +175,8 @@ class ProfileInputs:
     """Where exported models are cached."""
     older_models_folder: Path | None = None
     """Where the home cached them before homes shared them."""
+    indexed_model: str = ""
+    """The `model_id` that the index was made with; "" if there is none."""
     quarantine: ParseQuarantine = field(default_factory=NoQuarantine)
     find_definitions: DefinitionFinder = find_definitions
 
@@ -194,6 +196,12 @@ def build_configured_profile(inputs: ProfileInputs) -> IndexProfile:
     )
 
 
+def indexed_model_of(catalog: SqliteCatalog) -> str:
+    """Return the `model_id` that a catalog's rows were made with; "" if it records none."""
+    recorded = catalog.get_meta(_MADE_WITH_META_KEY).split("\n")
+    return recorded[2] if len(recorded) == _MADE_WITH_LINES else ""
+
+
 def build_catalog_profile(
     catalog: SqliteCatalog, configured: IndexProfile, inputs: ProfileInputs
 ) -> IndexProfile:
@@ -211,9 +219,8 @@ def build_catalog_profile(
     configured_model = (configured.provider, configured_name, configured.embedder.model_id)
     if (provider, name, model_id) == configured_model:
         return configured
-    precision = INT8 if model_id.endswith(f"/{INT8}") else "fp32"
     try:
-        found = _build_profile(inputs, provider, name, precision)
+        found = _build_profile(inputs, provider, name, precision_of(model_id))
     except AnchordError:
         found = configured
     if found.embedder.model_id == model_id:
@@ -353,6 +360,8 @@ def _make_embedder(
         exports_folder=inputs.models_folder,
         older_exports_folder=inputs.older_models_folder,
         precision=precision,
+        indexed_model=inputs.indexed_model,
+        is_default_model=name == EmbeddingConfig().model and pin_of(inputs.config, name) is None,
         threads=options.threads,
         idle_s=options.idle_unload_s,
         max_growth_bytes=options.max_growth_mb * 1_000_000,

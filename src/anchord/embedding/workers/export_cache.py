@@ -72,6 +72,11 @@ def machine_signature() -> str:
     return " ".join([_FORMAT, *_drivers()])
 
 
+def has_accelerator() -> bool:
+    """Return whether this machine has the driver of an accelerator."""
+    return bool(_drivers())
+
+
 def _drivers() -> list[str]:
     return [path for path in _DRIVERS if os.path.exists(path)]
 

@@ -26,7 +26,7 @@ from anchord.store.table.schema import (
     unknown_columns,
 )
 from anchord.store.table.uri import has_local_table, is_local
-from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
+from anchord.store.table.versions import MODEL_METADATA_KEY, SCHEMA_VERSION, VERSION_METADATA_KEY
 
 T = TypeVar("T")
 
@@ -278,3 +278,21 @@ class TableConnection:
 
 async def _next_or_none(batches: Any) -> Any:  # noqa: ANN401 - likewise
     return await anext(batches, None)
+
+
+def model_of_table(uri: str, name: str) -> str:
+    """Return the id of the model that made a table's vectors; "" if that cannot be read.
+
+    Args:
+        uri: The LanceDB uri that the table is in.
+        name: The table's name.
+    """
+    try:
+        if is_local(uri) and not has_local_table(uri, name):
+            return ""
+        connection = run_sync(lancedb.connect_async(uri))
+        handle = run_sync(connection.open_table(name))
+        metadata = run_sync(handle.schema()).metadata or {}
+    except (OSError, *LANCE_ERRORS):
+        return ""
+    return str(metadata.get(MODEL_METADATA_KEY.encode(), b"").decode())

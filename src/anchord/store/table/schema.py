@@ -15,7 +15,7 @@ from anchord.core.diff import row_hash
 from anchord.core.ids import DUE_MARK, is_due, row_checksum, without_due_mark
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import NO_VECTORS, Row, Vector
-from anchord.store.table.versions import SCHEMA_VERSION, VERSION_METADATA_KEY
+from anchord.store.table.versions import MODEL_METADATA_KEY, SCHEMA_VERSION, VERSION_METADATA_KEY
 
 LanceTable = Any
 """An asynchronous LanceDB table; lancedb ships no types."""
@@ -124,7 +124,7 @@ def table_schema(dimension: int, model: str) -> pa.Schema:
     fields.append(vector_field)
     fields += _FIELDS_AFTER_VECTOR
     version = str(SCHEMA_VERSION)
-    metadata = {VERSION_METADATA_KEY: version, "anchord.model": model}
+    metadata = {VERSION_METADATA_KEY: version, MODEL_METADATA_KEY: model}
     return pa.schema(fields, metadata=metadata)
 
 

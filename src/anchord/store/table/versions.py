@@ -14,4 +14,5 @@ FIRST_WITHOUT_VECTORS_VERSION = 4
 FIRST_CHECKSUM_VERSION = 2
 """The first version whose rows have a hash and a checksum."""
 VERSION_METADATA_KEY = "anchord.schema"
-"""Where the version is noted in the metadata of a table's schema."""
+MODEL_METADATA_KEY = "anchord.model"
+"""Where the version, and the model of the vectors, are noted in a table's schema."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,10 +84,6 @@ class DetachedExchange:
     """JSON, as `encode_exchange` wrote it."""
 
 
-RecordedFolder = tuple[str, str, str, str]
-"""Key and reason of a group ("" and "" for a root that is indexed), the root's name, its folder."""
-
-
 class DetachedExchanges:
     """Moves exchanges between roots and groups.
 
@@ -108,27 +104,6 @@ class DetachedExchanges:
         """Return the recorded folder of an attached root; None if there is none."""
         row = self._db.execute("SELECT folder FROM roots WHERE name=?", (name,)).fetchone()
         return os.fsdecode(row[0]) if row else None
-
-    def recorded_folders(self) -> list[RecordedFolder]:
-        """Return where roots and groups belong: without it their exchanges return to no root."""
-        rows = self._db.execute(
-            "SELECT '' AS key, '' AS reason, name, folder FROM roots "
-            "UNION ALL SELECT key, reason, root, folder FROM detached ORDER BY key, name"
-        )
-        return [(key, reason, name, os.fsdecode(folder)) for key, reason, name, folder in rows]
-
-    def restore_folders(self, recorded: Iterable[RecordedFolder]) -> None:
-        """Record again what a damaged file has lost of where roots and groups belong."""
-        for key, reason, name, folder in recorded:
-            if key:
-                self._db.execute(
-                    "UPDATE detached SET reason=?, root=?, folder=? WHERE key=? AND root=''",
-                    (reason, name, os.fsencode(folder), key),
-                )
-            else:
-                self._db.execute(
-                    "INSERT OR IGNORE INTO roots VALUES(?,?)", (name, os.fsencode(folder))
-                )
 
     def attached_root_names(self) -> set[str]:
         """Return the names of the roots that have exchanges, sessions or files in the archive."""

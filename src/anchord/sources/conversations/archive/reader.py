@@ -22,6 +22,7 @@ from anchord.sources.conversations.archive.detached import (
     DetachedExchanges,
     DetachedGroup,
 )
+from anchord.sources.conversations.archive.folder_records import FolderRecords
 from anchord.sources.conversations.archive.path_lookup import FoundInArchive, find_from
 from anchord.sources.conversations.archive.schema import add_missing_tables, open_database
 from anchord.sources.conversations.archive.session_order import SessionOrder
@@ -130,6 +131,7 @@ class Archive:
         if read_only:
             add_missing_tables(self._db)
         self.detached = DetachedExchanges(self._db)
+        self.folder_records = FolderRecords(self._db)
         self.deletions = Deletions(self._db)
         self.sessions = SessionOrder(self._db)
         self._is_checked = False
