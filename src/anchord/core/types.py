@@ -586,12 +586,14 @@ class StoreStats:
 
     Attributes:
         bytes: Bytes on disk including old versions; 0 for a table that is not a local folder.
+        deleted_rows: Deleted rows that data files still hold; exact but for one a fragment.
     """
 
     rows: int
     fragments: int
     versions: int
     bytes: int
+    deleted_rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)

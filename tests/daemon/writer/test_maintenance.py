@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from anchord.core.types import NO_FINGERPRINT, FileRecord, RootedPath
+from anchord.core.types import NO_FINGERPRINT, FileRecord, RootedPath, StoreStats
 from anchord.daemon.writer import maintenance as module
 from anchord.daemon.writer.maintenance import Maintenance
 from anchord.errors import StoreError
@@ -25,6 +25,8 @@ class Stand:
         """Begin with a table whose rows are all in its indices."""
         self.commits = 0
         self.unindexed_rows: int | None = 0
+        self.rows = 0
+        self.deleted_rows = 0
         """Number of rows in no index; None if they cannot be counted."""
         self.counted = 0
         self.compactions: list[tuple[bool, bool]] = []
@@ -73,6 +75,16 @@ class Stand:
         if self.unindexed_rows is None:
             raise StoreError("cannot be read", "")
         return self.unindexed_rows
+
+    def stats(self) -> StoreStats:
+        """Return how many deleted rows are in the files."""
+        return StoreStats(
+            rows=self.rows,
+            fragments=1,
+            versions=1,
+            bytes=1,
+            deleted_rows=self.deleted_rows,
+        )
 
     def count_rows(self) -> int:
         """Return that the table is empty: no old rules for secrets wrote to it."""
@@ -151,6 +163,25 @@ def test_rows_in_no_index_at_the_start_are_compacted_at_the_first_long_rest(stan
     assert maintenance.compaction_count == 0
     maintenance.compact_if_due(idle_s=300)
     assert maintenance.compaction_count == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "deleted_rows", "is_compacted"),
+    [(0, 9_999, False), (0, 10_000, True), (40_004, 10_000, False), (40_004, 10_001, True)],
+)
+def test_a_table_with_many_deleted_rows_is_compacted_at_rest_at_the_start_and_at_the_end(
+    stand: Stand,
+    rows: int,
+    deleted_rows: int,
+    is_compacted: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    stand.rows, stand.deleted_rows = rows, deleted_rows
+    maintenance = stand.opened()
+    maintenance.compact_if_due(idle_s=3)
+    assert bool(stand.compactions) is is_compacted
+    stand.compactions.clear()
+    maintenance.finish_before_end()
+    assert bool(stand.compactions) is is_compacted
 
 
 @pytest.mark.parametrize(("unindexed_rows", "is_compacted"), [(199, False), (200, True)])

@@ -18,6 +18,7 @@ import pytest
 
 from anchord.core.types import Row, SearchFilters
 from anchord.store.table import compaction as lance_fold
+from anchord.store.table import maintenance
 from anchord.store.table.compaction import CompactionWorker, verify_fragments
 from anchord.store.table.maintenance import erase_deleted_rows, maintain, slows_searches
 from anchord.store.table.table import LanceStore
@@ -73,29 +74,31 @@ def test_a_table_is_folded_by_another_process_and_nothing_is_lost(
     assert sorted(store.all_ids()) == [str(number) for number in range(COMMITS)]
 
 
-@pytest.mark.parametrize(("commits", "slows"), [(8, False), (9, True)])
-def test_a_run_of_few_commits_needs_no_compaction(
-    tmp_path: Path,
-    commits: int,
-    slows: bool,  # noqa: FBT001 - a column of the table
-) -> None:
-    store = filled(tmp_path, commits)
-    assert slows_searches(store) is slows
-    maintain(store)
-    assert not slows_searches(store)
-
-
-def test_many_rows_in_no_index_or_many_versions_need_it(tmp_path: Path) -> None:
+def test_many_rows_in_no_index_slow_searches_until_they_are_compacted(tmp_path: Path) -> None:
     store = filled(tmp_path, 1)
     (row,) = store.all_rows()
     rows = [replace(row, id=f"x{number}") for number in range(200)]
     store.upsert(rows, {row.vector_key: VECTOR})
     assert slows_searches(store)
     maintain(store)
-    for number in range(33):
-        store.delete_rows([f"x{number}"])
-    assert store.stats().fragments <= 2
-    assert slows_searches(store)
+    assert not slows_searches(store)
+
+
+def test_many_deleted_rows_slow_searches_until_they_are_compacted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "MANY_DELETED_ROWS", 50)
+    store = filled(tmp_path, 1)
+    (row,) = store.all_rows()
+    rows = [replace(row, id=f"x{number}") for number in range(100)]
+    store.upsert(rows, {row.vector_key: VECTOR})
+    maintain(store)
+    store.delete_rows([f"x{number}" for number in range(49)])
+    assert (store.stats().deleted_rows, slows_searches(store)) == (49, False)
+    store.delete_rows(["x50"])
+    assert (store.stats().deleted_rows, slows_searches(store)) == (50, True)
+    maintain(store)
+    assert (store.stats().deleted_rows, slows_searches(store)) == (0, False)
 
 
 def test_the_library_that_folds_is_not_in_this_process(

@@ -31,7 +31,11 @@ from anchord.index.session import IndexWriter
 from anchord.sources.conversations.archive.reader import find_damage
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
-from anchord.store.table.maintenance import COMPACT_AFTER_COMMITS, MANY_UNINDEXED_ROWS
+from anchord.store.table.maintenance import (
+    COMPACT_AFTER_COMMITS,
+    has_many_deleted_rows,
+    slows_searches,
+)
 
 log = structlog.get_logger()
 
@@ -93,10 +97,11 @@ class Maintenance:
         self._compacted_commits = 0
         """How many commits there had been at the last compaction."""
         # The process before may have left up to half of a first index without compacting it; its
-        # commits are not counted here. Rows in no index count as one commit.
+        # commits are not counted here. Rows in no index, or many deleted ones, count as one commit.
         with suppress(StoreError):
             note_rules_of_new_index(writer)
-            self._compacted_commits -= bool(writer.store.count_unindexed_rows())
+            has_news = writer.store.count_unindexed_rows() or has_many_deleted_rows(writer.store)
+            self._compacted_commits -= bool(has_news)
         self._commits_at_row_count = 0
         """How many commits were uncompacted when unindexed rows were last counted."""
         since_merge = int((writer.catalog.get_meta(_SINCE_MERGE_KEY) or "0").split()[0])
@@ -129,12 +134,12 @@ class Maintenance:
             self._trimmed_commits = all_commits
 
     def finish_before_end(self) -> None:
-        """Do now what no daemon will do later: compact the table if many rows are in no index.
+        """Do now what no daemon will do later: compact the table if it slows searches.
 
         Also erases replaced secrets from the disk if the rules for them have changed. Errors do not
         raise: they are in `errors` afterwards.
         """
-        if self._has_unindexed_rows():
+        if self._is_compaction_due():
             self.compact(idle=True)
         with suppress(StoreError):  # The catalog cannot be read: the next run tries it again.
             self._erase_replaced_secrets()
@@ -250,11 +255,11 @@ class Maintenance:
         if idle_s < _UNINDEXED_IDLE_S or commits == self._commits_at_row_count:
             return False  # Counted before, and too few rows: nothing was committed since.
         self._commits_at_row_count = commits
-        return self._has_unindexed_rows()
+        return self._is_compaction_due()
 
-    def _has_unindexed_rows(self) -> bool:
+    def _is_compaction_due(self) -> bool:
         try:
-            return self._writer.store.count_unindexed_rows() >= MANY_UNINDEXED_ROWS
+            return slows_searches(self._writer.store)
         except StoreError:
             return True  # The compaction reports what is wrong, or repairs it.
 

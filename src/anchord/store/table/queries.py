@@ -192,3 +192,15 @@ async def count_unindexed_rows(table: LanceTable) -> int:
             return int(await table.count_rows())
         unindexed.append(int(stats.num_unindexed_rows))
     return max(unindexed)
+
+
+async def count_stored_rows(table: LanceTable) -> tuple[int, int, int]:
+    """Return the numbers of rows, of fragments, and of deleted rows that fragments still hold.
+
+    The last is exact but for one a fragment.
+    """
+    fragment_stats = (await table.stats())["fragment_stats"]
+    rows, fragments = int(await table.count_rows()), int(fragment_stats["num_fragments"])
+    # The lengths count deleted rows, too; their mean is a whole number.
+    stored_rows = fragments * int(fragment_stats["lengths"]["mean"])
+    return rows, fragments, max(0, stored_rows - rows)

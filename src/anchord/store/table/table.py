@@ -424,17 +424,17 @@ class LanceStore:
     def stats(self) -> StoreStats:
         """Count rows, fragments, versions and bytes; the bytes can be five seconds old."""
 
-        async def count(table: LanceTable) -> tuple[int, int, int]:
-            stats = await table.stats()
-            fragment_stats = stats["fragment_stats"]
-            fragments = int(fragment_stats["num_fragments"])
-            versions = await self._table.count_versions(table)
-            return int(await table.count_rows()), fragments, versions
+        async def count(table: LanceTable) -> StoreStats:
+            rows, fragments, deleted_rows = await queries.count_stored_rows(table)
+            return StoreStats(
+                rows=rows,
+                fragments=fragments,
+                versions=await self._table.count_versions(table),
+                bytes=self._size_on_disk(),
+                deleted_rows=deleted_rows,
+            )
 
-        rows, fragments, versions = self._table.run_query(count)
-        return StoreStats(
-            rows=rows, fragments=fragments, versions=versions, bytes=self._size_on_disk()
-        )
+        return self._table.run_query(count)
 
     def count_unindexed_rows(self) -> int:
         """Count the rows that an index does not cover yet; every search reads each of them.
