@@ -25,6 +25,7 @@ from anchord.sources.conversations.archive.detached import (
 from anchord.sources.conversations.archive.path_lookup import FoundInArchive, find_from
 from anchord.sources.conversations.archive.schema import add_missing_tables, open_database
 from anchord.sources.conversations.archive.session_order import SessionOrder
+from anchord.sources.conversations.archive.session_records import SessionRecords
 from anchord.sources.conversations.exchange_document import add_session_info, question_line
 from anchord.sources.conversations.exchange_redaction import redact_exchange_path
 
@@ -132,6 +133,7 @@ class Archive:
         self._detached = DetachedExchanges(self._db)
         self.deletions = Deletions(self._db)
         self.sessions = SessionOrder(self._db)
+        self.session_records = SessionRecords(self._db)
         self._is_checked = False
 
     def close(self) -> None:
