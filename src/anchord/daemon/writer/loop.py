@@ -26,7 +26,7 @@ from anchord.daemon.writer.file_queue import Turn, Urgency
 from anchord.daemon.writer.generation_builds import GenerationBuilds
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.jobs import JobQueue, run_steps
-from anchord.daemon.writer.maintenance import Maintenance
+from anchord.daemon.writer.maintenance import KEEP_TIME_S, Maintenance
 from anchord.daemon.writer.outcomes import OutcomeHandler
 from anchord.daemon.writer.stats import WriterStats
 from anchord.daemon.writer.sync_barrier import SyncBarrier
@@ -424,6 +424,7 @@ class WriterLoop:
         if files := maintenance.check_and_repair_if_due(now):
             self._index_again(files)
         stats.record_verified(maintenance.last_checked_at)
+        maintenance.keep_transcripts(seconds=KEEP_TIME_S)
         self._writer.stop_idle_processes()
         maintenance.stop_worker_if_idle()
         self._sleep(min(self.work_queue.next_due_at(), self._next_supervise))
