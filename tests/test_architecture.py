@@ -124,7 +124,7 @@ HOMES: dict[str, str] = {
     "pathspec": "sources.files.built_in_rules",
     "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
     "sentencex": "chunking.strategies.sentences",
-    "zstandard": "sources.conversations.containers sources.conversations.kept.store",
+    "zstandard": "sources.conversations.containers sources.conversations.kept",
     "tree_sitter": "chunking.formats.code_symbols",
     "tokenizers": "embedding.tokenizer embedding.workers.onnx_worker",
     "watchdog": "sources.watch.watcher sources.watch.inotify",

@@ -18,7 +18,7 @@ from anchord.index.recovery import move_sqlite_aside
 from anchord.sources.conversations.archive.path_lookup import path_inside
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
-from anchord.sources.conversations.kept.store import KeptTranscripts
+from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
 _COUNT_KEY = "kept transcripts"
@@ -29,7 +29,7 @@ _LEAST_NAME_CHARS = 20
 
 def open_kept_transcripts(
     paths: Paths, catalog: SqliteCatalog, repairs: list[str]
-) -> KeptTranscripts | None:
+) -> KeptTranscriptsWriter | None:
     """Open the kept transcripts; set a damaged file aside and begin a new one.
 
     Args:
@@ -46,7 +46,7 @@ def open_kept_transcripts(
     try:
         if _damage_marker(paths).exists():
             return _begin_anew(paths, repairs, "a page or a piece of it could not be read")
-        kept = KeptTranscripts(file)
+        kept = KeptTranscriptsWriter(file)
     except StoreDamagedError as error:
         return _begin_anew(paths, repairs, error.message)
     except StoreError as error:
@@ -60,14 +60,14 @@ def open_kept_transcripts(
     return kept
 
 
-def _begin_anew(paths: Paths, repairs: list[str], reason: str) -> KeptTranscripts:
+def _begin_anew(paths: Paths, repairs: list[str], reason: str) -> KeptTranscriptsWriter:
     folder = move_sqlite_aside(paths, paths.kept_transcripts_file)
     _damage_marker(paths).unlink(missing_ok=True)
     repairs.append(
         f"the file of kept transcripts was damaged ({reason}): transcripts that still exist are "
         f"kept again (the damaged copy is in {folder})"
     )
-    return KeptTranscripts(paths.kept_transcripts_file)
+    return KeptTranscriptsWriter(paths.kept_transcripts_file)
 
 
 def record_kept_damage(paths: Paths, error: StoreDamagedError) -> bool:

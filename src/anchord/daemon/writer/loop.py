@@ -455,11 +455,8 @@ class WriterLoop:
         if not self._stopping:
             needs_restart = self.backoff.record_error(error)
             log_failure = log.warning if isinstance(error, AnchordError) else log.exception
-            log_failure(
-                "writer.step_failed",
-                reason=self.blocked_reason,
-                retry_s=self.backoff.pause_s,
-            )
+            reason, retry_s = self.blocked_reason, self.backoff.pause_s
+            log_failure("writer.step_failed", reason=reason, retry_s=retry_s)
             if needs_restart:
                 self._request_restart(self.blocked_reason)
         if self.backoff.is_lasting:

@@ -110,9 +110,9 @@ class ConversationIngester:
         """
         self.whole_reads = WholeReads()
         """How everything but short sessions and appends is read; at first in this process."""
+        # Called with each transcript file or folder that was read, and whether it contains
+        # something that `forget` deleted.
         self.keep_bytes: Callable[[RootedPath, bool], None] = lambda *_: None
-        """Called with each transcript file or folder that was read, and whether it contains
-        something that `forget` deleted."""
         self.without_copy: dict[RootedPath, None] = {}
         self.restored: dict[RootedPath, None] = {}
         """Exchanges that the archive had lost and got back from their rows."""
@@ -334,10 +334,7 @@ class ConversationIngester:
             return self._ingest_request(origin, fingerprint, plan.in_full())
 
     def _ingest_request(
-        self,
-        origin: RootedPath,
-        fingerprint: Fingerprint,
-        plan: ReadPlan,
+        self, origin: RootedPath, fingerprint: Fingerprint, plan: ReadPlan
     ) -> IngestResult:
         """Read a file or a folder, twice if the process that reads it ends.
 

@@ -13,16 +13,16 @@ from sources.conversations.kept.test_pieces import transcript
 from anchord.core.types import Fingerprint
 from anchord.errors import StoreDamagedError
 from anchord.sources.conversations.kept.store import (
-    ChangedMeanwhileError,
     KeptTranscripts,
     Place,
 )
 from anchord.sources.conversations.kept.versions import best_version
+from anchord.sources.conversations.kept.writer import ChangedMeanwhileError, KeptTranscriptsWriter
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Iterator[KeptTranscripts]:
-    store = KeptTranscripts(tmp_path / "transcripts.sqlite")
+def kept(tmp_path: Path) -> Iterator[KeptTranscriptsWriter]:
+    store = KeptTranscriptsWriter(tmp_path / "transcripts.sqlite")
     yield store
     store.close()
 
@@ -33,7 +33,7 @@ def place(tmp_path: Path) -> Place:
     return Place(str(tmp_path / "talks"), "s1.jsonl")
 
 
-def save(kept: KeptTranscripts, place: Place, data: bytes) -> None:
+def save(kept: KeptTranscriptsWriter, place: Place, data: bytes) -> None:
     file = Path(place.absolute)
     file.write_bytes(data)
     status = file.stat()
@@ -44,22 +44,22 @@ def save(kept: KeptTranscripts, place: Place, data: bytes) -> None:
         kept.save(place, fingerprint, stream, status.st_mtime_ns)
 
 
-def contents(kept: KeptTranscripts, place: Place) -> list[bytes]:
+def contents(kept: KeptTranscriptsWriter, place: Place) -> list[bytes]:
     return [b"".join(kept.read(each)) for each in kept.versions(place)]
 
 
-def best(kept: KeptTranscripts, place: Place) -> bytes:
+def best(kept: KeptTranscriptsWriter, place: Place) -> bytes:
     version = best_version(kept.versions(place))
     assert version is not None
     return b"".join(kept.read(version))
 
 
-def pages(kept: KeptTranscripts) -> int:
+def pages(kept: KeptTranscriptsWriter) -> int:
     return kept.totals().disk_bytes
 
 
 def test_a_file_that_grows_is_one_version_and_costs_what_was_appended(
-    kept: KeptTranscripts, place: Place
+    kept: KeptTranscriptsWriter, place: Place
 ) -> None:
     data = transcript(2_000_000)
     save(kept, place, data[:1_500_000])
@@ -72,7 +72,7 @@ def test_a_file_that_grows_is_one_version_and_costs_what_was_appended(
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\0" * 300_000, b"{}\n" * 20])
-def test_what_a_file_lost_stays(kept: KeptTranscripts, place: Place, damaged: bytes) -> None:
+def test_what_a_file_lost_stays(kept: KeptTranscriptsWriter, place: Place, damaged: bytes) -> None:
     data = transcript(300_000)
     save(kept, place, data)
     if damaged:
@@ -85,7 +85,7 @@ def test_what_a_file_lost_stays(kept: KeptTranscripts, place: Place, damaged: by
 
 
 def test_a_document_that_is_written_again_keeps_one_version_while_it_loses_nothing(
-    kept: KeptTranscripts, place: Place
+    kept: KeptTranscriptsWriter, place: Place
 ) -> None:
     messages = [{"id": n, "text": f"message {n} " * 50} for n in range(100)]
     for count in range(90, 100):
@@ -97,7 +97,9 @@ def test_a_document_that_is_written_again_keeps_one_version_while_it_loses_nothi
     assert json.loads(contents(kept, place)[0])["messages"] == messages[:99]
 
 
-def test_a_change_in_the_middle_is_another_version(kept: KeptTranscripts, place: Place) -> None:
+def test_a_change_in_the_middle_is_another_version(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
     data = transcript(600_000)
     save(kept, place, data)
     changed = data[:200_000] + b"X" * 1_000 + data[201_000:]
@@ -106,7 +108,9 @@ def test_a_change_in_the_middle_is_another_version(kept: KeptTranscripts, place:
     assert kept.totals().transcript_bytes == len(data)
 
 
-def test_two_files_share_what_they_have_in_common(kept: KeptTranscripts, place: Place) -> None:
+def test_two_files_share_what_they_have_in_common(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
     data = transcript(1_000_000)
     save(kept, place, data)
     before = pages(kept)
@@ -119,7 +123,7 @@ def test_two_files_share_what_they_have_in_common(kept: KeptTranscripts, place: 
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(
-    kept: KeptTranscripts, place: Place
+    kept: KeptTranscriptsWriter, place: Place
 ) -> None:
     data = transcript(50_000)
     save(kept, place, data)
@@ -133,7 +137,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(
 
 
 def test_an_erased_transcript_is_in_no_file_of_the_database(
-    kept: KeptTranscripts, place: Place, tmp_path: Path
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
 ) -> None:
     save(kept, place, b'{"text": "zebra-crossing-7431"}\n')
     other = Place(place.folder, "other.jsonl")
@@ -147,7 +151,7 @@ def test_an_erased_transcript_is_in_no_file_of_the_database(
 
 
 def test_a_refused_file_is_known_and_nothing_of_it_kept(
-    kept: KeptTranscripts, place: Place
+    kept: KeptTranscriptsWriter, place: Place
 ) -> None:
     save(kept, place, transcript(50_000))
     kept.refuse(place, Fingerprint(1, 1, 1, 1, 1))
@@ -159,7 +163,7 @@ def test_a_refused_file_is_known_and_nothing_of_it_kept(
 
 
 def test_only_the_user_can_read_the_database_and_damage_is_noticed(
-    kept: KeptTranscripts, place: Place, tmp_path: Path
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
 ) -> None:
     file = tmp_path / "transcripts.sqlite"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -173,6 +177,6 @@ def test_a_file_of_no_database_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "transcripts.sqlite"
     file.write_bytes(b"x" * 9_000)
     with pytest.raises(StoreDamagedError):
-        KeptTranscripts(file)
+        KeptTranscriptsWriter(file)
     file.write_bytes(b"")
     assert KeptTranscripts(file, read_only=True).find_below("/") == []

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from anchord.core.types import NO_FINGERPRINT, Fingerprint, Root, RootedPath
 from anchord.errors import StoreDamagedError, StoreError
 from anchord.sources.conversations.containers import is_zip
-from anchord.sources.conversations.kept.store import (
+from anchord.sources.conversations.kept.store import KeptTotals, Place
+from anchord.sources.conversations.kept.writer import (
     ChangedMeanwhileError,
-    KeptTotals,
-    KeptTranscripts,
-    Place,
+    KeptTranscriptsWriter,
 )
 from anchord.sources.conversations.whole_read import SQLITE_MAGIC
 from anchord.sources.files.folder_files import FolderFiles
@@ -31,7 +30,7 @@ class TranscriptKeeper:
 
     files: FolderFiles
     roots: Mapping[str, Root]
-    store: KeptTranscripts | None
+    store: KeptTranscriptsWriter | None
     """None where it cannot be opened."""
     clock: Callable[[], int]
     """Returns the time in nanoseconds since the epoch."""
@@ -105,7 +104,7 @@ class TranscriptKeeper:
             self.on_damage(error)
 
     def _keep_file(
-        self, store: KeptTranscripts, origin: RootedPath, place: Place, *, at_once: bool
+        self, store: KeptTranscriptsWriter, origin: RootedPath, place: Place, *, at_once: bool
     ) -> None:
         fingerprint = self.files.fingerprint(origin)
         if not isinstance(fingerprint, Fingerprint) or not fingerprint.size:
