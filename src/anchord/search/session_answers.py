@@ -175,7 +175,7 @@ def _fields(
 def _state(record: SessionRecord) -> str:
     if record.detached_because:
         return "detached"
-    return "here" if record.has_file and os.path.lexists(record.transcript) else "deleted"
+    return "here" if os.path.lexists(record.transcript) else "deleted"
 
 
 def _exchange(path: str, fields: Mapping[str, Any]) -> SessionExchange:

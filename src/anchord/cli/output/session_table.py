@@ -23,6 +23,7 @@ _STATES = {
 }
 _STATE_WIDTH = 8
 _INDENT = "    "
+_NO_TITLE = "(nothing was asked)"
 
 
 def session_lines(sessions: Sequence[SessionAnswer], width: int, now: datetime) -> Iterator[str]:
@@ -82,7 +83,7 @@ def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime)
     project = _cell(session.project, 16)
     counts = f"{count(session.turns, 'turn'):>9} {count(session.files, 'file'):>8}"
     used = 12 + 2 + 11 + 2 + 16 + 2 + 2 + cell_width(counts) + 2 + _STATE_WIDTH + 2 + len(short_id)
-    title = _cell(session.title, max(width - used, 10))
+    title = _cell(session.title or _NO_TITLE, max(width - used, 10))
     state = _STATES[session.state] + " " * max(_STATE_WIDTH - len(session.state), 0)
     yield (
         f"{when}  [dim]{program}[/]  {project}  [bold]{title}[/]  {counts}  {state}  "
@@ -99,7 +100,7 @@ def _two_lines(session: SessionAnswer, short_id: str, width: int, now: datetime)
     ]
     line = "  ".join(filter(None, facts))
     yield f"{line}  {_STATES[session.state]}  [cyan]{_shown(short_id)}[/]"
-    title = _text(session.title, width - len(_INDENT))
+    title = _text(session.title or _NO_TITLE, width - len(_INDENT))
     yield f"{_INDENT}[bold]{title}[/]"
 
 
