@@ -339,6 +339,8 @@ def test_fifty_sessions_of_four_agents_survive_a_sweep_and_a_move(tmp_path: Path
     assert shell("index").code in {0, 1}
     (tmp_path / "two").mkdir()
     other = moved_home(shell, tmp_path / "two")
+    shutil.rmtree(base)
+    assert other("index").code == 0
     listed = other("sessions", "-n", "0", "--json").json
     assert len(listed) == 50
     for each in listed:
