@@ -318,6 +318,47 @@ def test_without_the_roots_folder_it_is_said_where_the_program_looks(swept: Shel
     swept("session", CODEX, "--restore").is_refused(2, "does not exist on this machine", "--to ")
 
 
+def test_sessions_that_were_gone_before_are_listed_with_their_prompts(shell: Shell) -> None:
+    gone = "eeeeeeee-0000-4000-8000-000000000005"
+    typed = [
+        {
+            "display": "Write a parser",
+            "timestamp": 1_750_000_000_000,
+            "project": "/home/me/old",
+            "sessionId": gone,
+        },
+        {
+            "display": f"use {SECRET}",
+            "timestamp": 1_750_000_060_000,
+            "project": "/home/me/old",
+            "sessionId": gone,
+        },
+        {"display": "known", "timestamp": 1_750_000_000_000, "project": "/p", "sessionId": CLAUDE},
+        {"display": "of an old version", "timestamp": 1_750_000_000_000, "project": "/p"},
+    ]
+    history = "".join(f"{json.dumps(each)}\n" for each in typed) + "{torn"
+    (shell.base / ".claude" / "history.jsonl").write_text(history)
+    codex = json.dumps({"session_id": CODEX.replace("b", "f"), "ts": 1_760_000_000, "text": "hi"})
+    (shell.base / ".codex" / "history.jsonl").write_text(codex)
+    listed = {each["id"]: each for each in shell("sessions", "--json").json}
+    assert len(listed) == 6
+    only = listed[gone]
+    assert (only["state"], only["title"], only["turns"], only["kept"]) == (
+        "prompts-only",
+        "Write a parser",
+        2,
+        False,
+    )
+    assert (only["project"], only["last_at"]) == ("old", "2025-06-15T15:07:40.000Z")
+    shown = shell("session", gone[:8]).out
+    assert "only the prompts are known" in " ".join(shown.split())
+    assert SECRET not in shown
+    folder = str(shell.base / ".claude" / "projects" / "-home-me-old")
+    Path(folder).mkdir()
+    assert shell("forget", "--yes", folder).code in {0, 1}
+    assert gone not in shell("sessions", "--json").out
+
+
 @pytest.mark.slow
 def test_fifty_sessions_of_four_agents_survive_a_sweep_and_a_move(tmp_path: Path) -> None:
     base = tmp_path / "one"
