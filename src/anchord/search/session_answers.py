@@ -129,11 +129,7 @@ def find_session(
         UsageError: There is none, or the beginning is that of several.
     """
     records = [*archive.session_records.all(), *others]
-    exact = [each for each in records if wanted in {each.name, escape_non_utf8(each.transcript)}]
-    begun = [each for each in records if wanted and each.name.startswith(wanted)]
-    found: Sequence[SessionRecord] = exact or begun
-    if len(exact) > 1:  # A file with many sessions, or the same id of two programs.
-        found = sorted(exact, key=lambda each: each.last_at)[-1:] if wanted[:1] != "/" else exact
+    found = _matching(records, wanted)
     if not found and (by_exchange := archive.session_records.find_by_exchange(wanted)):
         found = [by_exchange]
     if len(found) == 1:
@@ -146,6 +142,15 @@ def find_session(
         f"{quote_name(wanted)} stands for {len(found)} sessions: {listed}{more}",
         "give more of the id",
     )
+
+
+def _matching(records: Sequence[SessionRecord], wanted: str) -> Sequence[SessionRecord]:
+    """Return the sessions of an id or a transcript; else those whose ids begin so."""
+    named = [each for each in records if each.name == wanted]
+    if named:  # Two programs can have the same id.
+        return sorted(named, key=lambda each: each.last_at)[-1:]
+    in_file = [each for each in records if escape_non_utf8(each.transcript) == wanted != ""]
+    return in_file or [each for each in records if wanted and each.name.startswith(wanted)]
 
 
 def _is_asked_for(record: SessionRecord, params: SessionsParams, names: ProjectNames) -> bool:

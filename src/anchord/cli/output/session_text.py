@@ -105,13 +105,14 @@ def as_terminal_text(
     for exchange in session.exchanges:
         console.print()
         for who, text in _parts(exchange, program):
-            at = long_time(exchange.at, zone) if who != program else ""
-            say(f"{who}, {at}" if at else who, "bold cyan" if who == "You" else "bold green")
+            is_answer = who == program
+            at = "" if is_answer else long_time(exchange.at, zone)
+            say(f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
             safe = escape_text(text.strip("\n"))
-            shown = Text(safe) if who == "You" else Markdown(safe, hyperlinks=False)
+            shown = Markdown(safe, hyperlinks=False) if is_answer else Text(safe)
             console.print(Padding(shown, (0, 0, 0, 2)))
-            if who == program and exchange.tools:
-                say(f"  [tools] {tools_line(exchange.tools)}", "dim")
+        if exchange.tools:
+            say(f"  [tools] {tools_line(exchange.tools)}", "dim")
     if len(session.exchanges) < session.exchange_count:
         console.print()
         say(f"{len(session.exchanges)} of {count(session.exchange_count, 'exchange')}", "dim")
