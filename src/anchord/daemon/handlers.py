@@ -77,6 +77,8 @@ log = structlog.get_logger()
 _READING: tuple[methods.Method[Any, Any], ...] = (
     methods.SHOW,
     methods.EXPLAIN,
+    methods.SESSIONS,
+    methods.SESSION,
     methods.DUMP,
     methods.ROOTS,
     methods.ROOTS_LIST,

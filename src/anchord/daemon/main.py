@@ -52,8 +52,8 @@ _CONTROL_METHODS = frozenset(
     ["hello", "ping", "status", "errors", "pause", "resume", "shutdown", "roots", "roots.list"]
 )
 """They read or set a little, wait for nothing, and must be answered whatever else is going on."""
-_QUERY_METHODS = frozenset({"search", "show", "explain", "dump"})
-"""They read the table. All other methods wait for the writer, and so does a fresh search."""
+_QUERY_METHODS = frozenset({"search", "show", "explain", "sessions", "session", "dump"})
+"""They read the index. All other methods wait for the writer, and so does a fresh search."""
 _CONTROL_THREADS = 8
 _QUERY_THREADS = 4
 """Python runs one at a time: more would only make each slower, and the control methods too."""

@@ -30,6 +30,12 @@ from anchord.ipc.messages.searching import (
     ShowAnswer,
     ShowParams,
 )
+from anchord.ipc.messages.sessions import (
+    SessionAnswer,
+    SessionDetail,
+    SessionParams,
+    SessionsParams,
+)
 from anchord.ipc.messages.status import Failure, StatusAnswer
 from anchord.ipc.messages.upkeep import (
     BackupAnswer,
@@ -74,6 +80,8 @@ ERRORS = Method("errors", Params, tuple[Failure, ...])
 SEARCH = Method("search", SearchParams, SearchAnswer)
 SHOW = Method("show", ShowParams, ShowAnswer)
 EXPLAIN = Method("explain", ExplainParams, ExplainAnswer)
+SESSIONS = Method("sessions", SessionsParams, tuple[SessionAnswer, ...])
+SESSION = Method("session", SessionParams, SessionDetail)
 DUMP = Method("dump", Params, tuple[ChunkAnswer, ...])
 ROOTS = Method("roots", Params, tuple[RootAnswer, ...])
 ROOTS_LIST = Method("roots.list", Params, tuple[RootAnswer, ...])
@@ -101,6 +109,8 @@ METHODS: tuple[Method[Any, Any], ...] = (
     SEARCH,
     SHOW,
     EXPLAIN,
+    SESSIONS,
+    SESSION,
     DUMP,
     ROOTS,
     ROOTS_LIST,
@@ -122,6 +132,20 @@ METHODS: tuple[Method[Any, Any], ...] = (
 )
 """All of them but "subscribe", which streams `messages.status.Progress`."""
 REPEATABLE = frozenset(
-    each.name for each in (HELLO, PING, STATUS, ERRORS, SEARCH, SHOW, EXPLAIN, DUMP, ROOTS, SYNC)
+    each.name
+    for each in (
+        HELLO,
+        PING,
+        STATUS,
+        ERRORS,
+        SEARCH,
+        SHOW,
+        EXPLAIN,
+        SESSIONS,
+        SESSION,
+        DUMP,
+        ROOTS,
+        SYNC,
+    )
 )
 """A second call does no harm: they are called again if the daemon restarted before it answered."""

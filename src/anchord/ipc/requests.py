@@ -35,6 +35,12 @@ from anchord.ipc.messages.searching import (
     ShowAnswer,
     ShowParams,
 )
+from anchord.ipc.messages.sessions import (
+    SessionAnswer,
+    SessionDetail,
+    SessionParams,
+    SessionsParams,
+)
 from anchord.ipc.messages.status import Failure, StatusAnswer
 from anchord.ipc.messages.upkeep import (
     BackupAnswer,
@@ -197,6 +203,55 @@ def explain(path: str) -> Call[ExplainAnswer]:
         path: Absolute path.
     """
     return Call(methods.EXPLAIN, ExplainParams(path=path))
+
+
+def sessions(  # noqa: PLR0913 - one parameter a filter
+    *,
+    project: str = "",
+    agent: str = "",
+    root: str = "",
+    since: str = "",
+    until: str = "",
+    limit: int = 20,
+    subagents: bool = False,
+) -> Call[tuple[SessionAnswer, ...]]:
+    """Ask for the conversations that the archive keeps, newest first.
+
+    Args:
+        project: A part of the project's name, or a path of its folder; "" for all.
+        agent: A part of the program's name; "" for all.
+        root: Name of a root; "" for all.
+        since: A date: only sessions whose last message is not older.
+        until: A date: only sessions whose last message is older.
+        limit: How many to return; 0 for all.
+        subagents: Also sessions that another session started.
+    """
+    params = SessionsParams(
+        project=project,
+        agent=agent,
+        root=root,
+        since=since,
+        until=until,
+        limit=limit,
+        subagents=subagents,
+    )
+    return Call(methods.SESSIONS, params)
+
+
+def session(
+    id: str,  # noqa: A002 - the name is a fixed interface
+    *,
+    offset: int = 0,
+    limit: int = 0,
+) -> Call[SessionDetail]:
+    """Ask for a conversation with its exchanges.
+
+    Args:
+        id: Its id or the beginning of it, the path of its transcript, or the id of an exchange.
+        offset: How many exchanges to leave out at the beginning.
+        limit: How many exchanges to return; 0 for all.
+    """
+    return Call(methods.SESSION, SessionParams(id=id, offset=offset, limit=limit))
 
 
 def dump() -> Call[tuple[ChunkAnswer, ...]]:

@@ -26,7 +26,7 @@ def conversation_heading(title: str, project: str, at: str) -> str:
         at: When it was said: ISO 8601 in UTC, or "". The day is one of the local time zone.
     """
     name = project_name(project)
-    parts = (_one_line(title), f"project {name}" if name else "", _day(at))
+    parts = (title_line(title), f"project {name}" if name else "", _day(at))
     return ", ".join(filter(None, parts))
 
 
@@ -52,11 +52,20 @@ def project_name(project: str) -> str:
         return ""
     last = named[-1]
     if last.isdigit():  # The number of a worktree or a run: the folder above it has the name.
-        return _one_line("/".join(named[-2:]))
-    return _one_line(_ENCODED_HOME.sub("", last).lstrip("-") or last)
+        return title_line("/".join(named[-2:]))
+    return title_line(_ENCODED_HOME.sub("", last).lstrip("-") or last)
 
 
-def _one_line(text: str) -> str:
+def folder_of_worktree(project: str) -> str:
+    """Return the folder around `.worktrees/NAME` or `.claude/worktrees/NAME`; else the project."""
+    before, found, _ = project.partition("/.worktrees/")
+    if not found:
+        before, _, _ = project.partition("/.claude/worktrees/")
+    return before or project
+
+
+def title_line(text: str) -> str:
+    """Return a text in one line, cut between words after 80 characters."""
     line = " ".join(text.split())
     if len(line) <= _MAX_TITLE_CHARS:
         return line

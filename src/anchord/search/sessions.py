@@ -16,6 +16,7 @@ from anchord.search.headings import best_title, conversation_heading
 from anchord.search.joining import SessionChunk, join_neighbors
 from anchord.search.packing import passage_tokens
 from anchord.search.passages import Passage, Piece
+from anchord.search.project_names import ProjectNames
 from anchord.search.ranking import SearchRequest, neighbor_filters
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_order import SessionOrder, SessionStretch
@@ -216,13 +217,15 @@ def _with_headings(
     sessions: SessionOrder,
 ) -> tuple[Group, ...]:
     question_of = cache(sessions.question_of)
+    names = ProjectNames(stretch.project for stretch in stretches.values())
 
     def named(passage: Passage) -> Passage:
         stretch = stretches.get(passage.hit.location.origin)
         if stretch is None:
             return passage
         title = best_title(stretch.title, map(question_of, stretch.opening))
-        heading = conversation_heading(title, stretch.project, passage.row.at)
+        project = names.name_of(stretch.project)
+        heading = conversation_heading(title, project, passage.row.at)
         return replace(passage, heading=heading)
 
     return tuple(tuple(map(named, group)) for group in groups)

@@ -109,7 +109,7 @@ class GitRepositories:
                     common_folder=git_path,
                     is_valid=False,
                 )
-            common_folder = _common_folder(git_folder)
+            common_folder = common_folder_of(git_folder)
         except OSError as error:
             return self._with_settings(
                 folder,
@@ -239,7 +239,12 @@ def git_folder_of(git_path: str) -> str | None:
     return folder if os.path.lexists(os.path.join(folder, "HEAD")) else None
 
 
-def _common_folder(git_folder: str) -> str:
+def common_folder_of(git_folder: str) -> str:
+    """Return the folder that a repository's worktrees share, given the data folder of one.
+
+    Raises:
+        OSError: It cannot be read.
+    """
     try:
         shared = read_small_file(os.path.join(git_folder, "commondir")).rstrip("\r\n")
     except (FileNotFoundError, NotADirectoryError):

@@ -26,6 +26,7 @@ from anchord.sources.conversations.archive.folder_records import FolderRecords
 from anchord.sources.conversations.archive.path_lookup import FoundInArchive, find_from
 from anchord.sources.conversations.archive.schema import add_missing_tables, open_database
 from anchord.sources.conversations.archive.session_order import SessionOrder
+from anchord.sources.conversations.archive.session_records import SessionRecords
 from anchord.sources.conversations.exchange_document import add_session_info, question_line
 from anchord.sources.conversations.exchange_redaction import redact_exchange_path
 
@@ -134,6 +135,7 @@ class Archive:
         self.folder_records = FolderRecords(self._db)
         self.deletions = Deletions(self._db)
         self.sessions = SessionOrder(self._db)
+        self.session_records = SessionRecords(self._db)
         self._is_checked = False
 
     def close(self) -> None:
