@@ -14,6 +14,7 @@ import msgspec
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
 from anchord.ipc.messages.roots import (
     AddedRoot,
     AddRootParams,
@@ -79,6 +80,8 @@ STATUS = Method("status", Params, StatusAnswer)
 ERRORS = Method("errors", Params, tuple[Failure, ...])
 SEARCH = Method("search", SearchParams, SearchAnswer)
 SHOW = Method("show", ShowParams, ShowAnswer)
+FILES = Method("files", FilesParams, FilesAnswer)
+CHANGES = Method("changes", ChangesParams, ChangesAnswer)
 EXPLAIN = Method("explain", ExplainParams, ExplainAnswer)
 SESSIONS = Method("sessions", SessionsParams, tuple[SessionAnswer, ...])
 SESSION = Method("session", SessionParams, SessionDetail)
@@ -108,6 +111,8 @@ METHODS: tuple[Method[Any, Any], ...] = (
     ERRORS,
     SEARCH,
     SHOW,
+    FILES,
+    CHANGES,
     EXPLAIN,
     SESSIONS,
     SESSION,
@@ -140,6 +145,8 @@ REPEATABLE = frozenset(
         ERRORS,
         SEARCH,
         SHOW,
+        FILES,
+        CHANGES,
         EXPLAIN,
         SESSIONS,
         SESSION,

@@ -13,12 +13,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from anchord.core.dates import parse_time_span
+from anchord.core.dates import parse_time, parse_time_span
 from anchord.core.quoting import escape_non_utf8
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
 from anchord.ipc.messages.roots import (
     AddedRoot,
     AddRootParams,
@@ -194,6 +195,57 @@ def show(
         context=context,
     )
     return Call(methods.SHOW, params)
+
+
+def files(
+    *,
+    root: str = "",
+    path: str = "",
+    kind: str = "",
+    limit: int = 100,
+    cursor: str = "",
+) -> Call[FilesAnswer]:
+    """List the indexed files, in the order of root and path.
+
+    Args:
+        root: Only this root, by its name.
+        path: Only this folder, or paths that match a pattern in .gitignore syntax.
+        kind: Only this kind: "markdown", "text", "code" or "transcript".
+        limit: Maximum number of files.
+        cursor: `next` of the answer before, to go on from there.
+    """
+    params = FilesParams(
+        root=root,
+        path=path,
+        kind=kind,
+        limit=limit,
+        cursor=cursor,
+    )
+    return Call(methods.FILES, params)
+
+
+def changes(
+    since: str = "", *, root: str = "", path: str = "", limit: int = 100
+) -> Call[ChangesAnswer]:
+    """List the files that changed in the index since a time, newest first.
+
+    Args:
+        since: A date or an age, such as 2026-01-31, 7d, 3h or "last week"; "" for 24 hours.
+        root: Only this root, by its name.
+        path: Only this folder, or paths that match a pattern in .gitignore syntax.
+        limit: Maximum number of files.
+
+    Raises:
+        UsageError: `since` is no date.
+    """
+    # Here, not in the daemon: a date is one of the caller's time zone.
+    params = ChangesParams(
+        since=parse_time(since, datetime.now(UTC)),
+        root=root,
+        path=path,
+        limit=limit,
+    )
+    return Call(methods.CHANGES, params)
 
 
 def explain(path: str) -> Call[ExplainAnswer]:

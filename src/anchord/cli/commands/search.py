@@ -230,6 +230,8 @@ def show(
     if json:
         print_json(answer)
         return
+    if answer.replaced:
+        warn(f"{answer.replaced} was edited: {answer.id} took its place")
     width = stdout_console().width if is_terminal() else None
     for chunk in answer.chunks:
         for line in render.chunk_lines(chunk, width):

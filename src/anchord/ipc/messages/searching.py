@@ -245,6 +245,8 @@ class ShowAnswer(Message, frozen=True, kw_only=True):
     """Id of the chunk before those shown; None at the beginning of the file."""
     next: str | None
     conversation: ConversationAnswer | None = None
+    replaced: str | None = None
+    """The id that was asked for, if edits replaced its chunk by that of `id`; else None."""
 
 
 class ExplainAnswer(Message, frozen=True, kw_only=True):
