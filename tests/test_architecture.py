@@ -143,7 +143,7 @@ HOMES: dict[str, str] = {
     "tomlkit": "config.file_editor",
     "platformdirs": "config.paths",
     "psutil": "daemon.host daemon.status daemon.writer.maintenance ipc.worker_process embedding.workers.worker_main",
-    "mcp": "mcp.server",
+    "mcp": "mcp.server mcp.tools",
     "typer": "cli",
     "rich": "cli",
     "msgspec": "config ipc embedding chunking.formats.parser_process sources.conversations.reader_process "
