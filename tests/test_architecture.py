@@ -52,6 +52,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "sources.watch": "sources.conversations sources.documents sources.source_tree",
     "sources.conversations.formats": "sources.conversations.archive sources.conversations.ingest sources.files sources.watch",
     "sources.conversations.archive": "sources.conversations.formats sources.conversations.ingest sources.files sources.watch",
+    "sources.conversations.kept": "sources.conversations.archive sources.conversations.formats sources.conversations.ingest sources.watch",
     "embedding.workers": "embedding.local embedding.openai_api embedding.reranker",
     "store.catalog": "store.table",
     "store.table": "store.catalog store.vector_cache",
@@ -87,7 +88,8 @@ PURE = tuple(
     """
     errors core config.effective config.key_errors config.schema config.strategies config.toml_positions chunking
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
-    sources.secrets sources.conversations.archive.merge sources.files.ignore_rules
+    sources.secrets sources.conversations.archive.merge sources.conversations.kept.pieces
+    sources.conversations.kept.versions sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
     index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.file_plans index.row_comparison index.indexer index.recipe index.topics
     index.row_id_lookahead index.moved_files index.worktree_plans
@@ -122,7 +124,7 @@ HOMES: dict[str, str] = {
     "pathspec": "sources.files.built_in_rules",
     "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
     "sentencex": "chunking.strategies.sentences",
-    "zstandard": "sources.conversations.containers",
+    "zstandard": "sources.conversations.containers sources.conversations.kept",
     "tree_sitter": "chunking.formats.code_symbols",
     "tokenizers": "embedding.tokenizer embedding.workers.onnx_worker",
     "watchdog": "sources.watch.watcher sources.watch.inotify",

@@ -8,11 +8,15 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
         "show": "Print a chunk, its neighbours, or its whole file.",
         "mcp": "Serve agents over the Model Context Protocol.",
     },
+    "Conversations": {
+        "sessions": "List conversations, also those that were deleted.",
+        "session": "Show a conversation, restore or resume it.",
+        "discover": "Find conversations of AI assistants on this machine.",
+    },
     "Folders": {
         "add": "Index a folder from now on.",
         "remove": "Stop indexing a folder; its files stay.",
         "roots": "List the indexed folders.",
-        "discover": "Find conversations of AI assistants on this machine.",
     },
     "Indexing": {
         "start": "Start the daemon in the background.",

@@ -41,6 +41,8 @@ MODULE_OF_COMMAND = {
     "schema": "schema",
     "search": "search",
     "service": "service",
+    "session": "sessions",
+    "sessions": "sessions",
     "show": "search",
     "start": "daemon",
     "status": "live",

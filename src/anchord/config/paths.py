@@ -85,6 +85,11 @@ class Paths(msgspec.Struct, frozen=True):
         return self.data_folder / "conversations.sqlite"
 
     @property
+    def kept_transcripts_file(self) -> Path:
+        """The bytes of transcript files."""
+        return self.data_folder / "transcripts.sqlite"
+
+    @property
     def vector_cache_file(self) -> Path:
         """The cache of vectors of deleted rows (SQLite)."""
         return self.data_folder / "vectors.sqlite"

@@ -213,6 +213,7 @@ def _configured_root(entry: RootConfig, earlier_roots: Sequence[Root]) -> Root:
         exclude=entry.exclude,
         chunking=chunking_of_root(entry),
         on_delete=entry.on_delete,
+        keep_raw=entry.keep_raw,
         worktrees=entry.worktrees,
         symlink_path=configured_path if configured_path != folder else "",
     )

@@ -101,6 +101,9 @@ class RootConfig(KindConfig, frozen=True, kw_only=True):
     strategy: str = ""
     on_delete: Literal["keep", "delete"] = "keep"
     """Whether exchanges outlive their transcript file; assistants delete theirs after a while."""
+    keep_raw: bool = True
+    """Whether transcripts are also kept byte for byte, so that they can be restored. They contain
+    the secrets that are replaced in the exchanges."""
     worktrees: Literal["all", "one"] = "all"
     """Whether git worktrees are indexed in full, or only where they differ from the main one."""
     kinds: KindsConfig = KindsConfig()

@@ -63,6 +63,7 @@ class Root:
             checkout's.
         on_delete: What happens to exchanges when their transcript file is deleted: "keep" or
             "delete".
+        keep_raw: Whether the bytes of transcript files are kept, beside their exchanges.
         symlink_path: Absolute path as configured, where it leads to `path` through symbolic links;
             else "".
     """
@@ -78,6 +79,7 @@ class Root:
     )
     worktrees: str = "all"
     on_delete: str = "keep"
+    keep_raw: bool = True
     symlink_path: str = ""
 
 

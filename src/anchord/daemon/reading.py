@@ -6,25 +6,19 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from anchord.daemon.answers import failures_of, root_answers
+from anchord.daemon.session_reading import session, sessions
 from anchord.index.session import IndexReader
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, ExplainParams
-from anchord.ipc.messages.sessions import (
-    SessionAnswer,
-    SessionDetail,
-    SessionParams,
-    SessionsParams,
-)
 from anchord.ipc.messages.status import Failure
 from anchord.ipc.requests import Call
-from anchord.search.answers import handle_dump, handle_explain, handle_show, open_archive_of
+from anchord.search.answers import handle_dump, handle_explain, handle_show
 from anchord.search.coverage import Coverage
 from anchord.search.file_answers import handle_changes, handle_files
 from anchord.search.search_answer import handle_search
-from anchord.search.session_answers import describe_session, list_sessions
 from anchord.store.catalog.catalog import SqliteCatalog
 
 A = TypeVar("A")
@@ -82,20 +76,6 @@ def list_errors(
     return tuple(failures_of(catalog, {root.name: root.path for root in reader.roots}))
 
 
-def sessions(
-    reader: IndexReader, _catalog: SqliteCatalog, params: SessionsParams
-) -> tuple[SessionAnswer, ...]:
-    """Answer "sessions"."""
-    with open_archive_of(reader) as archive:
-        return list_sessions(archive, params, lambda _: False)
-
-
-def session(reader: IndexReader, _catalog: SqliteCatalog, params: SessionParams) -> SessionDetail:
-    """Answer "session"."""
-    with open_archive_of(reader) as archive:
-        return describe_session(archive, params, lambda _: False)
-
-
 _COVERING: dict[str, Callable[[IndexReader, SqliteCatalog, Any, Coverage], object]] = {
     methods.FILES.name: handle_files,
     methods.CHANGES.name: handle_changes,
@@ -107,8 +87,8 @@ _ANSWERS: dict[str, Callable[[IndexReader, SqliteCatalog, Any], object]] = {
     methods.FILES.name: handle_files,
     methods.CHANGES.name: handle_changes,
     methods.EXPLAIN.name: explain,
-    methods.SESSIONS.name: sessions,
-    methods.SESSION.name: session,
+    methods.SESSIONS.name: lambda reader, _, params: sessions(reader.paths, params),
+    methods.SESSION.name: lambda reader, _, params: session(reader.paths, params),
     methods.DUMP.name: dump,
     methods.ROOTS.name: list_roots,
     methods.ROOTS_LIST.name: list_roots,

@@ -22,6 +22,7 @@ from anchord.core.change_detection import TRANSCRIPT_DIGEST
 from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
 from anchord.errors import StoreDamagedError, StoreUnavailableError
+from anchord.index.kept_transcripts import record_kept_damage
 from anchord.index.recovery import (
     SQLITE_SUFFIXES,
     make_damaged_folder,
@@ -138,12 +139,16 @@ def record_archive_damage(paths: Paths, error: StoreDamagedError) -> bool:
 
 
 def record_damage(paths: Paths, error: StoreDamagedError) -> bool:
-    """Make the next start mend the archive or the catalog, if an error is about one of them.
+    """Make the next start mend a database, if an error is about one of ours.
 
     Returns:
         Whether the next start will do that.
     """
-    return record_archive_damage(paths, error) or record_catalog_damage(paths, error)
+    return (
+        record_archive_damage(paths, error)
+        or record_catalog_damage(paths, error)
+        or record_kept_damage(paths, error)
+    )
 
 
 def retry_after_damage(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from anchord.chunking.formats.parser_process import ParserProcess
@@ -24,6 +25,13 @@ from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.integrity.purge import finish_interrupted_forget
 from anchord.index.integrity.table_repair import repair_index_table
+from anchord.index.kept_transcripts import (
+    erase_trashed,
+    note_kept_count,
+    open_kept_transcripts,
+    queue_unkept,
+    record_kept_damage,
+)
 from anchord.index.profile import (
     RERANKER_LOAD_S,
     IndexProfile,
@@ -46,6 +54,7 @@ from anchord.index.source_files import open_source_tree, redact_archive
 from anchord.index.table_location import store_uri
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.ingest import ConversationIngester
+from anchord.sources.conversations.kept.keeper import TranscriptKeeper
 from anchord.sources.conversations.reader_process import ReaderProcess, WholeReads
 from anchord.sources.files.root_identity import keep_configured_folders
 from anchord.sources.files.source_memory import SourceMemory
@@ -195,6 +204,13 @@ def open_writer(
             files.folder_files, archive, time.time_ns, roots_by_name, ingest_options_of(config)
         )
         conversations.whole_reads = WholeReads(reader_process, quarantine)
+        kept = open_kept_transcripts(paths, catalog, repairs)
+        keeper = TranscriptKeeper(files.folder_files, roots_by_name, kept, time.time_ns)
+        undo.callback(keeper.close)
+        keeper.on_damage = partial(record_kept_damage, paths)
+        conversations.keep_bytes = lambda origin, has_forgotten: keeper.keep(
+            origin, has_forgotten=has_forgotten
+        )
         writer = IndexWriter(
             paths=paths,
             config=config,
@@ -209,6 +225,7 @@ def open_writer(
             vector_cache=SqliteVectorCache(paths.vector_cache_file),
             archive=archive,
             conversations=conversations,
+            keeper=keeper,
             lock=lock,
             roots_by_name=roots_by_name,
             cli_state=cli_state,
@@ -219,6 +236,9 @@ def open_writer(
         _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
         note_detached_exchanges(archive, catalog)
+        erase_trashed(keeper, archive, roots)
+        queue_unkept(keeper, archive, catalog, roots)
+        note_kept_count(keeper, catalog)
         repair_cli_state(paths, writer.cli_state)
         finish_interrupted_forget(writer)
         undo.pop_all()

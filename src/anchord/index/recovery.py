@@ -259,7 +259,7 @@ def _repair_table(
 
 
 def _reset_catalog(paths: Paths, repairs: list[str], reason: str) -> SqliteCatalog:
-    damaged_folder = _move_sqlite_aside(paths, paths.catalog_file)
+    damaged_folder = move_sqlite_aside(paths, paths.catalog_file)
     _catalog_damage_marker(paths).unlink(missing_ok=True)
     repairs.append(
         f"the file catalog was damaged and is rebuilt from the files: {reason} "
@@ -268,7 +268,7 @@ def _reset_catalog(paths: Paths, repairs: list[str], reason: str) -> SqliteCatal
     return SqliteCatalog(paths.catalog_file)
 
 
-def _move_sqlite_aside(paths: Paths, database_file: Path) -> Path:
+def move_sqlite_aside(paths: Paths, database_file: Path) -> Path:
     """Move a database with its journals to a new folder, and return that folder."""
     damaged_folder = make_damaged_folder(paths)
     for suffix in SQLITE_SUFFIXES:

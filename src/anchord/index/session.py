@@ -21,6 +21,7 @@ from anchord.index.profile import (
 )
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester
+from anchord.sources.conversations.kept.keeper import TranscriptKeeper
 from anchord.sources.conversations.reader_process import ReaderProcess
 from anchord.sources.source_tree import SourceTree
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -70,6 +71,8 @@ class IndexWriter(IndexReader):
     vector_cache: SqliteVectorCache
     archive: ArchiveWriter
     conversations: ConversationIngester
+    keeper: TranscriptKeeper
+    """Keeps the bytes of transcripts."""
     reader_process: ReaderProcess
     """The child process that reads zips, databases and exports of conversations."""
     lock: WriterLock
@@ -128,6 +131,7 @@ class IndexWriter(IndexReader):
 
     def close(self) -> None:
         """Close every handle, and release the writer lock last."""
+        self.keeper.close()
         IndexReader.close(self)
         self.reader_process.close()
         self.configured_profile.embedder.close()

@@ -24,6 +24,7 @@ from anchord.sources.conversations.archive.session_records import SessionRecord
 
 _SHOWN_MATCHES = 5
 _LISTS_THEM = "`anchord sessions` lists them"
+
 IsKept = Callable[[SessionRecord], bool]
 """Whether the bytes of a session's transcript are kept."""
 

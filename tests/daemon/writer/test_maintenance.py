@@ -48,7 +48,10 @@ class Stand:
             ),
             heartbeat=SimpleNamespace(beat=lambda seconds=0: self.events.append(seconds)),
             lock=SimpleNamespace(descriptor=7),
-            paths=SimpleNamespace(archive_file="archive", catalog_file="catalog"),
+            paths=SimpleNamespace(
+                archive_file="archive", catalog_file="catalog", kept_transcripts_file="kept"
+            ),
+            keeper=SimpleNamespace(due={}),
             files=SimpleNamespace(folder_files=SimpleNamespace(worktrees="worktrees")),
             profile=SimpleNamespace(recipe="recipe", token_counter=len),
             configured_profile=SimpleNamespace(
@@ -441,7 +444,7 @@ def test_the_worker_and_the_check_are_given_the_lock_and_the_databases(
     monkeypatch.setattr(module, "CompactionWorker", given.append)
     monkeypatch.setattr(module, "PageCheck", lambda files, _: given.append(files))
     stand.opened()
-    assert sorted(given, key=str) == [("archive", "catalog"), 7]
+    assert sorted(given, key=str) == [("archive", "catalog", "kept"), 7]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ class Index:
                 clear=lambda: note("vectors"), checkpoint_wal=lambda: note("cache's log")
             ),
             conversations=SimpleNamespace(mark_indexed=lambda each: note(("indexed", each))),
+            keeper=SimpleNamespace(store=None),
             heartbeat=SimpleNamespace(beat=note),
             paths=SimpleNamespace(damaged_folder=self.damaged),
             config=None,

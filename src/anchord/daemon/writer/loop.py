@@ -26,7 +26,7 @@ from anchord.daemon.writer.file_queue import Turn, Urgency
 from anchord.daemon.writer.generation_builds import GenerationBuilds
 from anchord.daemon.writer.index_check import IndexCheck
 from anchord.daemon.writer.jobs import JobQueue, run_steps
-from anchord.daemon.writer.maintenance import Maintenance
+from anchord.daemon.writer.maintenance import KEEP_TIME_S, Maintenance
 from anchord.daemon.writer.outcomes import OutcomeHandler
 from anchord.daemon.writer.stats import WriterStats
 from anchord.daemon.writer.sync_barrier import SyncBarrier
@@ -424,6 +424,7 @@ class WriterLoop:
         if files := maintenance.check_and_repair_if_due(now):
             self._index_again(files)
         stats.record_verified(maintenance.last_checked_at)
+        maintenance.keep_transcripts(seconds=KEEP_TIME_S)
         self._writer.stop_idle_processes()
         maintenance.stop_worker_if_idle()
         self._sleep(min(self.work_queue.next_due_at(), self._next_supervise))
@@ -454,11 +455,8 @@ class WriterLoop:
         if not self._stopping:
             needs_restart = self.backoff.record_error(error)
             log_failure = log.warning if isinstance(error, AnchordError) else log.exception
-            log_failure(
-                "writer.step_failed",
-                reason=self.blocked_reason,
-                retry_s=self.backoff.pause_s,
-            )
+            reason, retry_s = self.blocked_reason, self.backoff.pause_s
+            log_failure("writer.step_failed", reason=reason, retry_s=retry_s)
             if needs_restart:
                 self._request_restart(self.blocked_reason)
         if self.backoff.is_lasting:

@@ -27,6 +27,7 @@ from anchord.index.integrity.purge import (
 )
 from anchord.index.integrity.repair import delete_damaged_rows
 from anchord.index.integrity.verify import verify_unchanged_files
+from anchord.index.kept_transcripts import keep_due, note_kept_count
 from anchord.index.session import IndexWriter
 from anchord.sources.conversations.archive.reader import find_damage
 from anchord.store.table import maintenance as table_maintenance
@@ -56,6 +57,10 @@ _ERASE_AGAIN_S = 3_600.0
 _CHECK_TIME_S = 0.03
 """A check stops after so long: less than 0.05 % of the time."""
 _CHECK_PAGE_FILES = 8
+KEEP_TIME_S = 0.1
+"""So long transcripts are kept, then the writer rests for 2 s: 5 % of the time."""
+_KEEP_FILE_S = 300.0
+"""For one file: 2 GB take 40 s on a slow disk."""
 
 
 class Maintenance:
@@ -82,7 +87,11 @@ class Maintenance:
         self.on_index_merge: Callable[[], None] = lambda: None
         """Called after a merge, which deletes index files that readers may have open."""
         self.page_check = PageCheck(
-            (writer.paths.archive_file, writer.paths.catalog_file),
+            (
+                writer.paths.archive_file,
+                writer.paths.catalog_file,
+                writer.paths.kept_transcripts_file,
+            ),
             {writer.paths.archive_file: find_damage},
         )
         self._writer = writer
@@ -138,6 +147,7 @@ class Maintenance:
             self.compact(idle=True)
         with suppress(StoreError):  # The catalog cannot be read: the next run tries it again.
             self._erase_replaced_secrets()
+            self.keep_transcripts()
 
     def compact(self, *, idle: bool = False) -> None:
         """Compact the table now. Errors do not raise: they are in `errors` afterwards.
@@ -193,6 +203,26 @@ class Maintenance:
             self._writer.heartbeat.beat()
         self.on_index_merge()
         trim_heap()
+
+    def keep_transcripts(self, *, seconds: float | None = None) -> None:
+        """Keep the bytes of transcripts that are due, one file at least.
+
+        Args:
+            seconds: No file is begun after so long; None keeps all of them.
+        """
+        writer = self._writer
+        if not writer.keeper.due:
+            return
+        deadline = None if seconds is None else time.monotonic() + seconds
+
+        def should_stop() -> bool:
+            writer.heartbeat.beat(_KEEP_FILE_S)
+            return deadline is not None and time.monotonic() > deadline
+
+        keep_due(writer.keeper, should_stop)
+        writer.heartbeat.beat()
+        if not writer.keeper.due:
+            note_kept_count(writer.keeper, writer.catalog)
 
     def is_check_due(self, now: float) -> bool:
         """Whether `check_and_repair_if_due` would check files now (monotonic clock)."""

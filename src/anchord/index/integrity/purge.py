@@ -14,6 +14,7 @@ from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_recovery import save_forgotten
 from anchord.index.file_plans import plan_row_removal
+from anchord.index.kept_transcripts import accept_unforgotten, erase_forgotten
 from anchord.index.metrics import log_outcome
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import store_uri
@@ -101,6 +102,8 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
         # First, so that no walk indexes the path again while this runs.
         state = writer.cli_state.with_forgotten_path(found.path)
         writer.save_cli_state(state.with_unfinished_forget(found.as_unfinished()))
+    # Before the archive: after a crash between the two, the next start finds it unfinished.
+    erase_forgotten(writer.keeper, found.path)
     erased = writer.archive.erase(found.path)
     save_forgotten(writer.archive, writer.catalog)
     # Now: the archive's next transaction, in `_delete_rows`, begins another list.
@@ -321,6 +324,7 @@ def unforget_path(writer: IndexWriter, path: str) -> str:
     writer.save_cli_state(writer.cli_state.without_forgotten_path(absolute))
     writer.catalog.mark_for_reread(writer.archive.unforget(absolute))
     save_forgotten(writer.archive, writer.catalog)
+    accept_unforgotten(writer.keeper, writer.archive, writer.catalog, writer.roots)
     return found[0].name
 
 

@@ -110,6 +110,9 @@ class ConversationIngester:
         """
         self.whole_reads = WholeReads()
         """How everything but short sessions and appends is read; at first in this process."""
+        # Called with each transcript file or folder that was read, and whether it contains
+        # something that `forget` deleted.
+        self.keep_bytes: Callable[[RootedPath, bool], None] = lambda *_: None
         self.without_copy: dict[RootedPath, None] = {}
         self.restored: dict[RootedPath, None] = {}
         """Exchanges that the archive had lost and got back from their rows."""
@@ -331,10 +334,7 @@ class ConversationIngester:
             return self._ingest_request(origin, fingerprint, plan.in_full())
 
     def _ingest_request(
-        self,
-        origin: RootedPath,
-        fingerprint: Fingerprint,
-        plan: ReadPlan,
+        self, origin: RootedPath, fingerprint: Fingerprint, plan: ReadPlan
     ) -> IngestResult:
         """Read a file or a folder, twice if the process that reads it ends.
 
@@ -390,6 +390,8 @@ class ConversationIngester:
                         read.last_exchange, read.last_paths, fingerprint.size, *plan.lines
                     )
                 read.finish(resume_point, is_full_read=plan.point is None)
+                # Before the commit: the archive calls a file read only once its bytes are kept.
+                self.keep_bytes(origin, read.has_forgotten)
         return self._changed_result(origin, unknown_records_problem(read.unknown_counts))
 
     def _read_rules(self, record: TranscriptFileRecord | None, *, has_grown: bool) -> ReadRules:

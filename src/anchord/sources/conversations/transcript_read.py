@@ -82,6 +82,8 @@ class TranscriptRead:
         self._rules = rules
         self.unknown_counts: Counter[str] = Counter()
         """Records that were not understood, by kind."""
+        self.has_forgotten = False
+        """Whether the file contains an exchange that `forget` deleted."""
         self.last_exchange: Exchange | None = None
         """The last exchange that was written of a file whose next read can resume."""
         self._last: list[tuple[int, str]] = []
@@ -209,7 +211,9 @@ class TranscriptRead:
             redaction_counts,
             preserve=self._rules.preserve,
         )
-        if exchange_id is not None:
+        if exchange_id is None:
+            self.has_forgotten = True
+        else:
             self._exchange_ids.add(exchange_id)
         if self._format and self._format.can_resume:
             self._note_last(exchange, path_of(source, exchange.session, exchange.id))

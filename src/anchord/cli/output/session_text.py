@@ -1,0 +1,191 @@
+"""A session as a chat: for a terminal, as Markdown, and as a page of HTML."""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, tzinfo
+
+from anchord.cli.output.session_table import count
+from anchord.core.quoting import escape_gaps, escape_text
+from anchord.ipc.messages.sessions import SessionDetail, SessionExchange
+from anchord.sources.conversations.programs import program_name
+
+_TOOL_NAME = re.compile(r"\[([^\]]{1,60})\]")
+_FENCE = re.compile(r"^```.*?$\n(.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
+_MOST_TOOLS = 6
+_STYLE = """
+body{max-width:48rem;margin:2rem auto;padding:0 1rem;color:#222;
+font:16px/1.5 system-ui,sans-serif}
+h1{font-size:1.4rem} .facts,.who,.tools{color:#666;font-size:.85rem} .you{border-left:3px solid #07c;
+padding-left:.8rem} .said{white-space:pre-wrap;overflow-wrap:anywhere;margin:.2rem 0 1rem}
+pre{background:#f4f4f4;padding:.6rem;overflow-x:auto;white-space:pre}
+@media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}pre{background:#262626}}
+"""
+
+
+def facts_of(session: SessionDetail, zone: tzinfo | None) -> list[str]:
+    """Return what is known of a session: program, project, time, turns, and its transcript."""
+    began, ended = long_time(session.started_at, zone), long_time(session.last_at, zone)
+    times = (
+        began if began[:11] == ended[:11] and ended[-5:] == began[-5:] else f"{began} to {ended}"
+    )
+    states = {
+        "here": "transcript is here",
+        "deleted": "transcript was deleted",
+        "detached": "not indexed any more",
+        "prompts-only": "only the prompts are known",
+    }
+    state = states[session.state]
+    if session.state != "here" and session.kept:
+        state += ", and can be restored"
+    project = f"project {session.project}" if session.project else ""
+    facts = [program_name(session.agent), project, times.strip(" to"), count(session.turns, "turn")]
+    return [*filter(None, facts), state]
+
+
+def long_time(at: str, zone: tzinfo | None) -> str:
+    """Return a time of a zone, such as `26 Nov 2026 14:30`; "" for an unknown one."""
+    try:
+        return f"{datetime.fromisoformat(at).astimezone(zone):%d %b %Y %H:%M}"
+    except (ValueError, OverflowError):
+        return ""
+
+
+def tools_line(tools: tuple[str, ...]) -> str:
+    """Return tool calls in one line: `Bash 5x, Edit 2x`; a few are shown whole."""
+    if not tools:
+        return ""
+    if len(tools) == 1:
+        return tools[0]
+    names = Counter(found[1] if (found := _TOOL_NAME.match(each)) else "tool" for each in tools)
+    shown = [f"{name} {times}x" if times > 1 else name for name, times in names.most_common()]
+    more = f", {len(shown) - _MOST_TOOLS} more" if len(shown) > _MOST_TOOLS else ""
+    return ", ".join(shown[:_MOST_TOOLS]) + more
+
+
+# For a terminal
+
+
+def as_terminal_text(
+    session: SessionDetail, width: int, zone: tzinfo | None, *, with_colors: bool
+) -> str:
+    """Return a session as lines for a terminal, with code in colour. Unsafe characters are escaped.
+
+    Args:
+        session: The session.
+        width: Columns.
+        zone: The time zone; None for that of this machine.
+        with_colors: Whether to write a terminal's codes.
+    """
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=with_colors,
+        color_system="standard" if with_colors else None,
+        width=min(width, 100),
+        highlight=False,
+        emoji=False,
+    )
+    program = program_name(session.agent)
+
+    def say(text: str, style: str = "") -> None:
+        console.print(Text(escape_gaps(text), style=style))
+
+    say(session.title or session.id, "bold")
+    say(", ".join(facts_of(session, zone)), "dim")
+    for exchange in session.exchanges:
+        console.print()
+        for who, text in _parts(exchange, program):
+            at = long_time(exchange.at, zone) if who != program else ""
+            say(f"{who}  {at}".rstrip(), "bold cyan" if who == "You" else "bold green")
+            safe = escape_text(text.strip("\n"))
+            shown = Text(safe) if who == "You" else Markdown(safe, hyperlinks=False)
+            console.print(Padding(shown, (0, 0, 0, 2)))
+            if who == program and exchange.tools:
+                say(f"  [tools] {tools_line(exchange.tools)}", "dim")
+    if len(session.exchanges) < session.exchange_count:
+        console.print()
+        say(f"{len(session.exchanges)} of {count(session.exchange_count, 'exchange')}", "dim")
+    return console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+
+
+def _parts(exchange: SessionExchange, program: str) -> Iterator[tuple[str, str]]:
+    """Yield who said what."""
+    names = {"attachment": "Attachment", "summary": "Summary"}
+    if exchange.kind in names:
+        yield names[exchange.kind], "\n\n".join(filter(None, (exchange.question, exchange.answer)))
+        return
+    if exchange.question.strip():
+        yield "You", exchange.question
+    if exchange.answer.strip() or exchange.tools:
+        yield program, exchange.answer
+
+
+# As files
+
+
+def as_markdown(session: SessionDetail, zone: tzinfo | None) -> str:
+    """Return a session as Markdown: the texts as they were said, and each tool call in a line."""
+    program = program_name(session.agent)
+    lines = [f"# {session.title or session.id}", "", ", ".join(facts_of(session, zone)), ""]
+    lines += [f"Session `{session.id}`", ""]
+    for exchange in session.exchanges:
+        for who, text in _parts(exchange, program):
+            at = long_time(exchange.at, zone) if who != program else ""
+            lines += [f"## {who}{f', {at}' if at else ''}", "", text.strip("\n"), ""]
+            if who == program:
+                lines += [f"- {each}" for each in exchange.tools]
+                lines += [""] if exchange.tools else []
+    return "\n".join(lines)
+
+
+def as_html(session: SessionDetail, zone: tzinfo | None) -> str:
+    """Return a session as one page: no script, no link, nothing that a browser would load."""
+    program = program_name(session.agent)
+    title = html.escape(session.title or session.id)
+    body = [
+        f"<h1>{title}</h1>",
+        f'<p class="facts">{html.escape(", ".join(facts_of(session, zone)))}</p>',
+    ]
+    for exchange in session.exchanges:
+        for who, text in _parts(exchange, program):
+            at = long_time(exchange.at, zone) if who != program else ""
+            kind = "you" if who == "You" else "program"
+            body.append(f'<section class="{kind}"><p class="who">{html.escape(f"{who} {at}")}</p>')
+            body += _html_of(text)
+            if who == program and exchange.tools:
+                tools = "\n".join(exchange.tools)
+                body.append(
+                    f'<details class="tools"><summary>{html.escape(tools_line(exchange.tools))}'
+                    f"</summary><pre>{html.escape(tools)}</pre></details>"
+                )
+            body.append("</section>")
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    head = (
+        f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{title}</title><style>{_STYLE}</style>"
+    )
+    page = "\n".join(body)
+    return f"<!doctype html>\n<html><head>{head}</head>\n<body>\n{page}\n</body></html>\n"
+
+
+def _html_of(text: str) -> Iterator[str]:
+    end = 0
+    for block in _FENCE.finditer(text):
+        yield from _said(text[end : block.start()])
+        yield f"<pre><code>{html.escape(block[1])}</code></pre>"
+        end = block.end()
+    yield from _said(text[end:])
+
+
+def _said(text: str) -> Iterator[str]:
+    if text.strip():
+        yield f'<div class="said">{html.escape(text.strip(chr(10)))}</div>'

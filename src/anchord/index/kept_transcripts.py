@@ -1,0 +1,188 @@
+"""The kept bytes of transcripts in an index: opened, filled, erased.
+
+Damage there stops neither the archive nor the index: the damaged file is set aside, a new one
+begins, and the transcripts that still exist are kept again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from anchord.config.paths import Paths
+from anchord.core.types import Root
+from anchord.errors import StoreDamagedError, StoreError
+from anchord.index.recovery import move_sqlite_aside
+from anchord.sources.conversations.archive.path_lookup import path_inside
+from anchord.sources.conversations.archive.writer import ArchiveWriter
+from anchord.sources.conversations.kept.keeper import TranscriptKeeper
+from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
+from anchord.store.catalog.catalog import SqliteCatalog
+
+_COUNT_KEY = "kept transcripts"
+"""How many there are: nothing else knows of those whose files are gone."""
+_LEAST_NAME_CHARS = 20
+"""A shorter name, such as `session.json`, does not tell one transcript from another."""
+
+
+def open_kept_transcripts(
+    paths: Paths, catalog: SqliteCatalog, repairs: list[str]
+) -> KeptTranscriptsWriter | None:
+    """Open the kept transcripts; set a damaged file aside and begin a new one.
+
+    Args:
+        paths: The files and folders of this anchord.
+        catalog: Knows how many transcripts were kept.
+        repairs: A sentence is appended if they were lost or cannot be opened.
+
+    Returns:
+        None if the file cannot be used now: nothing is kept until the next start.
+    """
+    file = paths.kept_transcripts_file
+    count = int(catalog.get_meta(_COUNT_KEY) or 0)
+    was_missing = not file.exists()
+    try:
+        if _damage_marker(paths).exists():
+            return _begin_anew(paths, repairs, "a page or a piece of it could not be read")
+        kept = KeptTranscriptsWriter(file)
+    except StoreDamagedError as error:
+        return _begin_anew(paths, repairs, error.message)
+    except StoreError as error:
+        repairs.append(f"transcripts are not kept until the next start: {error.message}")
+        return None
+    if was_missing and count:
+        repairs.append(
+            f"the file of kept transcripts was missing: it had {count:,} of them. Those that still "
+            "exist are kept again; a backup may contain the others (`anchord restore`)"
+        )
+    return kept
+
+
+def _begin_anew(paths: Paths, repairs: list[str], reason: str) -> KeptTranscriptsWriter:
+    folder = move_sqlite_aside(paths, paths.kept_transcripts_file)
+    _damage_marker(paths).unlink(missing_ok=True)
+    repairs.append(
+        f"the file of kept transcripts was damaged ({reason}): transcripts that still exist are "
+        f"kept again (the damaged copy is in {folder})"
+    )
+    return KeptTranscriptsWriter(paths.kept_transcripts_file)
+
+
+def record_kept_damage(paths: Paths, error: StoreDamagedError) -> bool:
+    """Make the next start begin a new file, if an error is about the kept transcripts.
+
+    Returns:
+        Whether it is.
+    """
+    if str(paths.kept_transcripts_file) not in error.message:
+        return False
+    with suppress(OSError):
+        _damage_marker(paths).touch()
+    return True
+
+
+def note_kept_count(keeper: TranscriptKeeper, catalog: SqliteCatalog) -> None:
+    """Write to the catalog how many transcripts would be lost unseen with their file."""
+    totals = keeper.totals()
+    count = str(totals.files) if totals else ""
+    if count and (catalog.get_meta(_COUNT_KEY) or "0") != count:
+        catalog.set_meta(_COUNT_KEY, count)
+
+
+def queue_unkept(
+    keeper: TranscriptKeeper, archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]
+) -> None:
+    """Queue every transcript that the archive has read: those that are kept cost a look.
+
+    After a `forget`, those that are not kept are read again instead: only a reader notices that one
+    contains what was forgotten.
+    """
+    if keeper.store is None:
+        return
+    read = [
+        origin
+        for root in roots
+        if root.kind == "conversations" and root.keep_raw
+        for origin in archive.transcript_files(root.name)
+    ]
+    if archive.deletions.all_forgotten():
+        unkept = [each for each in read if not keeper.store.is_known(keeper.place_of(each))]
+        archive.schedule_full_reads(unkept)
+        catalog.mark_for_reread(unkept)
+        read = [each for each in read if each not in set(unkept)]
+    keeper.due |= dict.fromkeys(read)
+
+
+def erase_trashed(keeper: TranscriptKeeper, archive: ArchiveWriter, roots: Iterable[Root]) -> None:
+    """Erase transcripts that were deleted in a root with `on_delete = "delete"`, after the trash.
+
+    Those of which the archive still has an exchange, in the trash or elsewhere, stay.
+    """
+    if keeper.store is None:
+        return
+    for root in roots:
+        if root.kind != "conversations" or root.on_delete != "delete":
+            continue
+        gone = [
+            place
+            for place in keeper.store.find_below(root.path)
+            if not os.path.lexists(place.absolute)
+            and not archive.find_from(place.absolute).exchanges
+        ]
+        if gone:
+            keeper.store.erase(gone)
+            keeper.store.truncate_wal()
+
+
+def erase_forgotten(keeper: TranscriptKeeper, path: str) -> int:
+    """Erase what is kept of a file or folder, and of the same transcripts that were moved.
+
+    A transcript elsewhere that exists stays.
+
+    Args:
+        keeper: What is kept.
+        path: Absolute path of the file or folder.
+
+    Returns:
+        How many transcripts were erased.
+
+    Raises:
+        StoreError: They cannot be erased.
+    """
+    store = keeper.store
+    if store is None:
+        return 0
+    keeper.due = {
+        origin: None
+        for origin in keeper.due
+        if path_inside(path, keeper.place_of(origin).absolute) is None
+    }
+    below = store.find_below(path)
+    names = {os.path.basename(place.path) for place in below}
+    moved = {*store.sharing_with(below)}
+    moved.update(*(store.find_named(each) for each in names if len(each) >= _LEAST_NAME_CHARS))
+    gone = {place for place in moved if not os.path.lexists(place.absolute)}
+    count = store.erase({*below, *gone})
+    store.truncate_wal()
+    return count
+
+
+def accept_unforgotten(
+    keeper: TranscriptKeeper, archive: ArchiveWriter, catalog: SqliteCatalog, roots: Iterable[Root]
+) -> None:
+    """Let transcripts be kept again that contained what was forgotten and is not any more."""
+    if keeper.store:
+        keeper.store.accept_refused()
+    queue_unkept(keeper, archive, catalog, roots)
+
+
+def keep_due(keeper: TranscriptKeeper, should_stop: Callable[[], bool]) -> None:
+    """Keep the files that are due until `should_stop`; ends if one cannot be stored."""
+    while not should_stop() and keeper.keep_next():
+        pass
+
+
+def _damage_marker(paths: Paths) -> Path:
+    return Path(f"{paths.kept_transcripts_file}-damaged")

@@ -1,0 +1,1 @@
+"""The transcripts themselves, byte for byte: `transcripts.sqlite`."""

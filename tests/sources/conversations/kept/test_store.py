@@ -1,0 +1,182 @@
+"""Transcripts are kept byte for byte, and cost what is new in them."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sources.conversations.kept.test_pieces import transcript
+
+from anchord.core.types import Fingerprint
+from anchord.errors import StoreDamagedError
+from anchord.sources.conversations.kept.store import (
+    KeptTranscripts,
+    Place,
+)
+from anchord.sources.conversations.kept.versions import best_version
+from anchord.sources.conversations.kept.writer import ChangedMeanwhileError, KeptTranscriptsWriter
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[KeptTranscriptsWriter]:
+    store = KeptTranscriptsWriter(tmp_path / "transcripts.sqlite")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    (tmp_path / "talks").mkdir()
+    return Place(str(tmp_path / "talks"), "s1.jsonl")
+
+
+def save(kept: KeptTranscriptsWriter, place: Place, data: bytes) -> None:
+    file = Path(place.absolute)
+    file.write_bytes(data)
+    status = file.stat()
+    fingerprint = Fingerprint(
+        status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
+    )
+    with file.open("rb") as stream:
+        kept.save(place, fingerprint, stream, status.st_mtime_ns)
+
+
+def contents(kept: KeptTranscriptsWriter, place: Place) -> list[bytes]:
+    return [b"".join(kept.read(each)) for each in kept.versions(place)]
+
+
+def best(kept: KeptTranscriptsWriter, place: Place) -> bytes:
+    version = best_version(kept.versions(place))
+    assert version is not None
+    return b"".join(kept.read(version))
+
+
+def pages(kept: KeptTranscriptsWriter) -> int:
+    return kept.totals().disk_bytes
+
+
+def test_a_file_that_grows_is_one_version_and_costs_what_was_appended(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    data = transcript(2_000_000)
+    save(kept, place, data[:1_500_000])
+    before = pages(kept)
+    assert before < 1_500_000
+    for end in range(1_505_000, 1_555_000, 5_000):
+        save(kept, place, data[:end])
+    assert contents(kept, place) == [data[:1_550_000]]
+    assert pages(kept) - before < 100_000
+
+
+@pytest.mark.parametrize("damaged", [b"", b"\0" * 300_000, b"{}\n" * 20])
+def test_what_a_file_lost_stays(kept: KeptTranscriptsWriter, place: Place, damaged: bytes) -> None:
+    data = transcript(300_000)
+    save(kept, place, data)
+    if damaged:
+        save(kept, place, damaged)
+    assert best(kept, place) == data
+    save(kept, place, data[:100_000])
+    save(kept, place, data[:100_000] + b'{"text": "goes on"}\n')
+    assert best(kept, place) == data
+    assert contents(kept, place)[-1] == data[:100_000] + b'{"text": "goes on"}\n'
+
+
+def test_a_document_that_is_written_again_keeps_one_version_while_it_loses_nothing(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    messages = [{"id": n, "text": f"message {n} " * 50} for n in range(100)]
+    for count in range(90, 100):
+        document = {"updated": count, "messages": messages[:count]}
+        save(kept, place, json.dumps(document, indent=1).encode())
+    assert len(kept.versions(place)) == 1
+    save(kept, place, json.dumps({"updated": 0, "messages": messages[50:] * 3}).encode())
+    assert len(kept.versions(place)) == 2
+    assert json.loads(contents(kept, place)[0])["messages"] == messages[:99]
+
+
+def test_a_change_in_the_middle_is_another_version(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    data = transcript(600_000)
+    save(kept, place, data)
+    changed = data[:200_000] + b"X" * 1_000 + data[201_000:]
+    save(kept, place, changed)
+    assert contents(kept, place) == [data, changed]
+    assert kept.totals().transcript_bytes == len(data)
+
+
+def test_two_files_share_what_they_have_in_common(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    data = transcript(1_000_000)
+    save(kept, place, data)
+    before = pages(kept)
+    copy = Place(place.folder, "copy.jsonl")
+    save(kept, copy, data + b'{"text": "of the copy"}\n')
+    assert pages(kept) - before < 150_000
+    assert kept.sharing_with([place]) == [copy]
+    kept.erase([place])
+    assert best(kept, copy) == data + b'{"text": "of the copy"}\n'
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    data = transcript(50_000)
+    save(kept, place, data)
+    file = Path(place.absolute)
+    with file.open("rb") as stream, pytest.raises(ChangedMeanwhileError):
+        kept.save(place, Fingerprint(90_000, 1, 1, 1, 1), stream, 1)
+    assert contents(kept, place) == [data]
+    known = kept.fingerprint(place)
+    assert known is not None
+    assert known.size == len(data)
+
+
+def test_an_erased_transcript_is_in_no_file_of_the_database(
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
+) -> None:
+    save(kept, place, b'{"text": "zebra-crossing-7431"}\n')
+    other = Place(place.folder, "other.jsonl")
+    save(kept, other, b'{"text": "stays"}\n')
+    assert any(b"zebra-crossing" in each.read_bytes() for each in tmp_path.glob("transcripts*"))
+    assert kept.erase(kept.find_below(place.absolute)) == 1
+    kept.truncate_wal()
+    assert not any(b"zebra-crossing" in each.read_bytes() for each in tmp_path.glob("transcripts*"))
+    assert kept.find_below(place.folder) == [other]
+    assert kept.find_below(place.folder + "/oth") == []
+
+
+def test_a_refused_file_is_known_and_nothing_of_it_kept(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    save(kept, place, transcript(50_000))
+    kept.refuse(place, Fingerprint(1, 1, 1, 1, 1))
+    assert kept.is_known(place)
+    assert kept.is_refused(place)
+    assert kept.find(place) == kept.find_below(place.folder) == [] or kept.versions(place) == []
+    kept.accept_refused()
+    assert not kept.is_known(place)
+
+
+def test_only_the_user_can_read_the_database_and_damage_is_noticed(
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
+) -> None:
+    file = tmp_path / "transcripts.sqlite"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    save(kept, place, transcript(50_000))
+    kept._db.execute("UPDATE chunks SET content=zeroblob(100)")
+    with pytest.raises(StoreDamagedError, match=r"transcripts\.sqlite"):
+        best(kept, place)
+
+
+def test_a_file_of_no_database_is_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "transcripts.sqlite"
+    file.write_bytes(b"x" * 9_000)
+    with pytest.raises(StoreDamagedError):
+        KeptTranscriptsWriter(file)
+    file.write_bytes(b"")
+    assert KeptTranscripts(file, read_only=True).find_below("/") == []
