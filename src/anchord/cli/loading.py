@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 MODULE_OF_COMMAND = {
     "add": "roots",
     "backup": "backup",
+    "blame": "blame",
     "chunk": "chunk",
     "config": "roots",
     "confirm-delete": "maintenance",

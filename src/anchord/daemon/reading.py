@@ -16,6 +16,7 @@ from anchord.ipc.messages.searching import ExplainAnswer, ExplainParams
 from anchord.ipc.messages.status import Failure
 from anchord.ipc.requests import Call
 from anchord.search.answers import handle_dump, handle_explain, handle_show
+from anchord.search.blame import handle_blame
 from anchord.search.coverage import Coverage
 from anchord.search.file_answers import handle_changes, handle_files
 from anchord.search.search_answer import handle_search
@@ -86,6 +87,7 @@ _ANSWERS: dict[str, Callable[[IndexReader, SqliteCatalog, Any], object]] = {
     methods.SHOW.name: handle_show,
     methods.FILES.name: handle_files,
     methods.CHANGES.name: handle_changes,
+    methods.BLAME.name: handle_blame,
     methods.EXPLAIN.name: explain,
     methods.SESSIONS.name: lambda reader, _, params: sessions(reader.paths, params),
     methods.SESSION.name: lambda reader, _, params: session(reader.paths, params),

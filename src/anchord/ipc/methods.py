@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.blame import BlameAnswer, BlameParams
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
 from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
@@ -82,6 +83,7 @@ SEARCH = Method("search", SearchParams, SearchAnswer)
 SHOW = Method("show", ShowParams, ShowAnswer)
 FILES = Method("files", FilesParams, FilesAnswer)
 CHANGES = Method("changes", ChangesParams, ChangesAnswer)
+BLAME = Method("blame", BlameParams, BlameAnswer)
 EXPLAIN = Method("explain", ExplainParams, ExplainAnswer)
 SESSIONS = Method("sessions", SessionsParams, tuple[SessionAnswer, ...])
 SESSION = Method("session", SessionParams, SessionDetail)
@@ -113,6 +115,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
     SHOW,
     FILES,
     CHANGES,
+    BLAME,
     EXPLAIN,
     SESSIONS,
     SESSION,
@@ -147,6 +150,7 @@ REPEATABLE = frozenset(
         SHOW,
         FILES,
         CHANGES,
+        BLAME,
         EXPLAIN,
         SESSIONS,
         SESSION,

@@ -17,6 +17,7 @@ from anchord.core.dates import parse_time, parse_time_span
 from anchord.core.quoting import escape_non_utf8
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.blame import BlameAnswer, BlameParams
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
 from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
@@ -101,6 +102,11 @@ def search(  # noqa: PLR0913 - one parameter a filter
     session: str = "",
     chunk_type: str = "",
     language: str = "",
+    file: str = "",
+    branch: str = "",
+    project: str = "",
+    tool: str = "",
+    agent: str = "",
     since: str = "",
     until: str = "",
     recent: str = "",
@@ -125,6 +131,12 @@ def search(  # noqa: PLR0913 - one parameter a filter
         session: Only this conversation.
         chunk_type: Only this type: "section", "text", "code_block", "table" or "list".
         language: Only code of this language, such as "python"; in files and in code blocks.
+        file: Only conversations that changed this file, or named it in a tool call: a path, or the
+            end of one.
+        branch: Only conversations on this git branch, where the transcript says it.
+        project: Only conversations about this project: a part of its name, or its folder.
+        tool: Only exchanges that called this tool, such as "Bash".
+        agent: Only conversations of this program: a part of its name, such as "claude".
         since: Only files that changed, and conversations that went on, since a date or an age, such
             as 2026-01-31, 7d, 3h or "last week". A date without a zone is one of the caller's.
         until: Only files that changed last, and conversations that began, before then; a date
@@ -157,6 +169,11 @@ def search(  # noqa: PLR0913 - one parameter a filter
         session=session,
         chunk_type=chunk_type,
         language=language,
+        file=file,
+        branch=branch,
+        project=project,
+        tool=tool,
+        agent=agent,
         since=since,
         until=until,
         recent=recent,
@@ -246,6 +263,16 @@ def changes(
         limit=limit,
     )
     return Call(methods.CHANGES, params)
+
+
+def blame(path: str, *, limit: int = 20) -> Call[BlameAnswer]:
+    """List the exchanges in which an assistant changed or used a file, newest first.
+
+    Args:
+        path: Absolute path of the file.
+        limit: Maximum number of exchanges.
+    """
+    return Call(methods.BLAME, BlameParams(path=path, limit=limit))
 
 
 def explain(path: str) -> Call[ExplainAnswer]:

@@ -81,6 +81,11 @@ class SessionRecords:
                 best[record.source, record.name] = record
         return list(best.values())
 
+    def projects(self) -> list[str]:
+        """Return every project that a session is about, as transcripts name it."""
+        rows = self._db.execute("SELECT DISTINCT project FROM sessions WHERE project != ''")
+        return [project for (project,) in rows]
+
     def find_by_exchange(self, name_or_path: str) -> SessionRecord | None:
         """Return the session of an exchange, given its id or its path in the index."""
         where = "WHERE s.id IN (SELECT session FROM exchanges WHERE path=? OR name=?)"
