@@ -16,6 +16,7 @@ MODULE_OF_COMMAND = {
     "config": "roots",
     "confirm-delete": "maintenance",
     "diff": "chunk",
+    "decisions": "decisions",
     "discover": "conversations",
     "doctor": "doctor",
     "dump": "index",

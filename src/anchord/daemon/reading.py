@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from anchord.daemon.answers import failures_of, root_answers
-from anchord.daemon.session_reading import session, sessions
+from anchord.daemon.session_reading import decisions, session, sessions
 from anchord.index.session import IndexReader
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
@@ -91,6 +91,7 @@ _ANSWERS: dict[str, Callable[[IndexReader, SqliteCatalog, Any], object]] = {
     methods.EXPLAIN.name: explain,
     methods.SESSIONS.name: lambda reader, _, params: sessions(reader.paths, params),
     methods.SESSION.name: lambda reader, _, params: session(reader.paths, params),
+    methods.DECISIONS.name: lambda reader, _, params: decisions(reader.paths, params),
     methods.DUMP.name: dump,
     methods.ROOTS.name: list_roots,
     methods.ROOTS_LIST.name: list_roots,

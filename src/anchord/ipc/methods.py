@@ -15,6 +15,7 @@ from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.blame import BlameAnswer, BlameParams
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
 from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
 from anchord.ipc.messages.roots import (
     AddedRoot,
@@ -84,6 +85,7 @@ SHOW = Method("show", ShowParams, ShowAnswer)
 FILES = Method("files", FilesParams, FilesAnswer)
 CHANGES = Method("changes", ChangesParams, ChangesAnswer)
 BLAME = Method("blame", BlameParams, BlameAnswer)
+DECISIONS = Method("decisions", DecisionsParams, tuple[DecisionAnswer, ...])
 EXPLAIN = Method("explain", ExplainParams, ExplainAnswer)
 SESSIONS = Method("sessions", SessionsParams, tuple[SessionAnswer, ...])
 SESSION = Method("session", SessionParams, SessionDetail)
@@ -116,6 +118,7 @@ METHODS: tuple[Method[Any, Any], ...] = (
     FILES,
     CHANGES,
     BLAME,
+    DECISIONS,
     EXPLAIN,
     SESSIONS,
     SESSION,
@@ -151,6 +154,7 @@ REPEATABLE = frozenset(
         FILES,
         CHANGES,
         BLAME,
+        DECISIONS,
         EXPLAIN,
         SESSIONS,
         SESSION,

@@ -20,6 +20,7 @@ from anchord.ipc.messages.base import Params
 from anchord.ipc.messages.blame import BlameAnswer, BlameParams
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
 from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
 from anchord.ipc.messages.roots import (
     AddedRoot,
@@ -273,6 +274,24 @@ def blame(path: str, *, limit: int = 20) -> Call[BlameAnswer]:
         limit: Maximum number of exchanges.
     """
     return Call(methods.BLAME, BlameParams(path=path, limit=limit))
+
+
+def decisions(
+    *, project: str = "", since: str = "", limit: int = 30
+) -> Call[tuple[DecisionAnswer, ...]]:
+    """List the exchanges that seem to decide something, newest first.
+
+    Args:
+        project: Only about this project: a part of its name, or its folder.
+        since: Only decisions since a date or an age.
+        limit: Maximum number of decisions.
+
+    Raises:
+        UsageError: `since` is no date.
+    """
+    since = parse_time(since, datetime.now(UTC))
+    params = DecisionsParams(project=project, since=since, limit=limit)
+    return Call(methods.DECISIONS, params)
 
 
 def explain(path: str) -> Call[ExplainAnswer]:
