@@ -321,7 +321,7 @@ def test_a_catalog_with_damaged_pages_is_closed_before_it_is_moved(
     with SqliteCatalog(paths.catalog_file) as catalog:
         catalog.set_meta("clean", "0")
     events: list[str] = []
-    real_close, real_move = SqliteCatalog.close, recovery._move_sqlite_aside
+    real_close, real_move = SqliteCatalog.close, recovery.move_sqlite_aside
 
     def close(catalog: SqliteCatalog) -> None:
         events.append("closed")
@@ -333,7 +333,7 @@ def test_a_catalog_with_damaged_pages_is_closed_before_it_is_moved(
 
     monkeypatch.setattr(SqliteCatalog, "is_intact", lambda _: False)
     monkeypatch.setattr(SqliteCatalog, "close", close)
-    monkeypatch.setattr(recovery, "_move_sqlite_aside", move)
+    monkeypatch.setattr(recovery, "move_sqlite_aside", move)
     opened = open_or_reset_catalog(paths, [])
     assert events == ["closed", "moved"]
     opened.close()

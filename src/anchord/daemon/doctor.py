@@ -32,6 +32,7 @@ from anchord.daemon.machine_checks import (
     check_watches,
 )
 from anchord.daemon.service.install import query_service_status
+from anchord.daemon.transcript_check import check_transcripts
 from anchord.errors import AnchordError
 from anchord.ipc.messages.status import StatusAnswer
 from anchord.sources.conversations.discovery import find_conversation_folders
@@ -244,6 +245,7 @@ _CHECKS: Mapping[str, Check] = {
     "language": check_languages,
     "clock": check_clock,
     "conversations": _check_conversations,
+    "transcripts": check_transcripts,
     "backup": check_backup,
 }
 """The checks in their order, by the name of the finding when the check itself fails."""

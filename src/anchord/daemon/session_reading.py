@@ -5,11 +5,14 @@ The conversations can be read also where the index is lost or a model is missing
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 
+from anchord.config.cli_state import load_cli_state
+from anchord.config.file import load_config
 from anchord.config.paths import Paths
+from anchord.config.privacy import redacts_conversations
 from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
 from anchord.ipc.messages.sessions import (
     SessionAnswer,
@@ -21,18 +24,22 @@ from anchord.search.decision_list import list_decisions
 from anchord.search.kept_sessions import is_kept, open_kept
 from anchord.search.session_answers import describe_session, list_sessions
 from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.prompt_history import PromptSession, read_prompt_sessions
+from anchord.sources.secrets.redactor import redact
 
 
 def sessions(paths: Paths, params: SessionsParams) -> tuple[SessionAnswer, ...]:
     """Answer "sessions"."""
     with open_archive(paths) as archive, open_kept(paths.kept_transcripts_file) as kept:
-        return list_sessions(archive, params, partial(is_kept, kept))
+        read_prompts = partial(_read_prompts, paths, archive)
+        return list_sessions(archive, params, partial(is_kept, kept), read_prompts)
 
 
 def session(paths: Paths, params: SessionParams) -> SessionDetail:
     """Answer "session"."""
     with open_archive(paths) as archive, open_kept(paths.kept_transcripts_file) as kept:
-        return describe_session(archive, params, partial(is_kept, kept))
+        read_prompts = partial(_read_prompts, paths, archive)
+        return describe_session(archive, params, partial(is_kept, kept), read_prompts)
 
 
 def decisions(paths: Paths, params: DecisionsParams) -> tuple[DecisionAnswer, ...]:
@@ -49,3 +56,14 @@ def open_archive(paths: Paths) -> Iterator[Archive | None]:
         return
     with closing(Archive(paths.archive_file, read_only=True)) as archive:
         yield archive
+
+
+def _read_prompts(
+    paths: Paths, archive: Archive | None, known: Collection[str]
+) -> list[PromptSession]:
+    """Return the sessions of which only the prompts are known, without secrets."""
+    folders = archive.session_records.root_folders() if archive else []
+    forgotten = load_cli_state(paths.cli_state_file).forgotten_paths
+    redacts = redacts_conversations(load_config(paths.config_file))
+    clean = (lambda text: redact(text).text) if redacts else str
+    return read_prompt_sessions(folders, known, forgotten, clean)

@@ -64,9 +64,7 @@ class StatusReporter:
         self._writer = writer
         self._started_at = time.monotonic()
         self._process = psutil.Process()
-        self._archive_counts = ArchiveCounts(
-            writer.paths.archive_file, pipeline.maintenance.page_check.make_due
-        )
+        self._archive_counts = ArchiveCounts(writer.paths, pipeline.maintenance.page_check.make_due)
 
     # Reports
 
@@ -105,6 +103,7 @@ class StatusReporter:
             vectors_left_s=missing.left_s,
             failed=self.failures(catalog),
             detached=detached,
+            kept=self._archive_counts.kept(),
             embedded_total=stats.totals.embedded,
             reused_total=stats.totals.reused,
             commits_total=self._writer.indexer.commit_count,
@@ -238,8 +237,7 @@ class StatusReporter:
             yield f"indexing is blocked: {self._loop.blocked_reason}; anchord keeps retrying"
         if problem := self._loop.work.model_problem:
             yield f"no vectors can be made: {problem}; word search works, anchord keeps retrying"
-        stuck_s = self._writer.heartbeat.overdue_s
-        if stuck_s:
+        if stuck_s := self._writer.heartbeat.overdue_s:
             yield f"the writer has been stuck for {stuck_s:.0f} s; `anchord restart` ends it"
         if self.restart_error:
             yield self.restart_error
@@ -260,9 +258,10 @@ class StatusReporter:
             yield f"maintenance of the index failed: {error}"
         if cause := self._archive_counts.error:
             yield f"conversations cannot be counted: {cause.message}"
-        profile = self._writer.profile
-        if isinstance(profile.embedder, MissingModelEmbedder):
-            model = profile.model_files.name
+        if problem := self._writer.keeper.problem:
+            yield f"transcripts are read and not kept byte for byte: {problem}"
+        if isinstance(self._writer.profile.embedder, MissingModelEmbedder):
+            model = self._writer.profile.model_files.name
             yield f"the model {model} is gone: only text search works until a new index is built"
 
     def _root_states(self) -> list[RootState]:
@@ -276,7 +275,6 @@ class StatusReporter:
         watcher = self._loop.work_queue.root_watcher
         state = watcher.states[name]
         files, chunks = counts
-        is_archived = state.root.kind == "conversations"
         return RootStatus(
             name=name,
             path=escape_non_utf8(state.root.path),
@@ -290,7 +288,7 @@ class StatusReporter:
             held=state.held_deletions,
             watches=watcher.watch_count(name),
             polled_dirs=len(watcher.polled_folders(name)),
-            conversations=self._archive_counts.of_root(name) if is_archived else None,
+            conversations=self._archive_counts.of_root(name),
         )
 
     def _root_state_name(self, state: RootState) -> str:

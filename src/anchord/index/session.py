@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from anchord.chunking.formats.parser_process import ParserProcess
@@ -12,10 +13,12 @@ from anchord.config.paths import Paths
 from anchord.config.schema import Config
 from anchord.core.ports import IndexerDependencies, Reranker, VectorCache
 from anchord.core.types import Root, RootRemoval
+from anchord.errors import StoreError
 from anchord.index.archive_recovery import note_detached_exchanges
 from anchord.index.archive_roots import attach_exchanges, is_another_root
 from anchord.index.heartbeat import HeartbeatMonitor
 from anchord.index.indexer import Indexer
+from anchord.index.kept_transcripts import note_kept_count
 from anchord.index.profile import (
     IndexProfile,
 )
@@ -131,6 +134,8 @@ class IndexWriter(IndexReader):
 
     def close(self) -> None:
         """Close every handle, and release the writer lock last."""
+        with suppress(StoreError):
+            note_kept_count(self.keeper, self.catalog)
         self.keeper.close()
         IndexReader.close(self)
         self.reader_process.close()

@@ -10,6 +10,8 @@ from anchord.errors import StoreError
 from anchord.sources.conversations.archive.session_records import SessionRecord
 from anchord.sources.conversations.kept.store import KeptTranscripts, Place
 
+_DIGITS_OF_A_TIME = 8
+
 
 @contextmanager
 def open_kept(file: Path) -> Iterator[KeptTranscripts | None]:
@@ -31,7 +33,7 @@ def kept_places(kept: KeptTranscripts, record: SessionRecord) -> list[Place]:
     """Return where the files of a session's transcript were when they were kept.
 
     In a home that was restored on another machine the root has another folder: then a transcript
-    counts whose path in its root is the same and has the session's id in it.
+    counts whose path in its root is the same, if the path names the session by its id or a time.
 
     Raises:
         StoreError: They cannot be read.
@@ -39,11 +41,16 @@ def kept_places(kept: KeptTranscripts, record: SessionRecord) -> list[Place]:
     if not record.path:
         return []
     exact = kept.find(Place(record.folder, record.path))
-    if exact or record.name not in record.path:
+    if exact or not _names_one_session(record):
         return exact
     elsewhere = kept.find_by_path(record.path)
     folders = sorted({place.folder for place in elsewhere})
     return [place for place in elsewhere if place.folder == folders[-1]]
+
+
+def _names_one_session(record: SessionRecord) -> bool:
+    name = record.path.rpartition("/")[2]
+    return record.name in record.path or sum(map(str.isdigit, name)) >= _DIGITS_OF_A_TIME
 
 
 def is_kept(kept: KeptTranscripts | None, record: SessionRecord) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,16 +21,30 @@ from anchord.search.headings import best_title, title_line
 from anchord.search.project_names import ProjectNames
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_records import SessionRecord
+from anchord.sources.conversations.prompt_history import PromptSession
 
 _SHOWN_MATCHES = 5
+_PROMPTS_ONLY = -1
+"""Stands for the id of a session that is not in the archive."""
+_NO_ANSWER: Mapping[str, Any] = {"kind": "exchange", "answer": "", "tools": (), "files": ()}
 _LISTS_THEM = "`anchord sessions` lists them"
 
 IsKept = Callable[[SessionRecord], bool]
 """Whether the bytes of a session's transcript are kept."""
+ReadPrompts = Callable[[Collection[str]], Sequence[PromptSession]]
+"""Returns the sessions of which only the prompts are known; takes the ids of the others."""
+
+
+def no_prompts(_: Collection[str]) -> Sequence[PromptSession]:
+    """Return no session."""
+    return ()
 
 
 def list_sessions(
-    archive: Archive | None, params: SessionsParams, is_kept: IsKept
+    archive: Archive | None,
+    params: SessionsParams,
+    is_kept: IsKept,
+    read_prompts: ReadPrompts = no_prompts,
 ) -> tuple[SessionAnswer, ...]:
     """Return the sessions that the parameters ask for, newest first.
 
@@ -40,6 +54,7 @@ def list_sessions(
         archive: The archive; None if there is none yet.
         params: The filters.
         is_kept: Looks a transcript up among the kept ones.
+        read_prompts: Reads the programs' prompt histories.
 
     Raises:
         UsageError: A date cannot be read.
@@ -47,6 +62,8 @@ def list_sessions(
     """
     since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
     records = archive.session_records.all() if archive else []
+    prompts = {each.name: each for each in read_prompts({record.name for record in records})}
+    records += map(_record_of_prompts, prompts.values())
     names = ProjectNames({record.project for record in records})
     chosen = [
         record
@@ -59,13 +76,16 @@ def list_sessions(
     if archive is None:
         return ()
     return tuple(
-        SessionAnswer(**_fields(record, _texts(archive, record), names, is_kept))
+        SessionAnswer(**_fields(record, _texts(archive, record, prompts), names, is_kept))
         for record in shown
     )
 
 
 def describe_session(
-    archive: Archive | None, params: SessionParams, is_kept: IsKept
+    archive: Archive | None,
+    params: SessionParams,
+    is_kept: IsKept,
+    read_prompts: ReadPrompts = no_prompts,
 ) -> SessionDetail:
     """Return a session with its exchanges.
 
@@ -73,6 +93,7 @@ def describe_session(
         archive: The archive; None if there is none yet.
         params: Which session, and which of its exchanges.
         is_kept: As for `list_sessions`.
+        read_prompts: As for `list_sessions`.
 
     Raises:
         UsageError: No session has such an id or path, or several have.
@@ -80,8 +101,10 @@ def describe_session(
     """
     if archive is None:
         raise UsageError("there are no conversations yet", "`anchord discover --add` indexes them")
-    record = find_session(archive, params.id)
-    texts = _texts(archive, record)
+    known = archive.session_records.all()
+    prompts = {each.name: each for each in read_prompts({record.name for record in known})}
+    record = find_session(archive, params.id, map(_record_of_prompts, prompts.values()))
+    texts = _texts(archive, record, prompts)
     names = ProjectNames([record.project])
     end = params.offset + params.limit if params.limit > 0 else None
     return SessionDetail(
@@ -91,23 +114,22 @@ def describe_session(
     )
 
 
-def find_session(archive: Archive, wanted: str) -> SessionRecord:
+def find_session(
+    archive: Archive, wanted: str, others: Iterable[SessionRecord] = ()
+) -> SessionRecord:
     """Return the session with an id, or the beginning of one; or by a transcript or an exchange.
 
     Args:
         archive: The archive.
         wanted: An id, at least its first characters; an absolute path; or the id or path of an
             exchange.
+        others: Sessions that the archive does not have.
 
     Raises:
         UsageError: There is none, or the beginning is that of several.
     """
-    records = archive.session_records.all()
-    exact = [each for each in records if wanted in {each.name, escape_non_utf8(each.transcript)}]
-    begun = [each for each in records if wanted and each.name.startswith(wanted)]
-    found: Sequence[SessionRecord] = exact or begun
-    if len(exact) > 1:  # A file with many sessions, or the same id of two programs.
-        found = sorted(exact, key=lambda each: each.last_at)[-1:] if wanted[:1] != "/" else exact
+    records = [*archive.session_records.all(), *others]
+    found = _matching(records, wanted)
     if not found and (by_exchange := archive.session_records.find_by_exchange(wanted)):
         found = [by_exchange]
     if len(found) == 1:
@@ -120,6 +142,15 @@ def find_session(archive: Archive, wanted: str) -> SessionRecord:
         f"{quote_name(wanted)} stands for {len(found)} sessions: {listed}{more}",
         "give more of the id",
     )
+
+
+def _matching(records: Sequence[SessionRecord], wanted: str) -> Sequence[SessionRecord]:
+    """Return the sessions of an id or a transcript; else those whose ids begin so."""
+    named = [each for each in records if each.name == wanted]
+    if named:  # Two programs can have the same id.
+        return sorted(named, key=lambda each: each.last_at)[-1:]
+    in_file = [each for each in records if escape_non_utf8(each.transcript) == wanted != ""]
+    return in_file or [each for each in records if wanted and each.name.startswith(wanted)]
 
 
 def _is_asked_for(record: SessionRecord, params: SessionsParams, names: ProjectNames) -> bool:
@@ -136,8 +167,32 @@ _Texts = list[tuple[str, Mapping[str, Any]]]
 """Path and stored fields of each exchange."""
 
 
-def _texts(archive: Archive, record: SessionRecord) -> _Texts:
-    return list(archive.session_records.exchanges_of(record.id))
+def _texts(archive: Archive, record: SessionRecord, prompts: Mapping[str, PromptSession]) -> _Texts:
+    if record.id != _PROMPTS_ONLY:
+        return list(archive.session_records.exchanges_of(record.id))
+    return [
+        ("", {**_NO_ANSWER, "exchange": f"prompt {number}", "question": text, "at": at})
+        for number, (at, text) in enumerate(prompts[record.name].shown_prompts(), 1)
+    ]
+
+
+def _record_of_prompts(session: PromptSession) -> SessionRecord:
+    folder, name = os.path.split(session.file)
+    return SessionRecord(
+        id=_PROMPTS_ONLY,
+        source=session.source,
+        name=session.name,
+        title="",
+        project=session.project,
+        parent="",
+        root="",
+        detached_because="",
+        folder=folder,
+        path=name,
+        last_at=session.prompts[-1][0],
+        exchange_count=len(session.prompts),
+        has_file=False,
+    )
 
 
 def _fields(
@@ -161,14 +216,16 @@ def _fields(
         "path": escape_non_utf8(record.transcript),
         "root": record.root,
         "parent": record.parent,
-        "kept": is_kept(record),
+        "kept": record.id != _PROMPTS_ONLY and is_kept(record),
     }
 
 
 def _state(record: SessionRecord) -> str:
+    if record.id == _PROMPTS_ONLY:
+        return "prompts-only"
     if record.detached_because:
         return "detached"
-    return "here" if record.has_file and os.path.lexists(record.transcript) else "deleted"
+    return "here" if os.path.lexists(record.transcript) else "deleted"
 
 
 def _exchange(path: str, fields: Mapping[str, Any]) -> SessionExchange:

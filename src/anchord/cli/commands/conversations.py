@@ -6,7 +6,8 @@ import os
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import chain, count
+from itertools import chain
+from itertools import count as numbers_from
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,8 @@ from anchord.cli.app import (
 )
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.prompt import confirm
+from anchord.cli.output.session_table import count
+from anchord.cli.output.sizes import format_bytes
 from anchord.cli.parameters import Option
 from anchord.config.paths import Paths
 from anchord.config.roots import add_root_to_config, gather_roots
@@ -28,9 +31,12 @@ from anchord.config.schema import make_root_config
 from anchord.core.quoting import escape_gaps, escape_non_utf8, quote_name
 from anchord.core.types import Root
 from anchord.daemon.access import try_connect
+from anchord.search.project_names import ProjectNames
 
 if TYPE_CHECKING:
     from anchord.sources.conversations.discovery import ConversationFolder
+
+_SHOWN_PROJECTS = 3
 
 
 @app.command()
@@ -71,8 +77,9 @@ def _print_folders(folders: Sequence[ConversationFolder]) -> None:
     for folder in folders:
         newest_s = folder.newest_ns / 1e9
         newest = datetime.fromtimestamp(newest_s, UTC).astimezone()
-        size = f"{folder.bytes / 1e6:.1f} MB"
-        figures = f"{folder.files} files, {size}, newest {newest:%Y-%m-%d}"
+        transcripts = count(folder.files, "transcript")
+        size = format_bytes(folder.bytes)
+        figures = f"{transcripts}, {size}, newest {newest:%Y-%m-%d}{_projects_in(folder.path)}"
         state = "[yellow]not indexed[/]"
         if folder.root:
             name = escape_markup(quote_name(folder.root))
@@ -83,13 +90,23 @@ def _print_folders(folders: Sequence[ConversationFolder]) -> None:
         print_line(f"{program}  {state}  {figures}  [dim]{path}[/]", markup=True)
 
 
+def _projects_in(folder: str) -> str:
+    """Return the names of projects that have a folder of their own, as far as they are known."""
+    encoded = [name for name in sorted(os.listdir(folder)) if name.startswith("-")]
+    name_of = ProjectNames().name_of
+    names = sorted({name for each in encoded if (name := name_of(each.rstrip("-")))})
+    shown = escape_markup(", ".join(map(escape_gaps, names[:_SHOWN_PROJECTS])))
+    more = f" and {len(names) - _SHOWN_PROJECTS} more" if len(names) > _SHOWN_PROJECTS else ""
+    return f", of {shown}{more}" if names else ""
+
+
 def _offer_to_index(paths: Paths, folders: Sequence[ConversationFolder], *, ask: bool) -> None:
     """Add each folder that is not indexed, if the user agrees."""
     taken_names = {root.name for root in _configured_roots(paths)}
-    for folder in folders:
-        if folder.root:
-            continue
-        if not ask or confirm(f"index {quote_name(folder.path)}?"):
+    new = [folder for folder in folders if not folder.root]
+    takes_all = not ask or (len(new) > 1 and confirm(f"Index all {len(new)}?", default=True))
+    for folder in new:
+        if takes_all or confirm(f"Index {quote_name(folder.path)}?", default=True):
             taken_names.add(_add(paths, folder, taken_names))
 
 
@@ -97,7 +114,7 @@ def _add(paths: Paths, folder: ConversationFolder, taken_names: Collection[str])
     """Add a folder, through the daemon or to the configuration file; return its name."""
     folder_name = Path(folder.path).name
     wanted_name = f"{folder.program} {folder_name}".lower().replace(" ", "-")
-    numbered_names = (f"{wanted_name}-{number}" for number in count(2))
+    numbered_names = (f"{wanted_name}-{number}" for number in numbers_from(2))
     candidates = chain([wanted_name], numbered_names)
     name = next(candidate for candidate in candidates if candidate not in taken_names)
     client = try_connect(paths)

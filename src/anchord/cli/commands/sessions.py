@@ -84,7 +84,7 @@ def _print_what_to_do(found: Sequence[SessionAnswer], *, is_all: bool) -> None:
 
 
 @app.command()
-def session(  # noqa: PLR0913, PLR0917 - one parameter an option
+def session(  # noqa: PLR0917 - one parameter an option
     id: Annotated[
         str,
         Argument(

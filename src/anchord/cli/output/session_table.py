@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from anchord.cli.output.markup import escape_markup
@@ -14,6 +14,7 @@ from anchord.sources.conversations.programs import program_name
 _WIDE = 106
 """From so many columns on a session takes one line, below it two."""
 _LEAST_ID_CHARS = 8
+_MOST_ID_CHARS = 24
 _RECENT = timedelta(days=300)
 _STATES = {
     "here": "[green]here[/]",
@@ -23,6 +24,8 @@ _STATES = {
 }
 _STATE_WIDTH = 8
 _INDENT = "    "
+_LEAST_PLACE = 5
+_NO_TITLE = "(nothing was asked)"
 
 
 def session_lines(sessions: Sequence[SessionAnswer], width: int, now: datetime) -> Iterator[str]:
@@ -46,18 +49,15 @@ def session_lines(sessions: Sequence[SessionAnswer], width: int, now: datetime) 
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """Return the beginning of each id, of eight characters or as many as tell it from the others.
-
-    An id that is in the list twice, or that a shell would take apart, is returned whole.
-    """
-    return [_short_id(each, ids) for each in ids]
+    """Return the beginning of each id: eight characters, or as many as tell it from the others."""
+    return [_short_id(each, set(ids)) for each in ids]
 
 
-def _short_id(wanted: str, ids: Sequence[str]) -> str:
-    for length in range(_LEAST_ID_CHARS, len(wanted)):
+def _short_id(wanted: str, ids: Collection[str]) -> str:
+    for length in range(_LEAST_ID_CHARS, _MOST_ID_CHARS):
         if sum(each.startswith(wanted[:length]) for each in ids) == 1:
             return wanted[:length]
-    return wanted
+    return wanted[:_MOST_ID_CHARS]
 
 
 def short_time(at: str, now: datetime) -> str:
@@ -81,9 +81,10 @@ def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime)
     program = _cell(program_name(session.agent), 11)
     project = _cell(session.project, 16)
     counts = f"{count(session.turns, 'turn'):>9} {count(session.files, 'file'):>8}"
-    used = 12 + 2 + 11 + 2 + 16 + 2 + 2 + cell_width(counts) + 2 + _STATE_WIDTH + 2 + len(short_id)
-    title = _cell(session.title, max(width - used, 10))
-    state = _STATES[session.state] + " " * max(_STATE_WIDTH - len(session.state), 0)
+    state_width = max(_STATE_WIDTH, len(session.state))
+    used = 12 + 2 + 11 + 2 + 16 + 2 + 2 + len(counts) + 2 + state_width + 2 + len(short_id)
+    title = _cell(session.title or _NO_TITLE, max(width - used, 10))
+    state = _STATES[session.state] + " " * (state_width - len(session.state))
     yield (
         f"{when}  [dim]{program}[/]  {project}  [bold]{title}[/]  {counts}  {state}  "
         f"[cyan]{_shown(short_id)}[/]"
@@ -91,15 +92,15 @@ def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime)
 
 
 def _two_lines(session: SessionAnswer, short_id: str, width: int, now: datetime) -> Iterator[str]:
-    facts = [
-        short_time(session.last_at, now),
-        _text(session.project, 16),
-        _text(program_name(session.agent), 12),
-        count(session.turns, "turn"),
-    ]
-    line = "  ".join(filter(None, facts))
-    yield f"{line}  {_STATES[session.state]}  [cyan]{_shown(short_id)}[/]"
-    title = _text(session.title, width - len(_INDENT))
+    when = short_time(session.last_at, now) or "no time"
+    turns = count(session.turns, "turn")
+    used = len(when) + 2 + len(turns) + 2 + len(session.state) + 2 + len(short_id)
+    about = ", ".join(filter(None, (session.project, program_name(session.agent))))
+    left = width - used - 2
+    place = f"  {_text(about, left)}" if left >= _LEAST_PLACE else ""
+    state = _STATES[session.state]
+    yield f"{when}{place}  {turns}  {state}  [cyan]{_shown(short_id)}[/]"
+    title = _text(session.title or _NO_TITLE, width - len(_INDENT))
     yield f"{_INDENT}[bold]{title}[/]"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime, tzinfo
 
 from anchord.cli.output.session_table import count
-from anchord.core.quoting import escape_gaps, escape_text
+from anchord.core.quoting import escape_text, sanitize_line
 from anchord.ipc.messages.sessions import SessionDetail, SessionExchange
 from anchord.sources.conversations.programs import program_name
 
@@ -20,7 +20,8 @@ _MOST_TOOLS = 6
 _STYLE = """
 body{max-width:48rem;margin:2rem auto;padding:0 1rem;color:#222;
 font:16px/1.5 system-ui,sans-serif}
-h1{font-size:1.4rem} .facts,.who,.tools{color:#666;font-size:.85rem} .you{border-left:3px solid #07c;
+h1{font-size:1.4rem} .facts,.who,.tools{color:#666;font-size:.85rem}
+.you{border-left:3px solid #07c;
 padding-left:.8rem} .said{white-space:pre-wrap;overflow-wrap:anywhere;margin:.2rem 0 1rem}
 pre{background:#f4f4f4;padding:.6rem;overflow-x:auto;white-space:pre}
 @media(prefers-color-scheme:dark){body{background:#181818;color:#ddd}pre{background:#262626}}
@@ -97,24 +98,26 @@ def as_terminal_text(
     program = program_name(session.agent)
 
     def say(text: str, style: str = "") -> None:
-        console.print(Text(escape_gaps(text), style=style))
+        console.print(Text(sanitize_line(text), style=style))
 
     say(session.title or session.id, "bold")
     say(", ".join(facts_of(session, zone)), "dim")
     for exchange in session.exchanges:
         console.print()
         for who, text in _parts(exchange, program):
-            at = long_time(exchange.at, zone) if who != program else ""
-            say(f"{who}  {at}".rstrip(), "bold cyan" if who == "You" else "bold green")
+            is_answer = who == program
+            at = "" if is_answer else long_time(exchange.at, zone)
+            say(f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
             safe = escape_text(text.strip("\n"))
-            shown = Text(safe) if who == "You" else Markdown(safe, hyperlinks=False)
+            shown = Markdown(safe, hyperlinks=False) if is_answer else Text(safe)
             console.print(Padding(shown, (0, 0, 0, 2)))
-            if who == program and exchange.tools:
-                say(f"  [tools] {tools_line(exchange.tools)}", "dim")
+        if exchange.tools:
+            say(f"  [tools] {tools_line(exchange.tools)}", "dim")
     if len(session.exchanges) < session.exchange_count:
         console.print()
         say(f"{len(session.exchanges)} of {count(session.exchange_count, 'exchange')}", "dim")
-    return console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+    lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]  # a StringIO
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def _parts(exchange: SessionExchange, program: str) -> Iterator[tuple[str, str]]:

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from anchord.cli.output.detached import detached_group_lines
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.render import format_age
+from anchord.cli.output.sizes import format_bytes
 from anchord.core.quoting import escape_gaps, escape_path
 from anchord.ipc.messages.status import (
     EmbedderStatus,
     GenerationStatus,
+    KeptStatus,
     RootStatus,
     StatusAnswer,
     StoreStatus,
@@ -42,6 +44,8 @@ def status_lines(report: StatusAnswer) -> Iterator[str]:
         yield f"  [yellow]repaired: {escape_markup(repair)}[/]"
     yield from _root_lines(report.roots)
     yield from detached_group_lines(report.detached)
+    if report.kept and report.kept.transcripts:
+        yield _kept(report.kept)
     yield _work(report)
     yield from _activity(report)
     yield _store(report.store)
@@ -172,6 +176,11 @@ def _store(store: StoreStatus) -> str:
     fragments = store.fragments
     megabytes = store.bytes / 1e6
     return f"  store: {rows} rows, {fragments} fragments, {megabytes:.1f} MB"
+
+
+def _kept(kept: KeptStatus) -> str:
+    whole, disk = format_bytes(kept.transcript_bytes), format_bytes(kept.bytes)
+    return f"  {kept.transcripts:,} transcripts of {whole} kept byte for byte, in {disk}"
 
 
 def _model(embedder: EmbedderStatus) -> Iterator[str]:

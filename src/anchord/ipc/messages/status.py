@@ -61,6 +61,16 @@ class DetachedCounts(Message, frozen=True, kw_only=True):
     source_missing: int
 
 
+class KeptStatus(Message, frozen=True, kw_only=True):
+    """The transcripts that are kept byte for byte."""
+
+    transcripts: int
+    transcript_bytes: int
+    """Their size."""
+    bytes: int
+    """What they take on the disk."""
+
+
 class Percentiles(Message, frozen=True, kw_only=True):
     """The median and the 95th percentile; both None without values."""
 
@@ -159,6 +169,8 @@ class StatusAnswer(Message, frozen=True, kw_only=True):
     vectors_left_s: float | None = None
     """Seconds until they have vectors; None for unknown."""
     failed: tuple[Failure, ...]
+    kept: KeptStatus | None = None
+    """None if there are none, or they cannot be counted."""
     detached: tuple[DetachedCounts, ...]
     embedded_total: int
     reused_total: int

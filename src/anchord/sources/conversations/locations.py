@@ -50,7 +50,7 @@ def known_program_folders(
         env: Environment variables: programs read their folders from some.
         platform: As in `sys.platform`.
     """
-    for folder in _claude_folders(home, env):
+    for folder in claude_folders(home, env):
         yield ProgramFolder("Claude Code", f"{folder}/projects")
     apps = _application_data(home, env, platform)
     codex = env.get("CODEX_HOME") or f"{home}/.codex"
@@ -71,7 +71,8 @@ def known_program_folders(
     yield ProgramFolder("VS Code Copilot Chat", f"{home}/.vscode-server/data/User/workspaceStorage")
 
 
-def _claude_folders(home: str, env: Mapping[str, str]) -> list[str]:
+def claude_folders(home: str, env: Mapping[str, str]) -> list[str]:
+    """Return the folders in which Claude Code may keep its settings and projects."""
     configured = env.get("CLAUDE_CONFIG_DIR")
     return [configured] if configured else [f"{home}/.claude", f"{home}/.config/claude"]
 

@@ -86,6 +86,10 @@ class SessionRecords:
         rows = self._db.execute("SELECT DISTINCT project FROM sessions WHERE project != ''")
         return [project for (project,) in rows]
 
+    def root_folders(self) -> list[str]:
+        """Return the folders of the roots that are indexed."""
+        return [os.fsdecode(folder) for (folder,) in self._db.execute("SELECT folder FROM roots")]
+
     def find_by_exchange(self, name_or_path: str) -> SessionRecord | None:
         """Return the session of an exchange, given its id or its path in the index."""
         where = "WHERE s.id IN (SELECT session FROM exchanges WHERE path=? OR name=?)"
