@@ -23,7 +23,6 @@ from anchord.core.predecessors import find_predecessors
 from anchord.core.sqlite_connection import CheckedConnection
 from anchord.core.types import ChunkRecord, FileUpdate, RootedPath
 from anchord.errors import StoreDamagedError
-from anchord.store.catalog.chunk_lists import ChunkLists
 from anchord.store.catalog.columns import key_columns, rooted_path
 
 MAX_CHANGES = 10_000
@@ -44,6 +43,8 @@ _PRUNE_SQL = (
     "DELETE FROM replaced WHERE id <= (SELECT max(id) FROM replaced) - ?",
 )
 RowsByTable: TypeAlias = Mapping[str, Sequence[tuple[str | int | bytes, ...]]]
+_Place: TypeAlias = tuple[str, int, int]
+"""Id, first and last line of a chunk."""
 _COLUMNS = {
     "changes": "id, at_ns, root, path, kept, new, gone, is_edit",
     "replaced": "id, old_id, new_id, change",
@@ -77,7 +78,6 @@ class ChangeHistory:
     def __init__(self, db: CheckedConnection) -> None:
         """Use a connection of the catalog."""
         self._db = db
-        self._lists = ChunkLists(db)
 
     # Writing
 
@@ -115,12 +115,22 @@ class ChangeHistory:
             "VALUES(?,?,?,?,?,?,?)",
             values,
         )
-        listed = self._lists.read_chunks(file_id, applied).values() if diff.removed else ()
-        successors = _successors([chunk for _, chunk in listed], update)
+        former = self._confirmed_places(file_id, applied) if diff.removed else []
+        successors = _successors(former, update)
         self._db.executemany(
             "INSERT INTO replaced(old_id, new_id, change) VALUES(?,?,?)",
             [(old_id, new_id, inserted.lastrowid) for old_id, new_id in successors.items()],
         )
+
+    def _confirmed_places(self, file_id: int, applied: int) -> list[_Place]:
+        """Return id and lines of the chunks that a file had, in order; an intent is ignored."""
+        rows = self._db.execute(
+            "SELECT ordinal, chunk_id, start_line, end_line FROM chunks "
+            "WHERE file=? AND generation<=? ORDER BY ordinal, generation",
+            (file_id, applied),
+        )
+        # In order of generation: the newest row of an ordinal is the one that stays.
+        return list({ordinal: tuple(place) for ordinal, *place in rows}.values())
 
     def prune(self) -> None:
         """Delete the oldest rows beyond the limits."""
@@ -225,18 +235,40 @@ class ChangeHistory:
         return found.fetchone() is not None
 
 
-def _successors(former: Sequence[ChunkRecord], update: FileUpdate) -> dict[str, str]:
+def _successors(former: Sequence[_Place], update: FileUpdate) -> dict[str, str]:
     """Return old id -> new id of the chunks that leave; "" where nothing takes their place."""
     chunks = update.new_record.chunks if update.new_record else ()
     removed = dict.fromkeys(update.diff.removed, "")
     if removed and chunks:
-        at_their_place = find_predecessors(chunks, former)
+        at_their_place = find_predecessors(*_changed_part(former, chunks))
         removed.update(
             (old_id, at_their_place[old_id]) for old_id in removed if old_id in at_their_place
         )
     moved = {
         update.row_with_vector[chunk.vector_key]: chunk.chunk_id
-        for chunk in chunks
+        for chunk in (chunks if update.row_with_vector else ())
         if chunk.vector_key in update.row_with_vector
     }
     return {**removed, **moved}
+
+
+def _changed_part(
+    former: Sequence[_Place], chunks: Sequence[ChunkRecord]
+) -> tuple[Sequence[ChunkRecord], Sequence[ChunkRecord]]:
+    """Return the new and the former chunks from one before the first change to one after the last.
+
+    Most of a file stays, and what stays at both ends has no part in what replaces what.
+    """
+    shorter = min(len(former), len(chunks))
+    begin = 0
+    while begin < shorter and former[begin][0] == chunks[begin].chunk_id:
+        begin += 1
+    end = 0
+    while end < shorter - begin and former[-1 - end][0] == chunks[-1 - end].chunk_id:
+        end += 1
+    begin, end = max(begin - 1, 0), max(end - 1, 0)
+    part = [
+        ChunkRecord(chunk_id=chunk_id, vector_key="", row_hash="", start_line=first, end_line=last)
+        for chunk_id, first, last in former[begin : len(former) - end]
+    ]
+    return chunks[begin : len(chunks) - end], part
