@@ -14,6 +14,8 @@ from mcp.types import TextContent
 
 from anchord.config.paths import find_paths
 from anchord.core.token_counts import token_upper_bound
+from anchord.ipc.methods import prepare_types
+from anchord.mcp import server
 from anchord.mcp.listing import gather_options, shorten_schema
 from anchord.mcp.server import make_server
 
@@ -121,3 +123,15 @@ def test_a_wrong_prompt_is_refused_in_json(
         assert json.loads(str(raised.value))["error"]
 
     talk_to_server(tmp_path, talk)
+
+
+def test_the_types_of_all_methods_are_learnt_before_tools_run_in_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two first uses at once crashed two of five processes whose tools were called in parallel."""
+    done: list[str] = []
+    monkeypatch.setattr(server, "prepare_types", lambda: done.append("types"))
+    monkeypatch.setattr(server, "parse_config", lambda *_: done.append("config"))
+    server.make_server(find_paths({"ANCHORD_HOME": str(tmp_path)}))
+    assert done == ["types", "config"]
+    prepare_types()

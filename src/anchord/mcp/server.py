@@ -26,8 +26,10 @@ from pydantic import ValidationError
 
 from anchord._version import __version__
 from anchord.config.paths import Paths
+from anchord.config.schema import parse_config
 from anchord.core.quoting import quote_name
 from anchord.errors import AnchordError, UsageError
+from anchord.ipc.methods import prepare_types
 from anchord.mcp.answers import error_answer
 from anchord.mcp.listing import gather_options, shorten_schema
 from anchord.mcp.prompts import MAX_ARGUMENT_CHARS, PROMPTS
@@ -216,6 +218,9 @@ def make_server(paths: Paths) -> MCPServer:
     Args:
         paths: Files and folders of the anchord home.
     """
+    # Tools run in threads, several at once. The first use of a type must not be in two of them.
+    prepare_types()
+    parse_config("", "")
     server = _Server(
         "anchord", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
