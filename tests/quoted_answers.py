@@ -8,11 +8,12 @@ from typing import Any
 from sample_messages import message
 
 from anchord.core.quoting import quote_command, quote_name, quote_names
+from anchord.ipc.messages.files import ChangesAnswer, FilesAnswer
 from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, SearchAnswer, ShowAnswer
+from anchord.ipc.messages.sessions import SessionAnswer, SessionDetail
 from anchord.ipc.messages.status import StatusAnswer
 from anchord.mcp.answers import (
-    Answer,
     error_answer,
     explain_answer,
     roots_answer,
@@ -20,6 +21,9 @@ from anchord.mcp.answers import (
     show_answer,
     status_answer,
 )
+from anchord.mcp.file_answers import changes_answer, files_answer
+from anchord.mcp.parts import Answer
+from anchord.mcp.session_answers import session_answer, sessions_answer
 
 _NO_LIMIT = 10_000_000
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"(:?)')
@@ -98,6 +102,23 @@ def answers_quoting(text: str) -> dict[str, Answer]:
         "path": text, "root": text, "indexed": True, "chunks": 1, "rule": text, "strategy": text, "decision": "read",
         "reason": text, "last_reason": text, "problem": text, "size": 9,
     }  # fmt: skip
+    file = {"root": text, "path": text, "file": text, "kind": text, "chunks": 1, "modified": text}
+    change = {
+        "root": text, "path": text, "file": text, "at": text, "saves": 1, "new": 1, "gone": 1, "kept": 1, "deleted": True,
+    }  # fmt: skip
+    session = {
+        "id": text, "agent": text, "project": text, "project_path": text, "title": text, "started_at": text,
+        "last_at": text, "turns": 1, "files": 1, "state": "here", "path": text, "root": text, "parent": text,
+    }  # fmt: skip
+    said_there = {
+        "id": text,
+        "at": text,
+        "question": text,
+        "answer": text,
+        "tools": [text],
+        "files": [text],
+    }
+    detail = session | {"exchange_count": 9, "exchanges": [said_there, said_there]}
     shown_chunks = {"id": "1", "chunks": chunks, "previous": "6" * 32, "next": "7" * 32}  # fmt: skip
     return {
         "search": search_answer(found([odd, without_file], [exchange, odd], note=held), _NO_LIMIT),
@@ -105,6 +126,17 @@ def answers_quoting(text: str) -> dict[str, Answer]:
         "show": show_answer(
             message(ShowAnswer, shown_chunks | {"conversation": conversation}), _NO_LIMIT
         ),
+        "files": files_answer(
+            message(FilesAnswer, {"files": [file], "next": "", "note": held, "complete": False})
+        ),
+        "changes": changes_answer(
+            message(
+                ChangesAnswer,
+                {"since": text, "changes": [change], "omitted": 1, "note": held, "complete": False},
+            )
+        ),
+        "sessions": sessions_answer([message(SessionAnswer, session)], held),
+        "session": session_answer(message(SessionDetail, detail), 0, _NO_LIMIT, held),
         "status": status_answer(message(StatusAnswer, report)),
         "roots": roots_answer([message(RootAnswer, listed)] * 2),
         "explain": explain_answer(message(ExplainAnswer, explanation)),

@@ -145,7 +145,8 @@ HOMES: dict[str, str] = {
     "tomlkit": "config.file_editor",
     "platformdirs": "config.paths",
     "psutil": "daemon.host daemon.status daemon.writer.maintenance ipc.worker_process embedding.workers.worker_main",
-    "mcp": "mcp.server",
+    "mcp": "mcp.server mcp.tools mcp.http_server",
+    "uvicorn": "mcp.http_server",
     "typer": "cli",
     "rich": "cli",
     "msgspec": "config ipc embedding chunking.formats.parser_process sources.conversations.reader_process "

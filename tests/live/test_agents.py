@@ -23,7 +23,9 @@ from anchord.core.token_counts import token_upper_bound
 from anchord.mcp.server import make_server
 
 MOST_TOKENS = 2_000
-TOOLS = {"search", "show", "status", "sync", "explain", "roots"}
+TOOLS = {
+    "search", "show", "files", "changes", "sessions", "session", "status", "sync", "explain", "roots",
+}  # fmt: skip
 
 
 def talk_here(home: Home, talk: Callable[[Client], Awaitable[None]]) -> None:

@@ -18,7 +18,6 @@ from anchord.ipc.messages.roots import RootAnswer
 from anchord.ipc.messages.searching import ExplainAnswer, ShowAnswer
 from anchord.ipc.messages.status import StatusAnswer
 from anchord.mcp.answers import (
-    DEFAULT_TOKEN_BUDGET,
     error_answer,
     explain_answer,
     roots_answer,
@@ -27,6 +26,7 @@ from anchord.mcp.answers import (
     status_answer,
 )
 from anchord.mcp.own_words import OwnWords
+from anchord.mcp.parts import DEFAULT_TOKEN_BUDGET
 from anchord.mcp.render import NOTICE, render_answer
 
 

@@ -11,6 +11,8 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
     "Conversations": {
         "sessions": "List conversations, also those that were deleted.",
         "session": "Show a conversation, restore or resume it.",
+        "decisions": "List what was decided in conversations.",
+        "blame": "Show which conversations and commits changed a file.",
         "discover": "Find conversations of AI assistants on this machine.",
     },
     "Folders": {

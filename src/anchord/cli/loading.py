@@ -11,10 +11,12 @@ from collections.abc import Collection, Sequence
 MODULE_OF_COMMAND = {
     "add": "roots",
     "backup": "backup",
+    "blame": "blame",
     "chunk": "chunk",
     "config": "roots",
     "confirm-delete": "maintenance",
     "diff": "chunk",
+    "decisions": "decisions",
     "discover": "conversations",
     "doctor": "doctor",
     "dump": "index",

@@ -90,6 +90,11 @@ class Paths(msgspec.Struct, frozen=True):
         return self.data_folder / "transcripts.sqlite"
 
     @property
+    def http_token_file(self) -> Path:
+        """The token that clients of `anchord mcp --http` must send."""
+        return self.data_folder / "mcp-token"
+
+    @property
     def vector_cache_file(self) -> Path:
         """The cache of vectors of deleted rows (SQLite)."""
         return self.data_folder / "vectors.sqlite"

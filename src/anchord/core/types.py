@@ -250,8 +250,7 @@ class ExchangeMetadata:
         model: Model that answered.
         tools: Tool calls, one a line.
         files: Files that the tool calls changed, one a line.
-        branch: "superseded" for an exchange that the user abandoned by editing or regenerating,
-            else "".
+        branch: The git branch that was checked out, where the source says it.
     """
 
     source: str = ""
@@ -633,6 +632,13 @@ class SearchFilters:
             below it.
         section: Headings joined with " > ": only chunks below them, or that contain the last of
             them.
+        agent: Part of the name of the program of a conversation, in any case.
+        tool: Only exchanges with a call of this tool, in any case.
+        branch: Only exchanges on this git branch.
+        projects: Only exchanges about one of these projects, as transcripts name them; None for
+            any.
+        touched: The end of a path: only exchanges that changed such a file, or whose tool calls
+            name it.
         languages: The names of one language, in lower case: only code of this language.
         since: Only exchanges that ended at this time or later, and files that changed then: UTC in
             ISO 8601.
@@ -650,6 +656,11 @@ class SearchFilters:
     room: str = ""
     session: str = ""
     chunk_type: str = ""
+    agent: str = ""
+    tool: str = ""
+    branch: str = ""
+    projects: tuple[str, ...] | None = None
+    touched: str = ""
     languages: tuple[str, ...] = ()
     since: str = ""
     until: str = ""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from anchord.config.paths import Paths
 from anchord.daemon.access import ask, try_connect
-from anchord.daemon.session_reading import session, sessions
+from anchord.daemon.session_reading import decisions, session, sessions
 from anchord.errors import UsageError
 from anchord.ipc import methods
 from anchord.ipc.protocol import check_params
@@ -21,7 +21,7 @@ def ask_daemon_or_archive(paths: Paths, call: Call[A]) -> A:
 
     Args:
         paths: Where this anchord keeps its files.
-        call: "sessions" or "session".
+        call: "sessions", "session" or "decisions".
 
     Raises:
         AnchordError: As the method says.
@@ -40,4 +40,5 @@ def ask_daemon_or_archive(paths: Paths, call: Call[A]) -> A:
 _ANSWERS: dict[str, Callable[[Paths, Any], object]] = {
     methods.SESSIONS.name: sessions,
     methods.SESSION.name: session,
+    methods.DECISIONS.name: decisions,
 }

@@ -29,7 +29,7 @@ from anchord.daemon.readiness import (
     require_settled_rules,
     why_not_up_to_date,
 )
-from anchord.daemon.reading import answer_from_index
+from anchord.daemon.reading import READING, answer_from_index
 from anchord.daemon.root_changes import RootChanges
 from anchord.daemon.shared_reader import SharedReader
 from anchord.daemon.status import StatusReporter
@@ -74,16 +74,6 @@ from anchord.store.catalog.catalog import SqliteCatalog
 
 log = structlog.get_logger()
 
-_READING: tuple[methods.Method[Any, Any], ...] = (
-    methods.SHOW,
-    methods.EXPLAIN,
-    methods.SESSIONS,
-    methods.SESSION,
-    methods.DUMP,
-    methods.ROOTS,
-    methods.ROOTS_LIST,
-)
-"""Methods that `reading` answers. "search" and "errors" have more to say while a daemon runs."""
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
 A = TypeVar("A")
@@ -129,7 +119,7 @@ class RpcHandlers:
             Handler(methods.STATUS, self._status),
             Handler(methods.ERRORS, self._errors),
             Handler(methods.SEARCH, self._search),
-            *(Handler(each, partial(self._read, each)) for each in _READING),
+            *(Handler(each, partial(self._read, each)) for each in READING),
             Handler(methods.ROOTS_ADD, self._add_root),
             Handler(methods.ROOTS_REMOVE, self._remove_root),
             Handler(methods.RELOAD, lambda _: self.reload_roots()),
@@ -237,7 +227,9 @@ class RpcHandlers:
     def _read(self, method: methods.Method[P, A], params: P) -> A:
         """Answer as a process without a daemon does."""
         call = Call(method, params)
-        return self._query(lambda reader, catalog: answer_from_index(reader, catalog, call))
+        return self._query(
+            lambda reader, catalog: answer_from_index(reader, catalog, call, self.status.coverage)
+        )
 
     def _summarize_since(self, before: WorkCounters, warnings: Sequence[str] = ()) -> IndexAnswer:
         """Return the summary of an index run that began when the counters were as in `before`."""

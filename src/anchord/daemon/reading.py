@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from anchord.daemon.answers import failures_of, root_answers
-from anchord.daemon.session_reading import session, sessions
+from anchord.daemon.session_reading import decisions, session, sessions
 from anchord.index.session import IndexReader
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
@@ -16,24 +16,36 @@ from anchord.ipc.messages.searching import ExplainAnswer, ExplainParams
 from anchord.ipc.messages.status import Failure
 from anchord.ipc.requests import Call
 from anchord.search.answers import handle_dump, handle_explain, handle_show
+from anchord.search.blame import handle_blame
+from anchord.search.coverage import Coverage
+from anchord.search.file_answers import handle_changes, handle_files
 from anchord.search.search_answer import handle_search
 from anchord.store.catalog.catalog import SqliteCatalog
 
 A = TypeVar("A")
 
 
-def answer_from_index(reader: IndexReader, catalog: SqliteCatalog, call: Call[A]) -> A:
+def answer_from_index(
+    reader: IndexReader,
+    catalog: SqliteCatalog,
+    call: Call[A],
+    coverage: Callable[[], Coverage] | None = None,
+) -> A:
     """Answer a call from an opened index.
 
     Args:
         reader: The index.
         catalog: The index's catalog, on the caller's connection.
         call: A call of a method that only reads; its parameters are in range.
+        coverage: Says how much of the files the index covers; None without a daemon.
 
     Raises:
         AnchordError: As the method says.
     """
-    return cast("A", _ANSWERS[call.method.name](reader, catalog, call.params))
+    name = call.method.name
+    if coverage and name in _COVERING:
+        return cast("A", _COVERING[name](reader, catalog, call.params, coverage()))
+    return cast("A", _ANSWERS[name](reader, catalog, call.params))
 
 
 def reads_only(call: Call[Any]) -> bool:
@@ -65,14 +77,32 @@ def list_errors(
     return tuple(failures_of(catalog, {root.name: root.path for root in reader.roots}))
 
 
+_COVERING: dict[str, Callable[[IndexReader, SqliteCatalog, Any, Coverage], object]] = {
+    methods.FILES.name: handle_files,
+    methods.CHANGES.name: handle_changes,
+}
+"""Answers that say how much of the files the index covers."""
 _ANSWERS: dict[str, Callable[[IndexReader, SqliteCatalog, Any], object]] = {
     methods.SEARCH.name: handle_search,
     methods.SHOW.name: handle_show,
+    methods.FILES.name: handle_files,
+    methods.CHANGES.name: handle_changes,
+    methods.BLAME.name: handle_blame,
     methods.EXPLAIN.name: explain,
     methods.SESSIONS.name: lambda reader, _, params: sessions(reader.paths, params),
     methods.SESSION.name: lambda reader, _, params: session(reader.paths, params),
+    methods.DECISIONS.name: lambda reader, _, params: decisions(reader.paths, params),
     methods.DUMP.name: dump,
     methods.ROOTS.name: list_roots,
     methods.ROOTS_LIST.name: list_roots,
     methods.ERRORS.name: list_errors,
 }
+READING = tuple(
+    method
+    for method in methods.METHODS
+    if method.name in _ANSWERS and method not in {methods.SEARCH, methods.ERRORS}
+)
+"""Methods whose answers need no more than the index and how much it covers.
+
+"search" and "errors" have more to say while a daemon runs.
+"""

@@ -1,4 +1,4 @@
-"""Answers "sessions" and "session" from the archive alone: without the index, and without LanceDB.
+"""Answers "sessions", "session" and "decisions" from the archive alone: no index, no LanceDB.
 
 The conversations can be read also where the index is lost or a model is missing.
 """
@@ -13,12 +13,14 @@ from anchord.config.cli_state import load_cli_state
 from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.config.privacy import redacts_conversations
+from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
 from anchord.ipc.messages.sessions import (
     SessionAnswer,
     SessionDetail,
     SessionParams,
     SessionsParams,
 )
+from anchord.search.decision_list import list_decisions
 from anchord.search.kept_sessions import is_kept, open_kept
 from anchord.search.session_answers import describe_session, list_sessions
 from anchord.sources.conversations.archive.reader import Archive
@@ -38,6 +40,12 @@ def session(paths: Paths, params: SessionParams) -> SessionDetail:
     with open_archive(paths) as archive, open_kept(paths.kept_transcripts_file) as kept:
         read_prompts = partial(_read_prompts, paths, archive)
         return describe_session(archive, params, partial(is_kept, kept), read_prompts)
+
+
+def decisions(paths: Paths, params: DecisionsParams) -> tuple[DecisionAnswer, ...]:
+    """Answer "decisions"."""
+    with open_archive(paths) as archive:
+        return list_decisions(archive, params)
 
 
 @contextmanager

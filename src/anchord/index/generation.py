@@ -20,6 +20,7 @@ from pathlib import Path
 
 import structlog
 
+from anchord.config.paths import Paths
 from anchord.core.ports import VectorCache
 from anchord.core.types import Action, FileOutcome, RootedPath, Vector
 from anchord.errors import StoreDamagedError, UsageError
@@ -247,7 +248,7 @@ class GenerationBuild:
         if not has_catalog or not (self._table_folder / f"{NEXT_TABLE_NAME}.lance").is_dir():
             return False
         try:
-            self.catalog = SqliteCatalog(self._writer.paths.next_catalog_file)
+            self.catalog = _open_next_catalog(self._writer.paths)
             self.store = self._open_table(NEXT_TABLE_NAME)
         except StoreDamagedError:
             return False
@@ -269,7 +270,7 @@ class GenerationBuild:
         if can_clone and table_maintenance.clone_to_next_table(self._table_folder):
             writer.catalog.copy_to(writer.paths.next_catalog_file)
         self.store = self._open_table(NEXT_TABLE_NAME)
-        self.catalog = SqliteCatalog(writer.paths.next_catalog_file)
+        self.catalog = _open_next_catalog(writer.paths)
         if self.request.rechunks_all_files:
             self.catalog.mark_all_for_rechunk()
         self.catalog.set_meta(_BUILD_META_KEY, self._identity)
@@ -300,6 +301,11 @@ class GenerationBuild:
             self._confirmed_gone.update(result.gone_or_emptied)
             self._queue.update(dict.fromkeys(result.paths_due))
         self.unavailable_roots = tuple(unavailable)
+
+
+def _open_next_catalog(paths: Paths) -> SqliteCatalog:
+    """Open the catalog of the next generation: that everything is written again is no change."""
+    return SqliteCatalog(paths.next_catalog_file, records_changes=False)
 
 
 def find_unavailable_roots(writer: IndexWriter) -> tuple[str, ...]:
@@ -337,7 +343,7 @@ def find_interrupted_build(writer: IndexWriter) -> BuildRequest | None:
     if not writer.paths.next_catalog_file.exists():
         return None
     try:
-        with SqliteCatalog(writer.paths.next_catalog_file) as catalog:
+        with _open_next_catalog(writer.paths) as catalog:
             reason = catalog.get_meta(_BUILD_META_KEY).split("\n")[0]
     except StoreDamagedError:
         return None

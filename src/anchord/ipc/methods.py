@@ -12,8 +12,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.blame import BlameAnswer, BlameParams
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
+from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
 from anchord.ipc.messages.roots import (
     AddedRoot,
     AddRootParams,
@@ -79,6 +82,10 @@ STATUS = Method("status", Params, StatusAnswer)
 ERRORS = Method("errors", Params, tuple[Failure, ...])
 SEARCH = Method("search", SearchParams, SearchAnswer)
 SHOW = Method("show", ShowParams, ShowAnswer)
+FILES = Method("files", FilesParams, FilesAnswer)
+CHANGES = Method("changes", ChangesParams, ChangesAnswer)
+BLAME = Method("blame", BlameParams, BlameAnswer)
+DECISIONS = Method("decisions", DecisionsParams, tuple[DecisionAnswer, ...])
 EXPLAIN = Method("explain", ExplainParams, ExplainAnswer)
 SESSIONS = Method("sessions", SessionsParams, tuple[SessionAnswer, ...])
 SESSION = Method("session", SessionParams, SessionDetail)
@@ -108,6 +115,10 @@ METHODS: tuple[Method[Any, Any], ...] = (
     ERRORS,
     SEARCH,
     SHOW,
+    FILES,
+    CHANGES,
+    BLAME,
+    DECISIONS,
     EXPLAIN,
     SESSIONS,
     SESSION,
@@ -131,6 +142,19 @@ METHODS: tuple[Method[Any, Any], ...] = (
     SHUTDOWN,
 )
 """All of them but "subscribe", which streams `messages.status.Progress`."""
+
+
+def prepare_types() -> None:
+    """Make msgspec learn the types of all methods now, before several threads use them.
+
+    It learns a type when it is first used. If two threads do that at the same moment, the process
+    can crash (msgspec 0.22).
+    """
+    for method in METHODS:
+        msgspec.json.Decoder(method.params)
+        msgspec.json.Decoder(method.answer)
+
+
 REPEATABLE = frozenset(
     each.name
     for each in (
@@ -140,6 +164,10 @@ REPEATABLE = frozenset(
         ERRORS,
         SEARCH,
         SHOW,
+        FILES,
+        CHANGES,
+        BLAME,
+        DECISIONS,
         EXPLAIN,
         SESSIONS,
         SESSION,

@@ -13,12 +13,15 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from anchord.core.dates import parse_time_span
+from anchord.core.dates import parse_time, parse_time_span
 from anchord.core.quoting import escape_non_utf8
 from anchord.ipc import methods
 from anchord.ipc.messages.base import Params
+from anchord.ipc.messages.blame import BlameAnswer, BlameParams
 from anchord.ipc.messages.chunks import ChunkAnswer
 from anchord.ipc.messages.control import HelloAnswer, PauseAnswer, ShutdownAnswer
+from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
+from anchord.ipc.messages.files import ChangesAnswer, ChangesParams, FilesAnswer, FilesParams
 from anchord.ipc.messages.roots import (
     AddedRoot,
     AddRootParams,
@@ -100,6 +103,11 @@ def search(  # noqa: PLR0913 - one parameter a filter
     session: str = "",
     chunk_type: str = "",
     language: str = "",
+    file: str = "",
+    branch: str = "",
+    project: str = "",
+    tool: str = "",
+    agent: str = "",
     since: str = "",
     until: str = "",
     recent: str = "",
@@ -124,6 +132,12 @@ def search(  # noqa: PLR0913 - one parameter a filter
         session: Only this conversation.
         chunk_type: Only this type: "section", "text", "code_block", "table" or "list".
         language: Only code of this language, such as "python"; in files and in code blocks.
+        file: Only conversations that changed this file, or named it in a tool call: a path, or the
+            end of one.
+        branch: Only conversations on this git branch, where the transcript says it.
+        project: Only conversations about this project: a part of its name, or its folder.
+        tool: Only exchanges that called this tool, such as "Bash".
+        agent: Only conversations of this program: a part of its name, such as "claude".
         since: Only files that changed, and conversations that went on, since a date or an age, such
             as 2026-01-31, 7d, 3h or "last week". A date without a zone is one of the caller's.
         until: Only files that changed last, and conversations that began, before then; a date
@@ -156,6 +170,11 @@ def search(  # noqa: PLR0913 - one parameter a filter
         session=session,
         chunk_type=chunk_type,
         language=language,
+        file=file,
+        branch=branch,
+        project=project,
+        tool=tool,
+        agent=agent,
         since=since,
         until=until,
         recent=recent,
@@ -194,6 +213,85 @@ def show(
         context=context,
     )
     return Call(methods.SHOW, params)
+
+
+def files(
+    *,
+    root: str = "",
+    path: str = "",
+    kind: str = "",
+    limit: int = 100,
+    cursor: str = "",
+) -> Call[FilesAnswer]:
+    """List the indexed files, in the order of root and path.
+
+    Args:
+        root: Only this root, by its name.
+        path: Only this folder, or paths that match a pattern in .gitignore syntax.
+        kind: Only this kind: "markdown", "text", "code" or "transcript".
+        limit: Maximum number of files.
+        cursor: `next` of the answer before, to go on from there.
+    """
+    params = FilesParams(
+        root=root,
+        path=path,
+        kind=kind,
+        limit=limit,
+        cursor=cursor,
+    )
+    return Call(methods.FILES, params)
+
+
+def changes(
+    since: str = "", *, root: str = "", path: str = "", limit: int = 100
+) -> Call[ChangesAnswer]:
+    """List the files that changed in the index since a time, newest first.
+
+    Args:
+        since: A date or an age, such as 2026-01-31, 7d, 3h or "last week"; "" for 24 hours.
+        root: Only this root, by its name.
+        path: Only this folder, or paths that match a pattern in .gitignore syntax.
+        limit: Maximum number of files.
+
+    Raises:
+        UsageError: `since` is no date.
+    """
+    # Here, not in the daemon: a date is one of the caller's time zone.
+    params = ChangesParams(
+        since=parse_time(since, datetime.now(UTC)),
+        root=root,
+        path=path,
+        limit=limit,
+    )
+    return Call(methods.CHANGES, params)
+
+
+def blame(path: str, *, limit: int = 20) -> Call[BlameAnswer]:
+    """List the exchanges in which an assistant changed or used a file, newest first.
+
+    Args:
+        path: Absolute path of the file.
+        limit: Maximum number of exchanges.
+    """
+    return Call(methods.BLAME, BlameParams(path=path, limit=limit))
+
+
+def decisions(
+    *, project: str = "", since: str = "", limit: int = 30
+) -> Call[tuple[DecisionAnswer, ...]]:
+    """List the exchanges that seem to decide something, newest first.
+
+    Args:
+        project: Only about this project: a part of its name, or its folder.
+        since: Only decisions since a date or an age.
+        limit: Maximum number of decisions.
+
+    Raises:
+        UsageError: `since` is no date.
+    """
+    since = parse_time(since, datetime.now(UTC))
+    params = DecisionsParams(project=project, since=since, limit=limit)
+    return Call(methods.DECISIONS, params)
 
 
 def explain(path: str) -> Call[ExplainAnswer]:

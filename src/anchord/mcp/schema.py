@@ -71,11 +71,15 @@ class Conversation(BaseModel):
 
 
 class ShowAnswer(BaseModel):
-    """Answer of `show`: chunks, and the ids to read on from."""
+    """Answer of `show`: chunks, and the ids to read on from.
+
+    `replaced` is the id that was asked for, if edits put another chunk in its place.
+    """
 
     notice: str
     note: str = ""
     names: list[str] = []
+    replaced: str = ""
     chunks: list[Chunk]
     previous: str = ""
     next: str = ""
@@ -152,3 +156,91 @@ class SyncAnswer(BaseModel):
 
     note: str
     waited_s: float
+
+
+class ListedFile(BaseModel):
+    """An indexed file. A transcript has no chunks of its own: its exchanges have them."""
+
+    file: str
+    kind: str
+    chunks: int
+    modified: str
+
+
+class FilesAnswer(BaseModel):
+    """Answer of `files`. `next` is the cursor for the files after these."""
+
+    notice: str
+    note: str = ""
+    names: list[str] = []
+    files: list[ListedFile]
+    next: str = ""
+
+
+class FileChange(BaseModel):
+    """What changed in a file: chunks `new` and `gone` in all `saves`, and `kept` by the last."""
+
+    file: str
+    at: str
+    saves: int
+    new: int
+    gone: int
+    kept: int
+    deleted: bool = False
+
+
+class ChangesAnswer(BaseModel):
+    """Answer of `changes`, newest first. `omitted` changed files did not fit."""
+
+    notice: str
+    note: str = ""
+    names: list[str] = []
+    since: str
+    changes: list[FileChange]
+    omitted: int = 0
+
+
+class Session(BaseModel):
+    """A conversation. `state`: here, deleted (its transcript is gone), detached or prompts-only."""
+
+    id: str
+    agent: str
+    project: str = ""
+    title: str
+    last_at: str = ""
+    turns: int
+    files: int = 0
+    state: str
+    parent: str = ""
+
+
+class SessionsAnswer(BaseModel):
+    """Answer of `sessions`, newest first. `omitted` of those asked for did not fit."""
+
+    notice: str
+    note: str = ""
+    names: list[str] = []
+    sessions: list[Session]
+    omitted: int = 0
+
+
+class SessionExchange(BaseModel):
+    """A question and its answer; texts that do not fit are cut. `tools` has the first calls."""
+
+    at: str = ""
+    question: str
+    text: str
+    tools: list[str] = []
+    files: list[str] = []
+
+
+class SessionAnswer(BaseModel):
+    """Answer of `session`. `next_offset` is the offset to read on from."""
+
+    notice: str
+    note: str = ""
+    names: list[str] = []
+    session: Session
+    exchange_count: int
+    exchanges: list[SessionExchange]
+    next_offset: int = 0

@@ -7,8 +7,8 @@ daemon, and it survives the daemon's restarts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -22,20 +22,19 @@ from mcp.types import (
     TextContent,
     ToolAnnotations,
 )
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from anchord._version import __version__
-from anchord.config.paths import Paths, working_folder
-from anchord.core.quoting import escape_text, quote_name
-from anchord.daemon import access
+from anchord.config.paths import Paths
+from anchord.config.schema import parse_config
+from anchord.core.quoting import quote_name
 from anchord.errors import AnchordError, UsageError
-from anchord.ipc import requests
-from anchord.ipc.messages.searching import MAX_QUERY_CHARS, SearchParams, ShowAnswer
-from anchord.ipc.requests import Call
-from anchord.mcp import answers, schema
+from anchord.ipc.methods import prepare_types
+from anchord.mcp.answers import error_answer
+from anchord.mcp.listing import gather_options, shorten_schema
+from anchord.mcp.prompts import MAX_ARGUMENT_CHARS, PROMPTS
 from anchord.mcp.render import render_answer
-
-A = TypeVar("A")
+from anchord.mcp.tools import Tools
 
 _INSTRUCTIONS = """\
 anchord searches the user's own files and past conversations with assistants, and indexes them as
@@ -49,47 +48,6 @@ _READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _READ_ONLY_REPEATABLE = ToolAnnotations(
     read_only_hint=True, idempotent_hint=True, open_world_hint=False
 )
-_OUTDATED_NOTE = "anchord is not running: this is as of the last `anchord index`"
-_MAX_TOKENS = 20_000
-
-Query = Annotated[
-    str,
-    Field(
-        max_length=MAX_QUERY_CHARS,
-        description='Words or a question; also "exact phrase", -without, prefix*.',
-    ),
-]
-ResultCount = Annotated[int, Field(ge=1, le=20, description="How many files.")]
-SearchMode = Annotated[
-    Literal["hybrid", "vector", "text"],
-    Field(description="By meaning and words, or one of them."),
-]
-RootFilter = Annotated[str, Field(description="Only this root.")]
-PathFilter = Annotated[
-    str, Field(description="Only this folder, or paths like this: *.md, docs/**")
-]
-KindFilter = Annotated[str, Field(description="markdown, text, code or exchange")]
-SectionFilter = Annotated[str, Field(description="Only below these headings: A > B")]
-LanguageFilter = Annotated[str, Field(description="Only code of this language: python")]
-TypeFilter = Annotated[str, Field(description="section, text, code_block, table or list")]
-Since = Annotated[
-    str, Field(description="Only what changed or was said since: 2026-01-31, 7d, last week")
-]
-Until = Annotated[str, Field(description="Only what changed or was said until.")]
-ContextChars = Annotated[
-    int, Field(ge=0, le=20_000, description="Characters of context from the same section.")
-]
-Folder = Annotated[
-    str, Field(description="The folder you work in: of several copies of a text, the one there.")
-]
-TokenBudget = Annotated[
-    int, Field(ge=200, le=_MAX_TOKENS, description="Maximum tokens of the answer.")
-]
-ChunkId = Annotated[str, Field(description="A chunk's id, from search.")]
-NeighborCount = Annotated[int, Field(ge=0, le=50, description="Chunks to add before and after it.")]
-Whole = Annotated[bool, Field(description="All of its file or exchange.")]
-AbsolutePath = Annotated[str, Field(description="A file's absolute path.")]
-SyncTimeout = Annotated[float, Field(ge=0, le=600, description="Seconds to wait at most.")]
 
 
 class _Server(MCPServer):
@@ -108,6 +66,7 @@ class _Server(MCPServer):
             for tool in await self.list_tools()
         }
         try:
+            arguments = gather_options(arguments) if name == "search" else arguments
             _check_arguments(name, arguments, parameters_by_tool)
             return await super().call_tool(name, arguments, context)
         except (AnchordError, ToolError) as error:
@@ -130,17 +89,39 @@ class _Server(MCPServer):
     async def get_prompt(
         self,
         name: str,
-        arguments: dict[str, Any] | None = None,  # noqa: ARG002 - there are no prompts
-        context: Any = None,  # noqa: ANN401, ARG002 - likewise
+        arguments: dict[str, Any] | None = None,
+        context: Any = None,  # noqa: ANN401 - likewise
     ) -> Any:  # noqa: ANN401 - likewise
-        """Refuse: there are no prompts.
+        """Return a prompt.
 
         Raises:
-            MCPError: Always.
+            MCPError: There is no such prompt, or its argument is missing.
         """
-        raise _protocol_error(
-            INVALID_PARAMS, UsageError(f"no prompt {quote_name(name)}", "there are none")
-        )
+        prompts = {prompt.name: prompt for prompt in await self.list_prompts()}
+        if name not in prompts:
+            known = UsageError(f"no prompt {quote_name(name)}", f"there are: {', '.join(prompts)}")
+            raise _protocol_error(INVALID_PARAMS, known)
+        wanted = [argument.name for argument in prompts[name].arguments or ()]
+        given = arguments or {}
+        if set(given) != set(wanted) or any(_is_too_long(value) for value in given.values()):
+            known = UsageError(
+                f"the prompt `{name}` needs `{wanted[0]}`",
+                f"a text of at most {MAX_ARGUMENT_CHARS:,} characters, and nothing else",
+            )
+            raise _protocol_error(INVALID_PARAMS, known)
+        return await super().get_prompt(name, arguments, context)
+
+    async def list_tools(self) -> Any:  # noqa: ANN401 - likewise
+        """List the tools, with what a model needs of their parameters and no more."""
+        tools = await super().list_tools()
+        return [
+            tool.model_copy(update={"input_schema": shorten_schema(tool.input_schema)})
+            for tool in tools
+        ]
+
+
+def _is_too_long(value: object) -> bool:
+    return not isinstance(value, str) or len(value) > MAX_ARGUMENT_CHARS
 
 
 async def _with_json_errors(
@@ -228,117 +209,7 @@ def _protocol_error(code: int, error: AnchordError) -> MCPError:
 
 
 def _render_error(error: AnchordError) -> str:
-    return render_answer(answers.error_answer(error.message, error.hint))
-
-
-class _Tools:
-    """The tools and resources of one user's index.
-
-    Agents see the methods' docstrings and parameters, so docstrings are one line of plain text.
-    """
-
-    def __init__(self, paths: Paths) -> None:
-        self._paths = paths
-
-    def search(
-        self,
-        query: Query,
-        k: ResultCount = 5,
-        mode: SearchMode = "hybrid",
-        root: RootFilter = "",
-        path: PathFilter = "",
-        kind: KindFilter = "",
-        section: SectionFilter = "",
-        language: LanguageFilter = "",
-        chunk_type: TypeFilter = "",
-        since: Since = "",
-        until: Until = "",
-        expand: ContextChars = 0,
-        cwd: Folder = "",
-        max_tokens: TokenBudget = answers.DEFAULT_TOKEN_BUDGET,
-    ) -> Annotated[CallToolResult, schema.SearchAnswer]:
-        """Search the user's files and conversations: paths, lines, ids, texts; best first."""
-        call = requests.search(
-            query,
-            k=k,
-            mode=mode,
-            root=root,
-            path=path,
-            kind=kind,
-            section=section,
-            language=language,
-            chunk_type=chunk_type,
-            since=since,
-            until=until,
-            expand=expand,
-            budget=answers.passages_budget(max_tokens),
-            cwd=cwd or working_folder(),
-        )
-        return self._tool_result(call, lambda found: answers.search_answer(found, max_tokens))
-
-    def show(
-        self,
-        id: ChunkId,  # noqa: A002 - the name is a fixed interface
-        context: NeighborCount = 0,
-        whole: Whole = False,  # noqa: FBT002 - agents pass parameters by name
-        max_tokens: TokenBudget = answers.DEFAULT_TOKEN_BUDGET,
-    ) -> Annotated[CallToolResult, schema.ShowAnswer]:
-        """Read a chunk in full, with neighbours or all of its file; returns the ids to read on."""
-        call = requests.show(id, context=context, whole=whole)
-        return self._tool_result(call, lambda found: answers.show_answer(found, max_tokens))
-
-    def explain(self, path: AbsolutePath) -> Annotated[CallToolResult, schema.ExplainAnswer]:
-        """Say whether a file is indexed, which rule decided, and its last problem."""
-        return self._tool_result(requests.explain(path), answers.explain_answer)
-
-    def roots(self) -> Annotated[CallToolResult, schema.RootsAnswer]:
-        """List the folders that are indexed."""
-        return self._tool_result(requests.roots(), answers.roots_answer)
-
-    def status(self) -> Annotated[CallToolResult, schema.StatusAnswer]:
-        """Say whether the index is healthy and up to date."""
-        return _as_result(answers.status_answer(self._ask_daemon(requests.status())))
-
-    def sync(self, timeout: SyncTimeout = 30.0) -> Annotated[CallToolResult, schema.SyncAnswer]:
-        """Wait until everything written before this call is searchable."""
-        return _as_result(answers.sync_answer(self._ask_daemon(requests.sync(timeout))))
-
-    def file(self, root: str, path: str) -> str:
-        """Return a file's indexed text."""
-        return self._resource(requests.show(root=root, path=path))
-
-    def chunk(self, id: str) -> str:  # noqa: A002 - the name is a fixed interface
-        """Return the text of the file or exchange that a chunk is part of."""
-        return self._resource(requests.show(id, whole=True))
-
-    def _tool_result(
-        self, call: Call[A], to_answer: Callable[[A], answers.Answer]
-    ) -> CallToolResult:
-        """Ask the daemon, or read the index when none runs; the answer then says so."""
-        result = self._ask(call)
-        answer = to_answer(result.value)
-        is_said = result.is_live or isinstance(call.params, SearchParams)
-        return _as_result(answer if is_said else _with_note(answer, _OUTDATED_NOTE))
-
-    def _resource(self, call: Call[ShowAnswer]) -> str:
-        """Return a text as one field: unsafe characters are escaped, and nothing is added."""
-        found = self._ask(call).value
-        return escape_text("\n\n".join(chunk.text for chunk in found.chunks))
-
-    def _ask(self, call: Call[A]) -> access.Answer[A]:
-        return access.ask_daemon_or_index(
-            self._paths,
-            call,
-            retry_during_restart=True,
-        )
-
-    def _ask_daemon(self, call: Call[A]) -> A:
-        """Ask the daemon for what only it can answer."""
-        client = access.try_connect(self._paths)
-        if client is None:
-            raise access.not_running_error(self._paths)
-        with client:
-            return client.ask(call)
+    return render_answer(error_answer(error.message, error.hint))
 
 
 def make_server(paths: Paths) -> MCPServer:
@@ -347,12 +218,25 @@ def make_server(paths: Paths) -> MCPServer:
     Args:
         paths: Files and folders of the anchord home.
     """
+    # Tools run in threads, several at once. The first use of a type must not be in two of them.
+    prepare_types()
+    parse_config("", "")
     server = _Server(
         "anchord", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
     server.middleware.insert(0, _with_json_errors)
-    tools = _Tools(paths)
-    for query in (tools.search, tools.show, tools.explain, tools.roots, tools.status):
+    tools = Tools(paths)
+    for query in (
+        tools.search,
+        tools.show,
+        tools.files,
+        tools.changes,
+        tools.sessions,
+        tools.session,
+        tools.explain,
+        tools.roots,
+        tools.status,
+    ):
         server.tool(annotations=_READ_ONLY)(query)
     server.tool(annotations=_READ_ONLY_REPEATABLE)(tools.sync)
     server.resource(
@@ -365,16 +249,6 @@ def make_server(paths: Paths) -> MCPServer:
         mime_type="text/plain",
         title="All of the file or exchange that a chunk is part of",
     )(tools.chunk)
+    for prompt in PROMPTS:
+        server.prompt()(prompt)
     return server
-
-
-def _as_result(answer: answers.Answer) -> CallToolResult:
-    """Return an answer in both forms: many clients show the model only the text."""
-    text = TextContent(type="text", text=render_answer(answer))
-    return CallToolResult(content=[text], structured_content=answer)
-
-
-def _with_note(answer: answers.Answer, note: str) -> answers.Answer:
-    """Put a note before the note of an answer."""
-    notes = ". ".join(filter(None, (note, answer.get("note"))))
-    return {"notice": answer["notice"], "note": notes} | answer | {"note": notes}

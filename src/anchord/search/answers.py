@@ -119,15 +119,19 @@ def open_archive_of(reader: IndexReader) -> Iterator[Archive | None]:
 def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams) -> ShowAnswer:
     """Answer `show`: a chunk with its neighbours, or with all chunks of its file.
 
+    Of an id that an edit replaced it shows the chunk that took its place.
+
     `previous` and `next` are the ids around what is shown, null at the ends of the file.
 
     Raises:
-        UsageError: No chunk has such an id, or several have; or the file is not indexed.
+        UsageError: No chunk has such an id, or several have, or its text is gone; or the file is
+            not indexed.
     """
+    replaced = None
     if params.path:
         chunk_id = _first_chunk_of(catalog, RootedPath(params.root, params.path))
     else:
-        chunk_id = _find_chunk(catalog, params.id)
+        chunk_id, replaced = _find_chunk(catalog, params.id)
     is_whole_file = params.whole or bool(params.path)
     distance = _WHOLE_FILE if is_whole_file else max(0, params.context)
     # One more at each side, for `previous` and `next`.
@@ -145,6 +149,7 @@ def handle_show(reader: IndexReader, catalog: SqliteCatalog, params: ShowParams)
         previous=previous_id,
         next=next_id,
         conversation=_conversation_of(reader, catalog, row_by_id.get(chunk_id)),
+        replaced=replaced,
     )
 
 
@@ -160,18 +165,32 @@ def _conversation_of(
     return conversation_message(context, row.root, catalog) if context else None
 
 
-def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> str:
-    """Return the only id that starts with some digits."""
+def _find_chunk(catalog: SqliteCatalog, id_prefix: str) -> tuple[str, str | None]:
+    """Return the only id that starts with some digits, or that took the place of such a one.
+
+    Returns:
+        The id, and the id that it replaced; None if it is the one that was asked for.
+    """
+    prefix = id_prefix.lower()
     found: Sequence[str] = ()
-    if id_prefix:
-        found = list(catalog.chunk_ids_with_prefix(id_prefix.lower(), _ID_MATCHES))
-    if len(found) != 1:
-        count = f"{len(found)} or more chunk ids start" if found else "no chunk id starts"
+    if prefix:
+        found = list(catalog.chunk_ids_with_prefix(prefix, _ID_MATCHES))
+    if len(found) == 1:
+        return found[0], None
+    replacement = None if found else catalog.history.find_replacement(prefix)
+    if replacement and replacement.successor:
+        return replacement.successor, replacement.old_id
+    shown = quote_name(id_prefix)
+    if replacement:
+        origin = replacement.origin
+        file = f"{quote_name(escape_non_utf8(origin.path))} of root {quote_name(origin.root)}"
         raise UsageError(
-            f"{count} with {quote_name(id_prefix)}",
-            "give more digits, as `anchord search --json` shows them",
+            f"the text of chunk {shown} is gone: it was in {file}", "search for it again"
         )
-    return found[0]
+    count = f"{len(found)} or more chunk ids start" if found else "no chunk id starts"
+    raise UsageError(
+        f"{count} with {shown}", "give more digits, as `anchord search --json` shows them"
+    )
 
 
 def _first_chunk_of(catalog: SqliteCatalog, origin: RootedPath) -> str:

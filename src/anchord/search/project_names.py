@@ -28,6 +28,30 @@ _MAX_FOLDERS = 64
 """So deep is a folder searched for a name that has "-" in the place of each "/"."""
 
 
+def top_folder(folder: str) -> str:
+    """Return the top folder of the repository or worktree around a folder; "" without one."""
+    while folder not in {"", "/"}:
+        if os.path.lexists(f"{folder}/.git"):
+            return folder
+        folder = os.path.dirname(folder)
+    return ""
+
+
+def path_in_repository(path: str) -> str:
+    """Return a path as every checkout of its repository has it.
+
+    Args:
+        path: Absolute, or the end of a path.
+
+    Returns:
+        The path below the top folder of its repository; without a repository, or for a path that is
+        not absolute, the path without "/" at its begin.
+    """
+    path = os.path.normpath(path)
+    top = top_folder(os.path.dirname(path)) if path.startswith("/") else ""
+    return os.path.relpath(path, top) if top else path.lstrip("/")
+
+
 class ProjectNames:
     """Names projects; folders that other projects name make hashes and encoded names readable."""
 
@@ -50,6 +74,12 @@ class ProjectNames:
         if name or not _SHA256.fullmatch(folder):
             return name or project_name(folder_of_worktree(folder))
         return ""
+
+    def is_meant(self, project: str, wanted: str) -> bool:
+        """Return whether a part of a name, or a folder, stands for a project."""
+        if "/" in wanted:
+            return f"{project}/".startswith(f"{wanted.rstrip('/')}/")
+        return wanted.casefold() in self.name_of(project).casefold()
 
 
 @functools.lru_cache(1024)

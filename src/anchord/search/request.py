@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from anchord.chunking.chunk_metadata import CHUNK_TYPES
@@ -15,6 +15,7 @@ from anchord.core.types import Root, RootedPath, SearchFilters
 from anchord.errors import UsageError
 from anchord.ipc.messages.searching import SearchParams
 from anchord.search.packing import Layout
+from anchord.search.project_names import path_in_repository
 from anchord.search.ranking import SEARCH_MODES, SearchRequest
 from anchord.search.recency import Recency
 from anchord.sources.documents.file_types import names_of_language
@@ -23,12 +24,17 @@ _SPARE_GROUPS = 10
 """So many groups take the place of exchanges that are shown as a part of another result."""
 
 
-def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRequest:
+def make_search_request(
+    params: SearchParams,
+    roots: Sequence[Root],
+    projects: Callable[[str], tuple[str, ...]] = lambda _: (),
+) -> SearchRequest:
     """Check the parameters of a search, and return them as a request.
 
     Args:
         params: The parameters. Dates without a zone are in this machine's zone.
         roots: The indexed roots. An absolute path glob must be in one of them to match anything.
+        projects: Returns the projects that a part of a name, or a folder, stands for.
 
     Raises:
         UsageError: The mode, the root, the kind or a date is not valid.
@@ -50,6 +56,11 @@ def make_search_request(params: SearchParams, roots: Sequence[Root]) -> SearchRe
             room=params.room,
             session=params.session,
             chunk_type=params.chunk_type,
+            agent=params.agent,
+            tool=params.tool,
+            branch=params.branch,
+            projects=projects(params.project) if params.project else None,
+            touched=path_in_repository(params.file) if params.file else "",
             languages=names_of_language(params.language) if params.language.strip() else (),
             since=since,
             until=until,

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from anchord.core.ports import Reranker
@@ -26,6 +27,7 @@ from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
 from anchord.search.groups import Group
+from anchord.search.project_names import ProjectNames
 from anchord.search.ranking import SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.reranking import Reranked
@@ -60,7 +62,7 @@ def handle_search(
     """
     if not params.query.strip(_NO_WORDS):
         raise UsageError("the query is empty", "give words to search for, or a question")
-    request = make_search_request(params, reader.roots)
+    request = make_search_request(params, reader.roots, partial(_find_projects, reader))
     embedder = reader.profile.embedder
     if coverage is None:
         coverage = Coverage(
@@ -98,6 +100,14 @@ def handle_search(
         detached=_search_detached(reader, params) if params.detached else (),
         reranker=_reranker_message(results.reranked, reranker),
     )
+
+
+def _find_projects(reader: IndexReader, wanted: str) -> tuple[str, ...]:
+    """Return the projects, as transcripts name them, that a name or a folder stands for."""
+    with open_archive_of(reader) as archive:
+        projects = archive.session_records.projects() if archive else []
+    names = ProjectNames(projects)
+    return tuple(each for each in projects if names.is_meant(each, wanted))
 
 
 class _TimedReranker:

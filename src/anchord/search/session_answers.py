@@ -160,14 +160,7 @@ def _is_asked_for(record: SessionRecord, params: SessionsParams, names: ProjectN
         return False
     if params.agent.casefold() not in record.source.casefold():
         return False
-    return not params.project or _is_of_project(record, params.project, names)
-
-
-def _is_of_project(record: SessionRecord, wanted: str, names: ProjectNames) -> bool:
-    if "/" in wanted:
-        folder = wanted.rstrip("/")
-        return f"{record.project}/".startswith(f"{folder}/")
-    return wanted.casefold() in names.name_of(record.project).casefold()
+    return not params.project or names.is_meant(record.project, params.project)
 
 
 _Texts = list[tuple[str, Mapping[str, Any]]]

@@ -61,6 +61,7 @@ class Index:
                 save_intents=lambda updates: note(("intents", updates)),
                 confirm_updates=lambda updates: note(("confirmed", updates)),
                 mark_for_reread=lambda files: note(("reread", files)),
+                history=SimpleNamespace(forget=lambda _: None),
                 checkpoint_wal=lambda: note("catalog's log"),
                 get_meta=lambda _: "",
             ),

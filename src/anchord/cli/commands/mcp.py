@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import logging
+from typing import Annotated
 
-from anchord.cli.app import app, ensure_paths
+from anchord.cli.app import app, ensure_paths, print_line
+from anchord.cli.parameters import Option
 from anchord.core.quoting import escape_line
+from anchord.errors import UsageError
 
 
 @app.command()
-def mcp() -> None:
+def mcp(
+    http: Annotated[
+        bool, Option("--http", help="On 127.0.0.1, by HTTP with a token, not on standard input.")
+    ] = False,
+    port: Annotated[
+        int, Option("--port", min=0, max=65_535, help="Port for --http; 0 for any free one.")
+    ] = 0,
+) -> None:
     """Serve agents over the Model Context Protocol, on standard input and output."""
+    if port and not http:
+        raise UsageError("--port is for --http", "add --http")
     paths = ensure_paths()
     _configure_sdk_logging()
     from anchord.mcp.server import make_server
 
-    make_server(paths).run("stdio")
+    server = make_server(paths)
+    if not http:
+        server.run("stdio")
+        return
+    from anchord.mcp.http_server import HttpServer
+
+    http_server = HttpServer(server, paths, port)
+    print_line(f"ready: {http_server.url}")
+    print_line(http_server.header)
+    http_server.run()
 
 
 class _LineFormatter(logging.Formatter):

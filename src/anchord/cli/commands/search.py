@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from anchord.cli import values
@@ -86,6 +87,22 @@ def search(  # noqa: PLR0917 - one parameter an option
     language: Annotated[
         str, Option("--lang", help="Only code of this language: python, go, ...")
     ] = "",
+    file: Annotated[
+        str,
+        Option(
+            "--file", metavar="FILE", help="Only conversations that changed or named this file."
+        ),
+    ] = "",
+    branch: Annotated[str, Option("--branch", help="Only conversations on this git branch.")] = "",
+    project: Annotated[
+        str, Option("--project", help="Only conversations about this project.")
+    ] = "",
+    tool: Annotated[
+        str, Option("--tool", help="Only exchanges that called this tool, such as Bash.")
+    ] = "",
+    agent: Annotated[
+        str, Option("--agent", help="Only conversations of this program, such as claude.")
+    ] = "",
     since: Annotated[
         str,
         Option(
@@ -142,8 +159,10 @@ def search(  # noqa: PLR0917 - one parameter an option
     """Find chunks by meaning and by words, grouped by file, best first."""
     paths = ensure_paths()
     path_filter = resolve_path_filter(paths, path)
+    touched = absolute_path(file) if file and os.path.lexists(file) else file
     names = (root, path_filter, kind, section, room, session, chunk_type, language)
-    _require_utf8(query, mode, *names, since, until, recent)
+    conversations = (touched, branch, project, tool, agent)
+    _require_utf8(query, mode, *names, *conversations, since, until, recent)
     call = requests.search(
         query,
         k=k,
@@ -156,6 +175,11 @@ def search(  # noqa: PLR0917 - one parameter an option
         session=session,
         chunk_type=chunk_type,
         language=language,
+        file=touched,
+        branch=branch,
+        project=project,
+        tool=tool,
+        agent=agent,
         since=since,
         until=until,
         recent=recent,
@@ -230,6 +254,8 @@ def show(
     if json:
         print_json(answer)
         return
+    if answer.replaced:
+        warn(f"{answer.replaced} was edited: {answer.id} took its place")
     width = stdout_console().width if is_terminal() else None
     for chunk in answer.chunks:
         for line in render.chunk_lines(chunk, width):

@@ -113,6 +113,7 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     # All of it: of a file that was deleted before, nothing says which vectors were its own.
     writer.vector_cache.clear()
     _delete_rows(writer, origins, row_ids)
+    writer.catalog.history.forget([*origins, *_as_folder(writer, found.path)])
     writer.catalog.mark_for_reread(files_to_reread)
     disk_files_removed = _erase_from_disk(writer)
     if writer.cli_state.unfinished_forget:
@@ -288,6 +289,12 @@ def _delete_rows(
     writer.catalog.confirm_updates(updates)
     exchanges = [origin for origin in origins if is_exchange_path(origin.path)]
     writer.conversations.mark_indexed(exchanges)
+
+
+def _as_folder(writer: IndexWriter, path: str) -> list[RootedPath]:
+    """Return a path in its root: files below it may have left the index before."""
+    found = find_root(writer.roots, path)
+    return [RootedPath(found[0].name, found[1])] if found else []
 
 
 def _rows_of(writer: IndexWriter, origins: Sequence[RootedPath]) -> list[str]:

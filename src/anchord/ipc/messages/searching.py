@@ -38,6 +38,16 @@ class SearchParams(Params, frozen=True, kw_only=True):
     """"section", "text", "code_block", "table" or "list"."""
     language: str = ""
     """A programming language, such as "python" or "py"."""
+    file: Annotated[str, Meta(max_length=MAX_FILTER_CHARS)] = ""
+    """A file: only conversations that changed it or named it in a tool call."""
+    branch: str = ""
+    """A git branch: only conversations on it."""
+    project: str = ""
+    """A part of a project's name, or its folder: only conversations about it."""
+    tool: str = ""
+    """A tool, such as "Bash": only exchanges that called it."""
+    agent: str = ""
+    """A part of a program's name, such as "claude": only its conversations."""
     since: str = ""
     """A date or an age, such as 2026-01-31, 7d or 3h: files that changed and conversations that
     went on since then."""
@@ -245,6 +255,8 @@ class ShowAnswer(Message, frozen=True, kw_only=True):
     """Id of the chunk before those shown; None at the beginning of the file."""
     next: str | None
     conversation: ConversationAnswer | None = None
+    replaced: str | None = None
+    """The id that was asked for, if edits replaced its chunk by that of `id`; else None."""
 
 
 class ExplainAnswer(Message, frozen=True, kw_only=True):

@@ -64,6 +64,8 @@ class Turn:
     """Tool calls, one line each: `[Bash] git status`."""
     files: tuple[str, ...] = ()
     """Paths of the files that were changed."""
+    branch: str = ""
+    """The git branch that was checked out."""
     speaker: str = ""
     """The speaker's name, where it is neither the user nor the assistant."""
     superseded: bool = False
@@ -136,6 +138,8 @@ class Exchange:
     """Tool calls, one line each, without repetitions."""
     files: tuple[str, ...] = ()
     """Paths of the files that were changed, without repetitions."""
+    branch: str = ""
+    """The git branch that was checked out at its begin; "" where the source does not say."""
     superseded: bool = False
     """It is on an abandoned branch: stored, but not indexed."""
     offset: int = 0

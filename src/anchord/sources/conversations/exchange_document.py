@@ -59,6 +59,8 @@ def encode_exchange(exchange: Exchange) -> bytes:
         "tools": list(exchange.tools),
         "files": list(exchange.files),
     }
+    if exchange.branch:  # Archives of older versions have none: the same exchange stays the same.
+        fields["branch"] = exchange.branch
     return fields_to_json(fields)
 
 
@@ -123,6 +125,7 @@ def decode_exchange(data: bytes) -> Document | Problem:
         model=fields["model"],
         tools="\n".join(map(_as_line, fields["tools"])),
         files="\n".join(map(_as_line, fields["files"])),
+        branch=_as_line(fields.get("branch", "")),
     )
     return Document(
         text=text,
@@ -179,6 +182,7 @@ def exchange_of_rows(rows: Sequence[Row]) -> tuple[SessionInfo, Exchange]:
         model=first.model,
         tools=tuple(filter(None, first.tools.split("\n"))),
         files=tuple(filter(None, first.files.split("\n"))),
+        branch=first.branch,
     )
     if title == _folder_name(first.project):
         title = ""

@@ -27,8 +27,9 @@ def redact_exchange(exchange: Exchange) -> tuple[Exchange, Counter[str]]:
     question, answer, model = map(redact, (exchange.question, exchange.answer, exchange.model))
     tools = [redact(tool) for tool in exchange.tools]
     files = [redact(file) for file in exchange.files]
+    branch = redact(exchange.branch)
     counts: Counter[str] = Counter()
-    for redacted in (question, answer, model, *tools, *files):
+    for redacted in (question, answer, model, branch, *tools, *files):
         counts += redacted.counts_by_kind
     clean = replace(
         exchange,
@@ -37,6 +38,7 @@ def redact_exchange(exchange: Exchange) -> tuple[Exchange, Counter[str]]:
         model=model.text,
         tools=tuple(tool.text for tool in tools),
         files=tuple(file.text for file in files),
+        branch=branch.text,
     )
     return cut_tools(clean), counts
 

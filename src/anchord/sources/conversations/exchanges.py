@@ -219,6 +219,7 @@ def _main_exchange(session: str, done: _OpenExchange) -> Exchange:
     turns = done.turns()
     times = [turn.at for turn in turns if turn.at]
     models = [turn.model for turn in turns if turn.model]
+    branches = (turn.branch for turn in turns if turn.branch)
     answers = done.answers_with_text()
     return Exchange(
         session=session,
@@ -231,6 +232,7 @@ def _main_exchange(session: str, done: _OpenExchange) -> Exchange:
         model=normalize_text(models[-1]) if models else "",
         tools=_unique(turn.tools for turn in turns),
         files=_unique(turn.files for turn in turns),
+        branch=normalize_text(next(branches, "")),
         superseded=done.is_superseded,
         offset=done.offset,
     )

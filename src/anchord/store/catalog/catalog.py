@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import groupby
@@ -30,6 +31,7 @@ from anchord.core.types import (
     Problem,
     RootedPath,
 )
+from anchord.store.catalog.change_history import ChangeHistory
 from anchord.store.catalog.change_times import change_times_of, iter_change_times
 from anchord.store.catalog.chunk_lists import ChunkLists, truncate_at_end_marker
 from anchord.store.catalog.columns import (
@@ -42,25 +44,15 @@ from anchord.store.catalog.columns import (
     rooted_path,
 )
 from anchord.store.catalog.database import migrate, open_connection
+from anchord.store.catalog.file_lists import (
+    ListedFile,
+    counts_by_root,
+    left_out_by_root,
+    list_indexed_files,
+    recipe_counts_by_root,
+)
 
 _MAX_SQL_VARIABLES = 500
-_COUNTS_BY_ROOT_SQL = """
-SELECT root,
-    -- Files: read at least once; a transcript file ('told') only if it is sound or partly read; no
-    -- exchanges, whose paths begin with "/" (x'2f'); no file that equals the main checkout's ('=').
-    sum(digest != '' AND substr(digest, 1, 1) != '='
-        AND (digest != 'told' OR problem IS NULL OR partial)
-        AND substr(path, 1, 1) != x'2f'),
-    -- Chunks: after a confirmation every row counts. Between an intent and its confirmation an
-    -- ordinal can have two rows, and a row without an id marks where the new list ends.
-    sum(CASE WHEN wanted=applied
-        THEN (SELECT count(*) FROM chunks WHERE file=id)
-        ELSE (SELECT count(DISTINCT ordinal) FROM chunks WHERE file=id AND ordinal <
-            ifnull((SELECT ordinal FROM chunks WHERE file=id AND chunk_id=''), ordinal+1))
-        END)
-FROM files GROUP BY root
-"""
-_LEFT_OUT_SQL = "SELECT root, count(*) FROM files WHERE substr(digest, 1, 1)='=' GROUP BY root"
 _CONFIRM_SQL = """
 UPDATE files SET fingerprint=:fingerprint, read_ns=:read_ns, digest=:digest, recipe=:recipe,
     wanted=wanted+1, applied=wanted+1,
@@ -78,12 +70,15 @@ class SqliteCatalog:
     corrupt.
     """
 
-    def __init__(self, file: Path, *, read_only: bool = False) -> None:
+    def __init__(
+        self, file: Path, *, read_only: bool = False, records_changes: bool = True
+    ) -> None:
         """Open the file.
 
         Args:
             file: `state.sqlite`; created if missing, unless `read_only`.
             read_only: Open for reading only, beside a writer.
+            records_changes: Whether confirmed updates go to `history`.
 
         Raises:
             StoreDamagedError: The file is corrupt, or its schema is too old to migrate.
@@ -92,6 +87,9 @@ class SqliteCatalog:
         """
         self._db = open_connection(file, read_only=read_only)
         self._lists = ChunkLists(self._db)
+        self._records_changes = records_changes
+        self.history = ChangeHistory(self._db)
+        """What the last commits changed."""
 
     def __enter__(self) -> Self:
         """Return the catalog, to be closed at the end of the block."""
@@ -136,15 +134,20 @@ class SqliteCatalog:
         Renaming the other file over this one would not do: SQLite finds the WAL by the file's name,
         so a connection opened before could read one file with the WAL of the other.
 
+        The history of this catalog stays: the other one has none.
+
         Raises:
             StoreError: The other file does not exist or cannot be read.
         """
+        history = self.history.dump()
         uri = f"file:{quote_for_uri(source_file)}?mode=rw"
         with (
             translate_sqlite_errors(source_file),
             closing(sqlite3.connect(uri, uri=True)) as source,
         ):
             source.backup(self._db)
+        migrate(self._db)
+        self.history.restore(history)
 
     def checkpoint_wal(self) -> None:
         """Move the WAL into the file and truncate it, so that no old page is left on disk."""
@@ -335,12 +338,21 @@ class SqliteCatalog:
 
         Files without chunks count; failed files and exchanges of conversations do not.
         """
-        rows = self._db.execute(_COUNTS_BY_ROOT_SQL)
-        return {root: (files, chunks) for root, files, chunks in rows}
+        return counts_by_root(self._db)
 
     def left_out_by_root(self) -> Mapping[str, int]:
         """Return root -> how many files are left out, being equal to the main checkout's."""
-        return dict(self._db.execute(_LEFT_OUT_SQL).fetchall())
+        return left_out_by_root(self._db)
+
+    def list_indexed_files(self, after: RootedPath, limit: int) -> Sequence[ListedFile]:
+        """Return the next indexed files in the order of root and path; no exchanges.
+
+        Args:
+            after: The last file of the previous page; two empty texts for the first page.
+            limit: The most files to return. Fewer mean that this is the last page.
+        """
+        with self._wrong_types_as_damage():
+            return list_indexed_files(self._db, after, limit)
 
     def recipe_counts_by_root(self) -> Mapping[str, Mapping[str, int]]:
         """Return root -> recipe digest -> how many files of the root have that recipe.
@@ -348,13 +360,7 @@ class SqliteCatalog:
         A file without a digest does not count: its first update was interrupted, so it says
         nothing about the recipe of the others.
         """
-        counts: dict[str, dict[str, int]] = {}
-        rows = self._db.execute("SELECT root, recipe, count(*) FROM files GROUP BY root, recipe")
-        for root, recipe, count in rows:
-            if not recipe:
-                continue
-            counts.setdefault(root, {})[recipe] = count
-        return counts
+        return recipe_counts_by_root(self._db)
 
     def root_names(self) -> Sequence[str]:
         """Return the names of all roots that have files."""
@@ -384,13 +390,17 @@ class SqliteCatalog:
 
         An update without a new record deletes the file and its chunks from the catalog.
         """
+        now_ns = time.time_ns()
         with self._db.transaction():
             for update in updates:
                 file_id = self._find_or_insert_file(update.origin)
+                if self._records_changes:
+                    self.history.record(file_id, update, now_ns)
                 if update.new_record is None:
                     self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
                 else:
                     self._confirm(file_id, update.new_record, update.reason)
+            self.history.prune()
 
     def _confirm(self, file_id: int, record: FileRecord, reason: str) -> None:
         problem = record.problem

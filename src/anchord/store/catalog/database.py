@@ -7,6 +7,7 @@ from pathlib import Path
 
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite, primary_result_code
 from anchord.errors import NewerStateError, StoreDamagedError, StoreError
+from anchord.store.catalog.change_history import CREATE_HISTORY_SQL
 from anchord.store.catalog.schema import (
     CREATE_RECIPE_INDEX_SQL,
     CREATE_TABLES_SQL,
@@ -73,9 +74,8 @@ def _check_readable(connection: CheckedConnection) -> None:
 def _create_or_check_schema(connection: CheckedConnection) -> None:
     version = read_schema_version(connection)
     if version == 0:
-        connection.executescript(
-            f"BEGIN; {CREATE_TABLES_SQL} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;"
-        )
+        tables = f"{CREATE_TABLES_SQL} {CREATE_HISTORY_SQL}"
+        connection.executescript(f"BEGIN; {tables} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;")
     elif version > SCHEMA_VERSION:
         raise NewerStateError.for_schema_version(connection.file, version)
     elif any(step not in MIGRATIONS for step in range(version, SCHEMA_VERSION)):
@@ -87,6 +87,7 @@ def _create_or_check_schema(connection: CheckedConnection) -> None:
 
 def migrate(connection: CheckedConnection) -> None:
     """Bring an older schema to the present one: all steps in one transaction, or none."""
+    connection.executescript(f"BEGIN; {CREATE_HISTORY_SQL} COMMIT;")
     version = read_schema_version(connection)
     if version >= SCHEMA_VERSION:
         return

@@ -31,10 +31,11 @@ def sql_condition(filters: SearchFilters) -> str:
     """
     _check_limits(filters)
     clauses = []
-    for column in ("root", "kind", "room", "session", "chunk_type"):
+    for column in ("root", "kind", "room", "session", "chunk_type", "branch"):
         value = getattr(filters, column)
         if value:
             clauses.append(f"{column} = {sql_literal(value)}")
+    clauses += _conversation_clauses(filters)
     if filters.languages:
         names = "|".join(map(re.escape, filters.languages))
         clauses.append(_matches("language", f"(^| )({names})( |$)"))
@@ -51,6 +52,23 @@ def sql_condition(filters: SearchFilters) -> str:
     ]
     clauses += [f"NOT {_has_text(phrase_regex(phrase))}" for phrase in filters.excluded_phrases]
     return " AND ".join(clauses)
+
+
+def _conversation_clauses(filters: SearchFilters) -> list[str]:
+    clauses: list[str] = []
+    if filters.agent:
+        clauses.append(_matches("source", f"(?i){re.escape(filters.agent)}"))
+    if filters.tool:
+        clauses.append(_matches("tools", rf"(?im)^\[{re.escape(filters.tool)}\]"))
+    if filters.projects is not None:
+        listed = " OR ".join(sql_in_conditions("project", filters.projects))
+        clauses.append(f"({listed})" if listed else "false")
+    if filters.touched:
+        end = re.escape(filters.touched)
+        is_changed = _matches("files", rf"(?m)(^|[/\\]){end}$")
+        is_named = _matches("tools", rf"(?m)(^|[^\w.-]){end}($|[^\w/-])")
+        clauses.append(f"({is_changed} OR {is_named})")
+    return clauses
 
 
 def _exchange_was_then(filters: SearchFilters) -> str:

@@ -87,6 +87,11 @@ class SessionRecords:
                 best[record.source, record.name] = record
         return list(best.values())
 
+    def projects(self) -> list[str]:
+        """Return every project that a session is about, as transcripts name it."""
+        rows = self._db.execute("SELECT DISTINCT project FROM sessions WHERE project != ''")
+        return [project for (project,) in rows]
+
     def root_folders(self) -> list[str]:
         """Return the folders of the roots that are indexed."""
         return [os.fsdecode(folder) for (folder,) in self._db.execute("SELECT folder FROM roots")]

@@ -271,6 +271,7 @@ def _question_turn(state: _State, offset: int, record: Record) -> Turn | None:
         role=Role.QUESTION,
         text=question,
         at=timestamp,
+        branch=get_str(record, "gitBranch"),
         offset=offset,
     )
 

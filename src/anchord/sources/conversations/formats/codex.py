@@ -103,6 +103,7 @@ class _State:
     """What the records read so far say about the next one."""
 
     session: str
+    branch: str = ""
     resumed: bool = False
     """Reading began in the middle of the file."""
     has_header: bool = False
@@ -135,6 +136,7 @@ def read_events(transcript_file: TranscriptFile, start: int = 0) -> Iterator[Eve
         resumed=resumed,
         has_header=resumed,
     )
+    state.branch = _branch_of(transcript_file)
     first_offsets = _find_event_messages(transcript_file)
     state.event_message_kinds = frozenset(first_offsets)
     yield SessionInfo(session=state.session)
@@ -149,6 +151,13 @@ def read_events(transcript_file: TranscriptFile, start: int = 0) -> Iterator[Eve
             yield UnknownRecord("broken line")
     if state.rolled_back:
         yield SupersededQuestions(frozenset(state.rolled_back))
+
+
+def _branch_of(transcript_file: TranscriptFile) -> str:
+    """Return the git branch that the file's header names, also for a read from later on."""
+    first = next(iter(transcript_file.lines()), None)
+    kind, payload = _unwrap((_parse_line(first) or {}) if first else {})
+    return get_str(get_dict(payload, "git"), "branch") if kind == "session_meta" else ""
 
 
 def _session_of_path(path: str) -> str:
@@ -337,6 +346,7 @@ def _question_turns(state: _State, offset: int, question: str, timestamp: str) -
         role=Role.QUESTION,
         text=question,
         at=timestamp,
+        branch=state.branch,
         offset=offset,
     )
 
