@@ -1,1 +1,1 @@
-"""What agents' programs are given: entries in their settings, a plugin, a skill, recall by hooks."""
+"""What the programs of agents are given: entries in their settings, a plugin, a skill, recall."""
