@@ -1,37 +1,38 @@
 """The hooks of Claude Code: what they read on standard input, and what they print.
 
-A hook never fails and never waits for long: where anything is wrong it prints nothing.
+A hook never fails and never waits for long: where anything is wrong it prints nothing. It runs at
+every prompt, so this module imports only what it needs: half of its time is imports.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
+import re
+import socket
+import sys
 import time
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from anchord.agents.recall.journal import Journal, LogEntry
 from anchord.agents.recall.prompts import query_of
-from anchord.agents.recall.selection import render, select
 from anchord.agents.recall.settings import load_settings
+from anchord.config.paths import find_paths
 from anchord.core.quoting import escape_line, quote_names
-from anchord.core.token_counts import token_upper_bound
 from anchord.errors import AnchordError
-from anchord.ipc import requests
-from anchord.ipc.messages.searching import Passage
+from anchord.ipc.messages.base import Message, Params
+from anchord.ipc.messages.searching import Passage, SearchAnswer, SearchParams
 from anchord.ipc.messages.status import StatusAnswer
-from anchord.ipc.patience import connect
 from anchord.ipc.protocol import decode_answer, encode_request, result_of
-from anchord.ipc.requests import Call
 
-A = TypeVar("A")
+A = TypeVar("A", bound=Message)
 
 TIMEOUT_S = 0.3
 _RECEIVED_BYTES = 1 << 18
-_SESSION_CHARS = 16
+_SESSION_CHARS = 64
+_MAX_EVENT_BYTES = 4 << 20
 _SEARCHED = 8
 """Files that a search returns: those that were shown or are not sure are left out."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -42,6 +43,15 @@ class Places(NamedTuple):
 
     socket: Path
     data_folder: Path
+
+
+def run_hook() -> None:
+    """Answer the event on standard input on standard output."""
+    paths = find_paths(os.environ)
+    event = sys.stdin.buffer.read(_MAX_EVENT_BYTES)
+    output = answer_hook(event, Places(paths.socket_file, paths.data_folder))
+    if output:
+        sys.stdout.write(output + "\n")
 
 
 def answer_hook(event_text: bytes, places: Places) -> str:
@@ -61,7 +71,7 @@ def answer_hook(event_text: bytes, places: Places) -> str:
     context = ""
     with suppress(OSError, AnchordError):
         if name == "SessionStart":
-            status = ask_within(places.socket, requests.status(), TIMEOUT_S)
+            status = ask_within(places.socket, "status", Params(), StatusAnswer)
             context = describe(status) if status else ""
         elif name == "UserPromptSubmit":
             context = recall(event, places)
@@ -93,26 +103,29 @@ def recall(event: dict[str, Any], places: Places) -> str:
     if not settings.is_on:
         return ""
     journal = Journal(places.data_folder)
-    session = _hash(str(event.get("session_id", "")))
+    session = _file_name(str(event.get("session_id", "")))
     query = query_of(_without_surrogates(str(event.get("prompt", ""))))
-    context, passages, outcome = "", list[Passage](), "short"
+    context, tokens, passages, outcome = "", 0, list[Passage](), "short"
     if query:
-        call = requests.search(query, k=_SEARCHED, cwd=_folder(event))
-        found = ask_within(places.socket, call, TIMEOUT_S)
+        params = SearchParams(query=query, k=_SEARCHED, cwd=_folder(event))
+        found = ask_within(places.socket, "search", params, SearchAnswer)
         outcome = "nothing sure" if found else "no answer"
-        if found:
+        if found and found.about:
+            # Not for the many prompts about which nothing is sure.
+            from anchord.agents.recall.selection import render, select  # noqa: PLC0415
+
             selected = select(found, journal.shown(session), settings.hits)
-            context, passages = render(selected, settings.tokens)
+            context, tokens, passages = render(selected, settings.tokens)
     if passages:
         outcome = "said"
         journal.add_shown(session, (each for passage in passages for each in passage.ids))
     journal.log(
         LogEntry(
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             session=session,
             outcome=outcome,
             ms=round((time.monotonic() - began) * 1_000),
-            tokens=token_upper_bound(context),
+            tokens=tokens,
             bytes=len(context.encode()),
             hits=tuple(map(_place, passages)),
         )
@@ -120,12 +133,16 @@ def recall(event: dict[str, Any], places: Places) -> str:
     return context
 
 
-def ask_within(socket_file: Path, call: Call[A], timeout_s: float) -> A | None:
+def ask_within(
+    socket_file: Path, method: str, params: Params, answer: type[A], timeout_s: float = TIMEOUT_S
+) -> A | None:
     """Ask the daemon, and give up after a time.
 
     Args:
         socket_file: The daemon's.
-        call: What to ask.
+        method: What to ask.
+        params: Its parameters.
+        answer: The type of its answer.
         timeout_s: For all of it.
 
     Returns:
@@ -134,22 +151,23 @@ def ask_within(socket_file: Path, call: Call[A], timeout_s: float) -> A | None:
     deadline = time.monotonic() + timeout_s
     line = bytearray()
     try:
-        with connect(socket_file, timeout_s) as connection:
+        with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout_s)
-            connection.sendall(encode_request(1, call.method.name, call.params))
+            connection.connect(str(socket_file))
+            connection.sendall(encode_request(1, method, params))
             while not line.endswith(b"\n"):
                 connection.settimeout(max(0.001, deadline - time.monotonic()))
                 received = connection.recv(_RECEIVED_BYTES)
                 if not received:
                     return None
                 line += received
-        return result_of(decode_answer(bytes(line)), call.method.answer)
+        return result_of(decode_answer(bytes(line)), answer)
     except (OSError, AnchordError):
         return None
 
 
-def _hash(session: str) -> str:
-    return hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:_SESSION_CHARS]
+def _file_name(session: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]", "_", session)[:_SESSION_CHARS] or "_"
 
 
 def _without_surrogates(text: str) -> str:

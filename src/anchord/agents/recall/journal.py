@@ -21,7 +21,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     """ISO 8601 in UTC."""
     session: str
-    """The beginning of the session's hash."""
+    """The session's id."""
     outcome: str
     """"said", or why nothing was: "short", "nothing sure" or "no answer"."""
     ms: int
@@ -46,7 +46,7 @@ class Journal:
         """Return the ids of the chunks that a session has seen.
 
         Args:
-            session: Its hash.
+            session: Its id, as a file name.
         """
         with suppress(OSError):
             return set((self._sessions / session).read_text("utf-8").split())

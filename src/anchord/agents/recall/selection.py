@@ -38,8 +38,8 @@ def _passages(found: SearchAnswer) -> Iterator[Passage]:
             yield from group
 
 
-def render(selected: SearchAnswer, tokens: int) -> tuple[str, list[Passage]]:
-    """Return the context, and the passages that are in it; ("", []) if none fits.
+def render(selected: SearchAnswer, tokens: int) -> tuple[str, int, list[Passage]]:
+    """Return the context, its tokens, and the passages in it; ("", 0, []) if none fits.
 
     Args:
         selected: What `select` returned.
@@ -51,5 +51,6 @@ def render(selected: SearchAnswer, tokens: int) -> tuple[str, list[Passage]]:
     fitting = {result["id"] for result in answer["results"]}
     passages = [each for each in _passages(selected) if any(map(each.id.startswith, fitting))]
     if not passages:
-        return "", []
-    return _HEADING + render_answer(answer), passages
+        return "", 0, []
+    context = _HEADING + render_answer(answer)
+    return context, token_upper_bound(context), passages

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from anchord.cli.app import JsonOption, app, ensure_paths, print_json, print_line
 from anchord.cli.parameters import Option
-from anchord.config.paths import find_paths
 
 if TYPE_CHECKING:
     from anchord.agents.recall.journal import LogEntry
 
-_MAX_EVENT_BYTES = 4 << 20
 _SHOWN_SESSION_CHARS = 8
 
 recall_commands = app.group(
@@ -27,7 +23,7 @@ recall_commands = app.group(
 def recall_on(
     tokens: Annotated[
         int | None,
-        Option("--tokens", help="Maximum tokens for a prompt (600).", min=200, max=10_000),
+        Option("--tokens", help="Maximum tokens for a prompt (600).", min=300, max=10_000),
     ] = None,
     hits: Annotated[
         int | None, Option("--hits", help="Maximum passages for a prompt (3).", min=1, max=8)
@@ -120,13 +116,9 @@ def recall_log(
 @recall_commands.command("hook", hidden=True)
 def recall_hook() -> None:
     """Answer a hook of Claude Code: JSON on standard input and output."""
-    from anchord.agents.recall.hook import Places, answer_hook
+    from anchord.agents.recall.hook import run_hook
 
-    paths = find_paths(os.environ)
-    event = sys.stdin.buffer.read(_MAX_EVENT_BYTES)
-    output = answer_hook(event, Places(paths.socket_file, paths.data_folder))
-    if output:
-        print(output)  # noqa: T201 - JSON in ASCII
+    run_hook()
 
 
 def _print_entry(entry: LogEntry) -> None:
