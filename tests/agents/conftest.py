@@ -31,9 +31,14 @@ class User:
         }
         self.called = base / "called"
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Printed:
+    def __call__(self, *arguments: str, **environment: str) -> Printed:
         """Run a command of anchord."""
-        return call_here(arguments, self.environment | environment, self.project, stdin)
+        return call_here(arguments, self.environment | environment, self.project)
+
+    def hook(self, event: bytes, **environment: str) -> Printed:
+        """Run the hook of recall."""
+        words = ("recall", "hook")
+        return call_here(words, self.environment | environment, self.project, event)
 
     def program(self, name: str, script: str = "exit 1") -> None:
         """Put a program on PATH; it logs how it was called."""

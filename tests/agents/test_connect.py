@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from agents.conftest import User
 
-from anchord.agents import settings_files
 from anchord.agents.clients import CLIENT_NAMES, CLIENTS, Client, Server
 from anchord.agents.entries import hook_command
 from anchord.agents.json_edit import find_value
@@ -249,18 +248,25 @@ def test_a_file_that_changes_in_the_moment_of_writing_is_left_alone(
 ) -> None:
     file = user.write(".cursor/mcp.json", "{}")
     sync = os.fsync
+    changes: list[int] = []
 
     def change(descriptor: int) -> None:
         sync(descriptor)
         if "before-anchord" not in os.readlink(f"/proc/self/fd/{descriptor}"):
-            file.write_text('{"a": 1}')
+            changes.append(descriptor)
+            file.write_text(json.dumps({"a": len(changes)}))
 
-    monkeypatch.setattr(settings_files.os, "fsync", change)
+    monkeypatch.setattr(os, "fsync", change)
     printed = user("connect", "cursor", "--yes")
     assert printed.code == 1
     assert "changed in this moment" in printed.err
-    assert file.read_text() == '{"a": 1}'
+    assert json.loads(file.read_text()) == {"a": 4}, "it was tried four times"
     assert not list(file.parent.glob("*.tmp"))
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: change(descriptor) if len(changes) < 5 else None
+    )
+    assert user("connect", "cursor", "--yes").code == 0
+    assert file.read_text().startswith('{"a": 5, "mcpServers"')
 
 
 def test_nothing_is_written_unasked(user: User) -> None:

@@ -61,7 +61,8 @@ def texts(draw: st.DrawFn) -> str:
             draw(blanks) + label + write(each) + draw(blanks)
             for label, each in zip(labels, inner, strict=True)
         ]
-        comma = "," + draw(blanks) if items and draw(st.booleans()) else ""
+        has_comma: bool = draw(st.booleans())
+        comma = "," + draw(blanks) if items and has_comma else ""
         body = ",".join(items) + comma or draw(blanks)
         return "{" + body + "}" if isinstance(value, dict) else "[" + body + "]"
 

@@ -279,7 +279,7 @@ def test_recall_is_switched_by_commands(user: User, tmp_path: Path) -> None:
     assert load_settings(save) == RecallSettings(False, 300, 2)
     assert "hook" not in user("recall", "--help").out.split("Commands:")[1].replace("hooks", "")
     event = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": PROMPT}).encode()
-    assert user("recall", "hook", stdin=event, **home).out == ""
+    assert user.hook(event, **home).out == ""
 
 
 def test_the_hook_loads_no_heavy_library(tmp_path: Path) -> None:

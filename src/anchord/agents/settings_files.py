@@ -19,6 +19,10 @@ class SettingsError(AnchordError):
     """A settings file cannot be read, or must not be written."""
 
 
+class ChangedError(SettingsError):
+    """A settings file changed between reading and writing; it was left alone."""
+
+
 def read(file: str) -> str | None:
     """Return the text of a file, with its byte order mark and line ends; None without a file.
 
@@ -106,7 +110,7 @@ def delete(file: str, before: str) -> None:
 
 def _require_unchanged(file: str, before: str | None) -> None:
     if read(file) != before:
-        raise SettingsError(
+        raise ChangedError(
             f"{quote_name(file)} changed in this moment, and was left alone", "run it again"
         )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from anchord.cli import values
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from anchord.agents.connecting import Connection
     from anchord.agents.steps import Step
 
+_RETRIES = 3
 _PARTS = {"server": "", "skill": " (skill)", "hooks": " (hooks)"}
 _DONE = {"add": "added", "update": "updated", "remove": "removed", "none": "unchanged"}
 
@@ -30,6 +32,10 @@ class _Plan:
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self.problems: dict[str, AnchordError] = {}
+
+    def clients(self) -> list[Client]:
+        """Return the clients of the steps."""
+        return list({step.client.name: step.client for step in self.steps}.values())
 
     def changes(self) -> list[Step]:
         """Return the steps that change something."""
@@ -76,13 +82,14 @@ def connect(  # noqa: PLR0917 - one parameter an option
     if hooks and clients and not any(client.hooks_file for client in chosen):
         raise UsageError("--hooks are for Claude Code", "`anchord connect claude --hooks`")
     scope_: Scope = "project" if scope == "project" else "user"
-    plan = _make_plan(chosen, places, scope_, None if remove else server, hooks=hooks)
+    make = partial(_make_plan, places, scope_, None if remove else server, hooks)
+    plan = make(chosen)
     if not json:
         _print_plan(plan, is_removal=remove)
     is_asked = bool(plan.changes()) and not dry_run
     if is_asked and not yes:
         _confirm("Remove anchord?" if remove else "Connect?")
-    done = _apply(plan, places, is_json=json) if is_asked else []
+    done = _apply_until_done(plan, make, places, is_json=json) if is_asked else []
     if json:
         _print_report(plan, done, is_dry_run=dry_run)
     for problem in plan.problems.values():
@@ -113,7 +120,7 @@ def _choose(names: list[str], places: Places) -> list[Client]:
 
 
 def _make_plan(
-    chosen: list[Client], places: Places, scope: Scope, server: Server | None, *, hooks: bool
+    places: Places, scope: Scope, server: Server | None, hooks: bool, chosen: list[Client]
 ) -> _Plan:
     """Return the steps that connect clients; without a server, those that remove anchord."""
     plan = _Plan()
@@ -165,6 +172,24 @@ def _confirm(question: str) -> None:
     if not confirm(question):
         print_line("nothing was changed")
         raise Exit(1)
+
+
+def _apply_until_done(
+    plan: _Plan, make: Callable[[list[Client]], _Plan], places: Places, *, is_json: bool
+) -> list[dict[str, Any]]:
+    """Make the changes; again for clients that wrote their settings in the same moment."""
+    from anchord.agents.settings_files import ChangedError
+
+    done = _apply(plan, places, is_json=is_json)
+    for _ in range(_RETRIES):
+        problems = plan.problems.items()
+        changed = [name for name, error in problems if isinstance(error, ChangedError)]
+        again = make([client for client in plan.clients() if client.name in changed])
+        done += _apply(again, places, is_json=is_json)
+        for name in changed:
+            del plan.problems[name]
+        plan.problems |= again.problems
+    return done
 
 
 def _apply(plan: _Plan, places: Places, *, is_json: bool) -> list[dict[str, Any]]:
