@@ -108,6 +108,13 @@ def test_the_plugin_is_valid(machine: Machine) -> None:
     )
 
 
+@needs("claude")
+def test_claude_code_loads_the_plugin(machine: Machine) -> None:
+    machine.environment["ANCHORD_COMMAND"] = str(ANCHORD)
+    listed = machine("claude", "--plugin-dir", str(PLUGIN_FOLDER), "mcp", "list")
+    assert f"plugin:anchord:anchord: {ANCHORD} mcp - ✔ Connected" in listed
+
+
 @needs("codex")
 def test_codex_lists_the_server_and_keeps_the_comments(machine: Machine) -> None:
     text = '# mine\nmodel = "x"   # one\n\n[profiles.a] # two\nmodel = "y"\n# the end\n'
