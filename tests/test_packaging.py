@@ -112,7 +112,12 @@ def test_the_wheel_holds_every_module_and_the_templates_and_nothing_else(built: 
         for kind in ("systemd", "launchd")
         for path in (_ROOT / kind).iterdir()
     }
-    others = {"anchord/py.typed", "anchord/sources/secrets/rules.toml"}
+    plugin = _ROOT / "src" / "anchord" / "agents" / "plugin"
+    others = {
+        "anchord/py.typed",
+        "anchord/sources/secrets/rules.toml",
+        *(str(path.relative_to(_ROOT / "src")) for path in plugin.rglob("*") if path.is_file()),
+    }
     assert {
         name for name in names(built.wheel) if ".dist-info/" not in name
     } == ours | templates | others

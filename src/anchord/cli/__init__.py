@@ -87,6 +87,11 @@ def _run_words(words: list[str]) -> int:
         print_text(f"anchord {__version__}")
         return 0
     _import_msgspec()
+    if words == ["recall", "hook"]:  # At every prompt of Claude Code, without the other commands.
+        from anchord.agents.recall.hook import run_hook
+
+        run_hook()
+        return 0
     from anchord.cli.app import app
     from anchord.cli.loading import load_commands
 

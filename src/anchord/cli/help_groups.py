@@ -6,6 +6,8 @@ HELP_GROUPS: dict[str, dict[str, str]] = {
     "Search": {
         "search": "Search by meaning and by words.",
         "show": "Print a chunk, its neighbours, or its whole file.",
+        "connect": "Give agents access: Claude Code, Codex, Cursor and others.",
+        "recall": "Give Claude Code what is indexed about each prompt.",
         "mcp": "Serve agents over the Model Context Protocol.",
     },
     "Conversations": {

@@ -28,12 +28,16 @@ class Commands:
         self.help = help
         self.functions: dict[str, Command] = {}
         self.groups: dict[str, Commands] = {}
+        self.hidden: set[str] = set()
+        """Commands that the help does not list."""
 
-    def command(self, name: str = "") -> Callable[[C], C]:
+    def command(self, name: str = "", *, hidden: bool = False) -> Callable[[C], C]:
         """Register a function as a command; without a name it has the function's."""
 
         def register(function: C) -> C:
             self.functions[name or function.__name__.replace("_", "-")] = function
+            if hidden:
+                self.hidden.add(name)
             return function
 
         return register

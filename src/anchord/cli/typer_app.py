@@ -49,7 +49,7 @@ class UncutCommands(TyperGroup):
         rows = []
         for name in self.list_commands(ctx):
             command = self.get_command(ctx, name)
-            if command:
+            if command and not command.hidden:
                 rows.append((name, command.get_short_help_str(no_limit)))
         with formatter.section("Commands"):  # type: ignore[attr-defined] # likewise
             formatter.write_dl(rows)  # type: ignore[attr-defined] # likewise
@@ -114,7 +114,7 @@ def build(names: Collection[str], run: Runner = run_command) -> typer.Typer:
 def _add(target: typer.Typer, commands: Commands, names: Collection[str], run: Runner) -> None:
     for name, command in commands.functions.items():
         if name in names:
-            target.command(name)(_for_typer(command, run))
+            target.command(name, hidden=name in commands.hidden)(_for_typer(command, run))
     for name, group in commands.groups.items():
         if name in names:
             inner = typer.Typer(cls=UncutCommands, help=group.help)

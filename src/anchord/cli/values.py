@@ -28,6 +28,13 @@ complete_root_kind = one_of(ROOT_KINDS)
 complete_chunk_type = one_of(CHUNK_TYPES)
 
 
+def complete_client(incomplete: str) -> list[str]:
+    """Return the clients of `connect` that begin so."""
+    from anchord.agents.clients import CLIENT_NAMES
+
+    return one_of(CLIENT_NAMES)(incomplete)
+
+
 def complete_kind(incomplete: str) -> list[str]:
     """Return the kinds of documents that begin so."""
     from anchord.config.schema import DOCUMENT_KINDS

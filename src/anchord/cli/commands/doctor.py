@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import chain
 
 from anchord.cli.app import JsonOption, app, print_json, print_line
 from anchord.cli.output.markup import escape_markup
@@ -19,10 +20,12 @@ def doctor(json: JsonOption = False) -> None:
 
     Exits with 1 if something is bad.
     """
+    from anchord.agents.connecting import check_connections
     from anchord.daemon.doctor import Health, run_checks
 
     findings = []
-    for finding in run_checks(find_paths(os.environ), os.environ):
+    checks = run_checks(find_paths(os.environ), os.environ), check_connections(os.environ)
+    for finding in chain(*checks):
         findings.append(finding)
         if json:
             continue

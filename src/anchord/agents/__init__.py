@@ -1,0 +1,1 @@
+"""What the programs of agents are given: entries in their settings, a plugin, a skill, recall."""

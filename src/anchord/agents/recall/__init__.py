@@ -1,0 +1,1 @@
+"""Recall: a hook gives Claude Code what is indexed about a prompt, within a budget."""

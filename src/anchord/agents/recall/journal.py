@@ -1,0 +1,90 @@
+"""What recall has said: the chunks of each session, and a log without any text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from anchord.agents.recall.settings import recall_folder
+
+_MAX_LOG_BYTES = 1 << 20
+_SESSION_AGE_S = 7 * 86_400.0
+
+
+class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt; nothing of its text."""
+
+    at: str
+    """ISO 8601 in UTC."""
+    session: str
+    """The session's id."""
+    outcome: str
+    """"said", or why nothing was: "short", "nothing sure" or "no answer"."""
+    ms: int
+    """From the start of the hook until its answer."""
+    tokens: int = 0
+    bytes: int = 0
+    hits: tuple[str, ...] = ()
+    """The places of the passages: a file with lines, or a conversation."""
+
+
+class Journal:
+    """The files of one home."""
+
+    def __init__(self, data_folder: Path) -> None:
+        """Name the files; nothing is created."""
+        self._folder = recall_folder(data_folder)
+        self._sessions = self._folder / "sessions"
+        self._log = self._folder / "log.jsonl"
+        self._older_log = self._folder / "log.1.jsonl"
+
+    def shown(self, session: str) -> set[str]:
+        """Return the ids of the chunks that a session has seen.
+
+        Args:
+            session: Its id, as a file name.
+        """
+        with suppress(OSError):
+            return set((self._sessions / session).read_text("utf-8").split())
+        return set()
+
+    def add_shown(self, session: str, ids: Iterable[str]) -> None:
+        """Note chunks that a session has seen; forget sessions of more than a week ago."""
+        file = self._sessions / session
+        if not file.exists():
+            self._sessions.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._prune()
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write("".join(f"{chunk_id}\n" for chunk_id in ids))
+
+    def log(self, entry: LogEntry) -> None:
+        """Append an entry; over 1 MB the log becomes the older one."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):
+            if self._log.stat().st_size > _MAX_LOG_BYTES:
+                self._log.replace(self._older_log)
+        with self._log.open("ab") as stream:
+            stream.write(msgspec.json.encode(entry) + b"\n")
+
+    def entries(self) -> list[LogEntry]:
+        """Return the entries, oldest first; lines that were torn are left out."""
+        found: list[LogEntry] = []
+        for file in (self._older_log, self._log):
+            lines: list[bytes] = []
+            with suppress(OSError):
+                lines = file.read_bytes().splitlines()
+            for line in lines:
+                with suppress(msgspec.DecodeError):
+                    found.append(msgspec.json.decode(line, type=LogEntry))
+        return found
+
+    def _prune(self) -> None:
+        now = time.time()
+        with suppress(OSError):
+            for file in self._sessions.iterdir():
+                if now - file.stat().st_mtime > _SESSION_AGE_S:
+                    file.unlink()
