@@ -18,7 +18,7 @@ from anchord.ipc.messages.sessions import (
     SessionsParams,
 )
 from anchord.search.headings import best_title, title_line
-from anchord.search.project_names import ProjectNames
+from anchord.search.project_names import ProjectNames, repository_name
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_records import SessionRecord
 from anchord.sources.conversations.prompt_history import PromptSession
@@ -166,7 +166,9 @@ def _is_asked_for(record: SessionRecord, params: SessionsParams, names: ProjectN
 def _is_of_project(record: SessionRecord, wanted: str, names: ProjectNames) -> bool:
     if "/" in wanted:
         folder = wanted.rstrip("/")
-        return f"{record.project}/".startswith(f"{folder}/")
+        repository = repository_name(folder)
+        is_inside = f"{record.project}/".startswith(f"{folder}/")
+        return is_inside or (bool(repository) and names.name_of(record.project) == repository)
     return wanted.casefold() in names.name_of(record.project).casefold()
 
 
