@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.conftest import BuiltOnce, Shell
@@ -36,7 +37,7 @@ def claude_session(number: int = 1) -> tuple[str, bytes]:
 
 def codex_session(number: int = 2) -> tuple[str, bytes]:
     session = CODEX[:-2] + f"{number:02}"
-    records = [
+    records: list[dict[str, Any]] = [
         {"type": "session_meta", "payload": {"id": session, "cwd": "/home/me/app"}},
         {"type": "event_msg", "payload": {"type": "user_message", "message": "Build the parser"}},
         {"type": "event_msg", "payload": {"type": "agent_message", "message": "It is built."}},
@@ -65,7 +66,7 @@ def gemini_session(number: int = 3) -> tuple[str, bytes]:
 
 def pi_session(number: int = 4) -> tuple[str, bytes]:
     session = PI[:-2] + f"{number:02}"
-    records = [
+    records: list[dict[str, Any]] = [
         {"type": "session", "version": 3, "id": session, "cwd": "/home/me/app"},
         {
             "type": "message",

@@ -14,7 +14,7 @@ import pytest
 
 from anchord.errors import AnchordError
 from anchord.ipc.messages.status import Progress
-from anchord.ipc.methods import DUMP, METHODS, SEARCH, SHOW, Method
+from anchord.ipc.methods import DUMP, METHODS, SEARCH, SESSION, SESSIONS, SHOW, Method
 from anchord.ipc.protocol import Response, progress_of, result_of
 
 ANSWERS: dict[str, Any] = json.loads(Path(__file__).with_name("former_answers.json").read_text())
@@ -35,11 +35,15 @@ def contains(answer: Any, former: Any) -> bool:  # noqa: ANN401 - any JSON value
     return bool(answer == former)
 
 
+NEW = {SESSIONS, SESSION}
+"""It does not have these; `daemon.archive_access` reads the archive then."""
+
+
 def test_the_answer_of_every_method_was_recorded() -> None:
-    assert ANSWERS.keys() == {method.name for method in METHODS}
+    assert ANSWERS.keys() == {method.name for method in METHODS if method not in NEW}
 
 
-OTHERS = [method for method in METHODS if method not in {SEARCH, SHOW, DUMP}]
+OTHERS = [method for method in METHODS if method not in {SEARCH, SHOW, DUMP, *NEW}]
 
 
 @pytest.mark.parametrize("method", [SEARCH, SHOW, DUMP], ids=lambda method: method.name)

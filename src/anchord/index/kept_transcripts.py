@@ -7,17 +7,18 @@ begins, and the transcripts that still exist are kept again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from anchord.config.paths import Paths
+from anchord.config.roots import covers
 from anchord.core.types import Root
 from anchord.errors import StoreDamagedError, StoreError
 from anchord.index.recovery import move_sqlite_aside
-from anchord.sources.conversations.archive.path_lookup import path_inside
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
+from anchord.sources.conversations.kept.store import Place
 from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -125,11 +126,11 @@ def erase_trashed(keeper: TranscriptKeeper, archive: ArchiveWriter, roots: Itera
     for root in roots:
         if root.kind != "conversations" or root.on_delete != "delete":
             continue
+        known = archive.session_records.transcripts()
         gone = [
             place
             for place in keeper.store.find_below(root.path)
-            if not os.path.lexists(place.absolute)
-            and not archive.find_from(place.absolute).exchanges
+            if not os.path.lexists(place.absolute) and known.isdisjoint(_with_folders(place))
         ]
         if gone:
             keeper.store.erase(gone)
@@ -154,12 +155,17 @@ def erase_forgotten(keeper: TranscriptKeeper, path: str) -> int:
     store = keeper.store
     if store is None:
         return 0
+    redact_path = keeper.files.redact_path
     keeper.due = {
         origin: None
         for origin in keeper.due
-        if path_inside(path, keeper.place_of(origin).absolute) is None
+        if origin.root in keeper.roots and not covers(path, keeper.place_of(origin).absolute)
     }
-    below = store.find_below(path)
+    below = [
+        place
+        for place in store.find_below("/")
+        if covers(path, place.absolute) or covers(path, redact_path(place.absolute))
+    ]
     names = {os.path.basename(place.path) for place in below}
     moved = {*store.sharing_with(below)}
     moved.update(*(store.find_named(each) for each in names if len(each) >= _LEAST_NAME_CHARS))
@@ -167,6 +173,14 @@ def erase_forgotten(keeper: TranscriptKeeper, path: str) -> int:
     count = store.erase({*below, *gone})
     store.truncate_wal()
     return count
+
+
+def _with_folders(place: Place) -> Iterator[str]:
+    """Yield the path of a file, and the folders above it: one can be the transcript."""
+    path = place.absolute
+    while len(path) > len(place.folder):
+        yield path
+        path = os.path.dirname(path)
 
 
 def accept_unforgotten(

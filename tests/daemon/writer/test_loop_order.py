@@ -126,6 +126,7 @@ RESTED = [
     "maintenance.is_check_due",
     "maintenance.compact_if_due",
     "maintenance.check_and_repair_if_due",
+    "maintenance.keep_transcripts",
     "writer.stop_idle_processes",
     "maintenance.stop_worker_if_idle",
     "queue.next_due_at",

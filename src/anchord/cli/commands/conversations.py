@@ -94,7 +94,7 @@ def _projects_in(folder: str) -> str:
     """Return the names of projects that have a folder of their own, as far as they are known."""
     encoded = [name for name in sorted(os.listdir(folder)) if name.startswith("-")]
     name_of = ProjectNames().name_of
-    names = sorted({name for each in encoded if (name := name_of(each.rstrip("-")))})
+    names = sorted({name for each in encoded if (name := name_of("-" + each.strip("-")))})
     shown = escape_markup(", ".join(map(escape_gaps, names[:_SHOWN_PROJECTS])))
     more = f" and {len(names) - _SHOWN_PROJECTS} more" if len(names) > _SHOWN_PROJECTS else ""
     return f", of {shown}{more}" if names else ""

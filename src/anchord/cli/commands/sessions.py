@@ -148,7 +148,7 @@ def _print_session(found: SessionDetail, *, markdown: bool, html: bool, no_pager
     from anchord.cli.output.session_text import as_html, as_markdown, as_terminal_text
 
     if html:
-        print_text(as_html(found, None))
+        print_text(escape_text(as_html(found, None)))
         return
     if markdown:
         print_text(escape_text(as_markdown(found, None)))

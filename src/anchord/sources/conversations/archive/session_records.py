@@ -24,6 +24,12 @@ LEFT JOIN roots r ON r.name=e.root LEFT JOIN carriers c ON c.id=e.carrier
 {where} GROUP BY s.id
 """
 
+_TRANSCRIPTS_SQL = """
+WITH folders AS (SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached)
+SELECT f.folder, e.last_path FROM exchanges e JOIN folders f ON f.name=e.root
+UNION SELECT f.folder, c.path FROM carriers c JOIN folders f ON f.name=c.root
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
@@ -89,6 +95,15 @@ class SessionRecords:
     def root_folders(self) -> list[str]:
         """Return the folders of the roots that are indexed."""
         return [os.fsdecode(folder) for (folder,) in self._db.execute("SELECT folder FROM roots")]
+
+    def transcripts(self) -> set[str]:
+        """Return the absolute path of every transcript that contains an exchange, or did last."""
+        rows = self._db.execute(_TRANSCRIPTS_SQL)
+        return {
+            os.path.join(os.fsdecode(folder), os.fsdecode(path))
+            for folder, path in rows
+            if folder and path
+        }
 
     def find_by_exchange(self, name_or_path: str) -> SessionRecord | None:
         """Return the session of an exchange, given its id or its path in the index."""

@@ -77,6 +77,7 @@ class TranscriptKeeper:
         if self.due:
             origin = next(iter(self.due))
             del self.due[origin]
+            self.problem = ""
             self.keep(origin, at_once=False)
         return bool(self.due) and not self.problem
 
@@ -125,7 +126,7 @@ class TranscriptKeeper:
                     store.note(place, fingerprint)
             self.problem = ""
         except ChangedMeanwhileError:
-            self.due[origin] = None
+            return  # Its conversation was read too early as well: it is read again.
         except OSError:
             return  # It is gone or cannot be read: nor can its conversation.
 

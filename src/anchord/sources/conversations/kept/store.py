@@ -50,7 +50,8 @@ CREATE TABLE chunks(
     is_sound INTEGER NOT NULL, content BLOB NOT NULL);
 CREATE TABLE pieces(
     version INTEGER NOT NULL REFERENCES versions(id) ON DELETE CASCADE, place INTEGER NOT NULL,
-    chunk INTEGER NOT NULL REFERENCES chunks(id), PRIMARY KEY(version, place)) WITHOUT ROWID;
+    start INTEGER NOT NULL, chunk INTEGER NOT NULL REFERENCES chunks(id),
+    PRIMARY KEY(version, place)) WITHOUT ROWID;
 CREATE INDEX pieces_by_chunk ON pieces(chunk);
 """
 

@@ -153,30 +153,31 @@ class KeptTranscriptsWriter(KeptTranscripts):
 
     def _extend(self, newest: KeptVersion, size: int, stream: BinaryIO, now_ns: int) -> bool:
         """Add what was appended to the newest version; False if the file did not only grow."""
-        if size <= newest.size:
+        if size <= newest.size or not newest.size:
             return False
-        rows = self._db.execute(
-            "SELECT c.id, c.digest, c.size FROM pieces p JOIN chunks c ON c.id=p.chunk "
-            "WHERE p.version=? ORDER BY p.place",
-            (newest.id,),
-        ).fetchall()
-        starts = [0]
-        for _, _, piece_size in rows:
-            starts.append(starts[-1] + piece_size)
-        for place in places_to_compare(len(rows), size):
-            stream.seek(starts[place])
-            if digest_of(stream.read(rows[place][2])) != rows[place][1]:
+        (count,) = self._db.execute(
+            "SELECT count(*) FROM pieces WHERE version=?", (newest.id,)
+        ).fetchone()
+        start, chunk_id = 0, 0
+        for place in places_to_compare(count, size):
+            start, chunk_id, piece_size, digest = self._db.execute(
+                "SELECT p.start, c.id, c.size, c.digest FROM pieces p "
+                "JOIN chunks c ON c.id=p.chunk WHERE p.version=? AND p.place=?",
+                (newest.id, place),
+            ).fetchone()
+            stream.seek(start)
+            if digest_of(stream.read(piece_size)) != digest:
                 return False
-        last = len(rows) - 1
-        stream.seek(starts[last])
+        # The last piece was the last of these: it goes on, and may be cut elsewhere.
+        last = count - 1
+        stream.seek(start)
         self._db.execute("DELETE FROM pieces WHERE version=? AND place=?", (newest.id, last))
-        length, is_sound = self._store_pieces(
-            newest.id, last, read_pieces(stream, size - starts[last])
-        )
-        self._delete_unused(rows[last][0])
+        new_pieces = read_pieces(stream, size - start)
+        end, is_sound = self._store_pieces(newest.id, last, start, new_pieces)
+        self._delete_unused(chunk_id)
         self._db.execute(
             "UPDATE versions SET size=?, saved_ns=?, is_sound=? WHERE id=?",
-            (starts[last] + length, now_ns, newest.is_sound and is_sound, newest.id),
+            (end, now_ns, newest.is_sound and is_sound, newest.id),
         )
         return True
 
@@ -194,7 +195,7 @@ class KeptTranscriptsWriter(KeptTranscripts):
             (file_id, now_ns),
         )
         version_id = int(cursor.lastrowid or 0)
-        length, is_sound = self._store_pieces(version_id, 0, read_pieces(stream, size))
+        length, is_sound = self._store_pieces(version_id, 0, 0, read_pieces(stream, size))
         self._db.execute(
             "UPDATE versions SET size=?, is_sound=? WHERE id=?", (length, is_sound, version_id)
         )
@@ -226,11 +227,18 @@ class KeptTranscriptsWriter(KeptTranscripts):
         return contains(b"".join(self.read(newer)), b"".join(self.read(former)))
 
     def _store_pieces(
-        self, version_id: int, place: int, pieces: Iterable[Piece]
+        self, version_id: int, place: int, start: int, pieces: Iterable[Piece]
     ) -> tuple[int, bool]:
-        """Store pieces of a version from a place on; return their length, and if all are sound."""
+        """Store pieces of a version from a place on; return where they end, and if all are sound.
+
+        Args:
+            version_id: The version.
+            place: The number of the first of them.
+            start: Where it begins in the file.
+            pieces: The pieces.
+        """
         compressor = zstandard.ZstdCompressor(level=_LEVEL)
-        length, all_sound = 0, True
+        all_sound = True
         for number, piece in enumerate(pieces, place):
             row = self._db.execute(
                 "SELECT id, is_sound FROM chunks WHERE digest=?", (piece.digest,)
@@ -242,10 +250,12 @@ class KeptTranscriptsWriter(KeptTranscripts):
                     (piece.digest, len(piece.data), is_sound, compressor.compress(piece.data)),
                 )
                 row = cursor.lastrowid, is_sound
-            self._db.execute("INSERT INTO pieces VALUES(?,?,?)", (version_id, number, row[0]))
-            length += len(piece.data)
+            self._db.execute(
+                "INSERT INTO pieces VALUES(?,?,?,?)", (version_id, number, start, row[0])
+            )
+            start += len(piece.data)
             all_sound = all_sound and bool(row[1])
-        return length, all_sound
+        return start, all_sound
 
     def _chunk_ids(self, version_id: int) -> list[int]:
         rows = self._db.execute(
