@@ -37,7 +37,7 @@ def said(
     """Return a Claude Code session of one exchange with tool calls."""
     common = {"sessionId": session, "cwd": str(project), "gitBranch": branch, "isSidechain": False}
     at = f"2026-01-{day:02}T10:00"
-    blocks = [{"type": "text", "text": f"Done: {question}"}]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": f"Done: {question}"}]
     blocks += [
         {"type": "tool_use", "id": f"t{number}", "name": name, "input": arguments}
         for number, (name, arguments) in enumerate(calls)

@@ -85,6 +85,10 @@ def test_an_agent_lists_files_page_by_page_and_what_changed(home: Home) -> None:
         assert gone["deleted"] is True
         assert "is not before" in await refused(client, "search", query="x", since="1d", until="2d")
         assert (await call_ok(client, "sessions"))["note"].startswith("No conversation")
+        assert "note" not in await call_ok(client, "files", path=names[0])
+        home.call("pause")
+        for tool in ("files", "changes", "sessions"):
+            assert "indexing is paused" in (await call_ok(client, tool))["note"]
         assert "there is no session" in await refused(client, "session", id="x")
 
     talk_here(home, talk)

@@ -25,21 +25,28 @@ def list_decisions(archive: Archive | None, params: DecisionsParams) -> tuple[De
         UsageError: The date cannot be read.
         StoreError: The archive cannot be read.
     """
+    if archive is None:
+        return ()
     since = parse_time(params.since, datetime.now(UTC))
-    records = archive.session_records.all() if archive else []
+    records = archive.session_records.all()
     names = ProjectNames({record.project for record in records})
+    if params.project:
+        records = [each for each in records if names.is_meant(each.project, params.project)]
     newest: dict[tuple[str, str], DecisionAnswer] = {}
     for record in sorted(records, key=lambda each: each.last_at, reverse=True):
-        if archive is None or record.last_at < since or _are_complete(newest, params, record):
+        if record.last_at < since or _are_complete(newest, params, record):
             break
-        if params.project and not names.is_meant(record.project, params.project):
-            continue
         for found in _decisions_of(archive, record, names.name_of(record.project)):
-            known = newest.get((found.project, found.sentence))
-            if found.at >= since and (known is None or known.at < found.at):
-                newest[found.project, found.sentence] = found
+            if found.at >= since:
+                _keep_newer(newest, found)
     ordered = sorted(newest.values(), key=lambda each: (each.at, each.path), reverse=True)
     return tuple(ordered[: params.limit])
+
+
+def _keep_newer(newest: dict[tuple[str, str], DecisionAnswer], found: DecisionAnswer) -> None:
+    known = newest.get((found.project, found.sentence))
+    if known is None or known.at < found.at:
+        newest[found.project, found.sentence] = found
 
 
 def _are_complete(
