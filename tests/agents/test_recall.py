@@ -245,8 +245,12 @@ def test_a_session_begins_with_two_lines_about_the_index(folder: Path) -> None:
         "pending": 0,
         "last_commit_age_s": 130.0,
     }
-    with daemon(folder, message(StatusAnswer, status)):
+    with daemon(folder, message(StatusAnswer, status)) as calls:
         said = ask(folder, name="SessionStart")
+    assert [call["method"] for call in calls] == [
+        "status",
+        "search",
+    ]  # Recall is on: the model starts.
     assert said.splitlines() == [
         'anchord (MCP tools `search` and `show`) indexes 1,234 files in 5,678 chunks: "a\\"\\\\u{a}b".',
         "Up to date; the last change was indexed 2 min ago.",

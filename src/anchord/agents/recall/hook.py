@@ -33,6 +33,7 @@ TIMEOUT_S = 0.3
 _RECEIVED_BYTES = 1 << 18
 _SESSION_CHARS = 64
 _MAX_EVENT_BYTES = 4 << 20
+_WARM_UP_S = 0.01
 _SEARCHED = 8
 """Files that a search returns: those that were shown or are not sure are left out."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
@@ -73,12 +74,20 @@ def answer_hook(event_text: bytes, places: Places) -> str:
         if name == "SessionStart":
             status = ask_within(places.socket, "status", Params(), StatusAnswer)
             context = describe(status) if status else ""
+            if status and load_settings(places.data_folder).is_on:
+                warm_up(places.socket)
         elif name == "UserPromptSubmit":
             context = recall(event, places)
     if not context:
         return ""
     output = {"hookEventName": name, "additionalContext": context}
     return json.dumps({"hookSpecificOutput": output})
+
+
+def warm_up(socket_file: Path) -> None:
+    """Have the daemon start the model, which takes seconds; does not wait for it."""
+    params = SearchParams(query="anchord", k=1)
+    ask_within(socket_file, "search", params, SearchAnswer, _WARM_UP_S)
 
 
 def describe(status: StatusAnswer) -> str:

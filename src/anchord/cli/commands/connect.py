@@ -47,7 +47,7 @@ def connect(  # noqa: PLR0917 - one parameter an option
     clients: Annotated[
         list[str] | None,
         Argument(
-            metavar="[CLIENT]...",
+            metavar="CLIENT",
             help="claude, codex, cursor, vscode, gemini, opencode, zed, windsurf or cline; "
             "without one, all that are found.",
             autocompletion=values.complete_client,
@@ -92,6 +92,8 @@ def connect(  # noqa: PLR0917 - one parameter an option
     done = _apply_until_done(plan, make, places, is_json=json) if is_asked else []
     if json:
         _print_report(plan, done, is_dry_run=dry_run)
+    elif done:
+        print_line("restart the clients that are running: they read their settings at the start")
     for problem in plan.problems.values():
         warn(f"anchord: {problem.message}; {problem.hint}")
     if plan.problems:
