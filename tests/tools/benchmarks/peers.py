@@ -44,6 +44,8 @@ class Program(ABC):
             "COCOINDEX_CODE_DAEMON_SUPERVISED": "1",
             "OPENAI_API_KEY": "none",
         }
+        # All programs load compiled modules, as after an installation.
+        self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._daemon: Command | None = None
         self._ended_s = 0.0
         self.configure()
