@@ -2,8 +2,8 @@
 
     python tests/tools/benchmarks/bench_first.py [--folder DIR] [--files 300] [--words]
 
-DIR is copied; without it the files are some of Python's standard library. The real model embeds. Two homes: in one the
-model was prepared before (exported, once a home), in the other it was not.
+DIR is copied; without it the files are some of Python's standard library. The real model embeds. Two homes that share an
+empty cache folder: the first has to prepare the model (export it, once a user), the second finds it prepared.
 
 first word      until a search by words finds any file
 all words       until `anchord sync --words` returns
@@ -16,6 +16,7 @@ With `--words` nothing is measured after the words: many files need hours for th
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sysconfig
 import tempfile
@@ -23,12 +24,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-from daemons import Daemon, until
+from daemons import Daemon, cpu_s, until
 from figures import table
 
 _POLL_S = 0.1
-_MODELS = Path("data") / "models"
 
 
 def main() -> None:
@@ -44,51 +43,37 @@ def main() -> None:
         file for file in given.folder.rglob("*.*") if file.suffix in {".py", ".md", ".txt"}
     )
     files = found[:: max(1, len(found) // given.files)][: given.files]
-    rows = []
     with tempfile.TemporaryDirectory(prefix="anchord-b-") as base:
-        cold = Path(base) / "cold"
-        rows.append(("not prepared", *_measure(cold, files, models=None, words_only=given.words)))
-        prepared = cold / "home" / _MODELS
-        warm = Path(base) / "warm"
-        rows.append(("prepared", *_measure(warm, files, models=prepared, words_only=given.words)))
+        os.environ["XDG_CACHE_HOME"] = str(Path(base) / "cache")
+        rows = [
+            (model, *_measure(Path(base) / model, files, words_only=given.words))
+            for model in ("not prepared", "prepared")
+        ]
     heads = ("model", "first word", "all words", "CPU", "all meaning", "CPU", "chunks")
     print(table(heads, rows))
 
 
-def _measure(
-    base: Path, files: Sequence[Path], *, models: Path | None, words_only: bool
-) -> tuple[str, ...]:
+def _measure(base: Path, files: Sequence[Path], *, words_only: bool) -> tuple[str, ...]:
     """Run a daemon on copies of files in a fresh home; return the cells of its row."""
     base.mkdir()
     daemon = Daemon(base, "")
     for number, file in enumerate(files):
         shutil.copyfile(file, daemon.folder / f"{number}-{file.name}")
-    if models:
-        (daemon.home / _MODELS).parent.mkdir(mode=0o700)
-        shutil.copytree(models, daemon.home / _MODELS)
     began = time.monotonic()
     with daemon.running() as process, daemon.client() as client:
         until(lambda: client.search("import", mode="text", k=1).groups, _POLL_S)
         first_s = time.monotonic() - began
         client.sync(words=True)
-        words_s, words_cpu_s = time.monotonic() - began, _cpu_s(process)
+        words_s, words_cpu_s = time.monotonic() - began, cpu_s(process)
         meaning = ["", ""]
         if words_only:
             until(lambda: client.status().embedder.state == "busy", _POLL_S)  # It is prepared now.
         else:
             client.sync()
-            meaning = [f"{time.monotonic() - began:.1f} s", f"{_cpu_s(process):.1f} s"]
+            meaning = [f"{time.monotonic() - began:.1f} s", f"{cpu_s(process):.1f} s"]
         chunks = client.status().chunks
     words = (f"{each:.1f} s" for each in (first_s, words_s, words_cpu_s))
     return (*words, *meaning, f"{chunks:,}")
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    """Return the CPU seconds of a process and its children, ended ones included."""
-    own = process.cpu_times()
-    ended = own.children_user + own.children_system
-    children = [child.cpu_times() for child in process.children(recursive=True)]
-    return own.user + own.system + ended + sum(each.user + each.system for each in children)
 
 
 if __name__ == "__main__":

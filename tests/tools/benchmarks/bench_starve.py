@@ -11,20 +11,15 @@ With 0 copies the machine is quiet. Compare two commits in one run of the machin
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from daemons import Daemon, until
+from endpoint import DIMENSION, counting
 from figures import quantile, table
 from invented import article
 
-_DIMENSION = 384
 _EVERY_S = 2.0
 _POLL_S = 0.05
 _NOTES = 50
@@ -40,10 +35,10 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=120.0)
     given = parser.parse_args()
     rows = []
-    with _slow_server(given.rate) as url:
+    with counting(given.rate) as server:
         for copies in map(int, given.copies.split(",")):
             with tempfile.TemporaryDirectory(prefix="anchord-b-") as base:
-                times, waiting = _measure(Path(base), url, copies, given.saves)
+                times, waiting = _measure(Path(base), server.url, copies, given.saves)
             figures = (quantile(times, 0.5), quantile(times, 0.95), max(times))
             rows.append((f"{copies:,}", *(f"{each:.2f} s" for each in figures), f"{waiting:,}"))
     heads = ("files copied", "half within", "95 % within", "the longest", "files that still waited")
@@ -53,7 +48,7 @@ def main() -> None:
 def _measure(base: Path, url: str, copies: int, saves: int) -> tuple[list[float], int]:
     """Return the seconds of each save, and how many files waited after the last."""
     settings = f'[embedding]\nprovider = "openai"\nmodel = "slow"\nurl = "{url}"\n'
-    daemon = Daemon(base, f"{settings}dimension = {_DIMENSION}\n")
+    daemon = Daemon(base, f"{settings}dimension = {DIMENSION}\n")
     for number in range(_NOTES):
         (daemon.folder / f"note-{number}.md").write_text(f"# Note {number}\n\nOld.\n", "utf-8")
     with daemon.running():
@@ -78,45 +73,6 @@ def _save(daemon: Daemon, number: int) -> float:
     took_s = time.monotonic() - began
     time.sleep(max(0.0, _EVERY_S - took_s))
     return took_s
-
-
-@contextmanager
-def _slow_server(rate: float) -> Iterator[str]:
-    """Serve vectors at a rate in texts a second, one request at a time; yields the url."""
-    model = threading.Lock()
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            texts = request["input"]
-            with model:
-                time.sleep(len(texts) / rate)
-            data = [
-                {"index": index, "embedding": _vector(text)} for index, text in enumerate(texts)
-            ]
-            body = json.dumps({"data": data, "model": "slow"}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-    finally:
-        server.shutdown()
-
-
-def _vector(text: str) -> list[float]:
-    """Return a vector of length 1 that depends on the text a little."""
-    vector = [0.0] * _DIMENSION
-    vector[len(text) % _DIMENSION] = 1.0
-    return vector
 
 
 if __name__ == "__main__":

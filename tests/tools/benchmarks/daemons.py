@@ -84,6 +84,14 @@ class Daemon:
             return False
 
 
+def cpu_s(process: psutil.Process) -> float:
+    """Return the CPU seconds of a process and its children, ended ones included."""
+    own = process.cpu_times()
+    ended = own.children_user + own.children_system
+    children = [child.cpu_times() for child in process.children(recursive=True)]
+    return own.user + own.system + ended + sum(each.user + each.system for each in children)
+
+
 def until(condition: Callable[[], object], pause_s: float = _POLL_S) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while not condition():
