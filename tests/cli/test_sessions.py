@@ -110,14 +110,19 @@ def shell(built: BuiltOnce) -> Shell:
     return built.fresh()
 
 
+@pytest.fixture(scope="module")
+def built_and_swept(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_and_sweep)
+
+
 @pytest.fixture
-def swept(shell: Shell) -> Shell:
+def swept(built_and_swept: BuiltOnce) -> Shell:
     """Every assistant has deleted its transcripts."""
-    sweep(shell)
-    return shell
+    return built_and_swept.fresh()
 
 
-def sweep(shell: Shell) -> None:
+def index_and_sweep(shell: Shell) -> None:
+    index(shell)
     for make in AGENTS:
         (shell.base / make()[0]).unlink()
     assert shell("index").code == 0
