@@ -20,6 +20,7 @@ from anchord.sources.secrets.rule_pack import load_rule_pack
 
 _DAY = "2026-01-02T10:00:00Z"
 _MIN_RANDOM_CHARS = 16
+_OF_THE_USER = ("config.toml", "transcripts.sqlite")
 _ZLIB_START = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 _LONGEST_RUN = re.compile(r"[A-Za-z0-9]{8,}")
 
@@ -197,13 +198,14 @@ def holding(folder: Path, secrets: Planted) -> list[str]:
     """Return each file below a folder that holds a planted value in its bytes or its name.
 
     Compressed parts of any file are read too, and each value of each SQLite database.
-    The configuration is the user's own: it may name a root by its real path.
+    The configuration is the user's own: it may name a root by its real path. The kept transcripts
+    are the transcripts themselves, unless `keep_raw = false`.
     """
     found = []
     for file in sorted(folder.rglob("*")):
         name = str(file.relative_to(folder))
         found += [f"name {name}: {value}" for value in secrets.found_in(name.encode())]
-        if file.is_file() and file.name != "config.toml":
+        if file.is_file() and not file.name.startswith(_OF_THE_USER):
             held = {value for data in _readings(file) for value in secrets.found_in(data)}
             found += [f"{name}: {value}" for value in sorted(held)]
     return found

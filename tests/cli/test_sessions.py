@@ -30,7 +30,7 @@ SECRET = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
 
 def claude_session(number: int = 1) -> tuple[str, bytes]:
     session = CLAUDE[:-2] + f"{number:02}"
-    said = f"```python\nprint({number})\n```\nThe token is {SECRET}."
+    said = f"```python\nprint({number})\n```\nThe token is {SECRET}. A List<int>, `a<b`."
     data = claude(("Why is <b>it</b> slow?", said), ("And now?", answer("now")), session=session)
     return f".claude/projects/-home-me-app/{session}.jsonl", data
 
@@ -110,14 +110,19 @@ def shell(built: BuiltOnce) -> Shell:
     return built.fresh()
 
 
+@pytest.fixture(scope="module")
+def built_and_swept(tmp_path_factory: pytest.TempPathFactory) -> BuiltOnce:
+    return BuiltOnce(tmp_path_factory, index_and_sweep)
+
+
 @pytest.fixture
-def swept(shell: Shell) -> Shell:
+def swept(built_and_swept: BuiltOnce) -> Shell:
     """Every assistant has deleted its transcripts."""
-    sweep(shell)
-    return shell
+    return built_and_swept.fresh()
 
 
-def sweep(shell: Shell) -> None:
+def index_and_sweep(shell: Shell) -> None:
+    index(shell)
     for make in AGENTS:
         (shell.base / make()[0]).unlink()
     assert shell("index").code == 0
@@ -170,6 +175,7 @@ def test_a_session_reads_as_a_chat_as_markdown_and_as_html(swept: Shell) -> None
     shown = swept("session", CLAUDE[:9]).out
     assert "Why is <b>it</b> slow?" in shown
     assert "Claude Code, project app, 02 Jan 2026" in shown
+    assert "A List<int>, a<b." in shown
     assert "transcript was deleted, and can be restored" in " ".join(shown.split())
     markdown = swept("session", CLAUDE, "--markdown").out
     assert "```python\nprint(1)\n```" in markdown

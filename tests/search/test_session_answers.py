@@ -149,3 +149,14 @@ def test_a_project_that_is_named_by_a_hash_or_an_encoded_folder_has_its_name(
     assert ProjectNames().name_of(encoded) == "my-app"
     assert ProjectNames().name_of(hashed) == ""
     assert ProjectNames().name_of("-home-me-no-such") == "no-such"
+
+
+def test_a_folder_of_a_repository_chooses_the_sessions_of_the_repository(
+    kept: Talks, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "elsewhere" / "app"
+    (checkout / "src").mkdir(parents=True)
+    assert listed(kept, project=str(checkout / "src")) == ()
+    git(checkout, "init", "-q")
+    repository_name.cache_clear()
+    assert [each.id for each in listed(kept, project=str(checkout / "src"))] == [NEW, OLD]

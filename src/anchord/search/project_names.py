@@ -76,9 +76,15 @@ class ProjectNames:
         return ""
 
     def is_meant(self, project: str, wanted: str) -> bool:
-        """Return whether a part of a name, or a folder, stands for a project."""
+        """Return whether a part of a name, or a folder, stands for a project.
+
+        A folder stands for what is inside it, and for every checkout of its repository.
+        """
         if "/" in wanted:
-            return f"{project}/".startswith(f"{wanted.rstrip('/')}/")
+            folder = wanted.rstrip("/")
+            repository = repository_name(folder)
+            is_inside = f"{project}/".startswith(f"{folder}/")
+            return is_inside or (bool(repository) and self.name_of(project) == repository)
         return wanted.casefold() in self.name_of(project).casefold()
 
 

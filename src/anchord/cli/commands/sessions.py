@@ -48,6 +48,8 @@ def sessions(  # noqa: PLR0917 - options
     json: JsonOption = False,
 ) -> None:
     """List conversations, newest first, also those whose transcripts were deleted."""
+    if project.startswith((".", "~", "/")):
+        project = os.path.abspath(os.path.expanduser(project))
     call = requests.sessions(
         project=project,
         agent=agent,

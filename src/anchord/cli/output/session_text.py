@@ -16,6 +16,7 @@ from anchord.sources.conversations.programs import program_name
 
 _TOOL_NAME = re.compile(r"\[([^\]]{1,60})\]")
 _FENCE = re.compile(r"^```.*?$\n(.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
+_CODE_OR_TAG = re.compile(r"(^```.*?^```|^(?: {4}|\t).*?$|(`+)[^`]+\2)|<", re.MULTILINE | re.DOTALL)
 _MOST_TOOLS = 6
 _STYLE = """
 body{max-width:48rem;margin:2rem auto;padding:0 1rem;color:#222;
@@ -109,7 +110,7 @@ def as_terminal_text(
             at = "" if is_answer else long_time(exchange.at, zone)
             say(f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
             safe = escape_text(text.strip("\n"))
-            shown = Markdown(safe, hyperlinks=False) if is_answer else Text(safe)
+            shown = Markdown(_show_tags(safe), hyperlinks=False) if is_answer else Text(safe)
             console.print(Padding(shown, (0, 0, 0, 2)))
         if exchange.tools:
             say(f"  [tools] {tools_line(exchange.tools)}", "dim")
@@ -118,6 +119,11 @@ def as_terminal_text(
         say(f"{len(session.exchanges)} of {count(session.exchange_count, 'exchange')}", "dim")
     lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]  # a StringIO
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _show_tags(text: str) -> str:
+    """Escape each "<" outside of code, so that Markdown shows a tag and does not leave it out."""
+    return _CODE_OR_TAG.sub(lambda found: found[1] or r"\<", text)
 
 
 def _parts(exchange: SessionExchange, program: str) -> Iterator[tuple[str, str]]:
