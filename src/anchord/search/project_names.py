@@ -76,7 +76,10 @@ class ProjectNames:
         return ""
 
     def is_meant(self, project: str, wanted: str) -> bool:
-        """Return whether a part of a name, or a folder of its repository, stands for a project."""
+        """Return whether a part of a name, or a folder, stands for a project.
+
+        A folder stands for what is inside it, and for every checkout of its repository.
+        """
         if "/" in wanted:
             folder = wanted.rstrip("/")
             repository = repository_name(folder)
