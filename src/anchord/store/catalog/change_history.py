@@ -147,6 +147,10 @@ class ChangeHistory:
                     (root, low, low + b"/", low + b"0"),  # "0" is the byte after "/".
                 )
 
+    def clear(self) -> None:
+        """Delete all that is recorded."""
+        self._db.execute("DELETE FROM changes")
+
     def dump(self) -> RowsByTable:
         """Return all rows by table, for `restore`; nothing where they cannot be read."""
         with suppress(StoreDamagedError):
