@@ -321,6 +321,24 @@ def test_where_its_own_command_fails_the_file_is_edited(user: User) -> None:
     )
 
 
+def test_what_a_failing_command_wrote_stays(user: User) -> None:
+    file = user.write(".claude.json", '{"state": 1}')
+    user.program("claude", """echo '{"state": 2}' > ~/.claude.json; exit 1""")
+    assert user("connect", "claude", "--yes").code == 0
+    written = json.loads(file.read_text())
+    assert (written["state"], written["mcpServers"]["anchord"]["command"]) == (2, COMMAND[0])
+    copy = file.with_name(".claude.json.before-anchord.bak")
+    assert json.loads(copy.read_text()) == {"state": 2}
+    copy.unlink()
+    user.program(
+        "claude",
+        f"""sed 's/"state": 2/"state": 3/' {file} > {file}.2; cp {file}.2 {file}; rm {file}.2""",
+    )
+    environment = {"PATH": f"{user.bin}:/usr/bin:/bin"}
+    assert user("connect", "claude", "--remove", "--yes", **environment).code == 0
+    assert json.loads(file.read_text()) == {"state": 3}
+
+
 def test_the_hooks_are_added_beside_those_of_others(user: User) -> None:
     mine = '{\n  "hooks": {\n    "SessionStart": [\n      {"hooks": [{"type": "command", "command": "mine"}]}\n    ]\n  } // end\n}\n'
     file = user.write(".claude/settings.json", mine)

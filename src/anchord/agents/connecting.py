@@ -14,7 +14,14 @@ from anchord.agents import settings_files
 from anchord.agents.clients import CLIENTS, Client, Places, Scope, Server
 from anchord.agents.entries import find_hooks, hook_program
 from anchord.agents.settings_files import copy_of, read
-from anchord.agents.steps import Step, edited, edited_value, hooks_file, settings_file
+from anchord.agents.steps import (
+    Step,
+    edited,
+    edited_value,
+    hooks_file,
+    renewed,
+    settings_file,
+)
 from anchord.config.paths import find_paths
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.findings import Finding, Health
@@ -108,8 +115,8 @@ def apply(step: Step, places: Places) -> list[str]:
         if not failure:
             return [f"by `{shlex.join(step.command[:3])}`"]
         remarks.append(f"`{shlex.join(step.command[:3])}` failed ({failure}); edited the file")
-        step = replace(step, before=read(step.file))
-        if step.before is None and step.after is None:
+        step = renewed(step, read, copy_of)
+        if step.action == "none":
             return remarks
     return [*remarks, *_edit(step)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -178,6 +178,22 @@ def removing_steps(
     if client.hooks_file:
         file = hooks_file(client, places, scope)
         yield _without_hooks_step(client, file, read(file), read(copy_of(file)))
+
+
+def renewed(step: Step, read: Read, copy_of: Callable[[str], str]) -> Step:
+    """Return a step of the part "server" for the text that its file has now, without a command.
+
+    Args and errors: As for `removing_steps`.
+    """
+    file, form = step.file, step.client.form
+    server = edited_value(file, step.after, step.client)
+    before, earlier = read(file), read(copy_of(file))
+    if server is None:
+        without = edited(file, before, lambda text: without_entry(text, form, earlier))
+        after = _if_any(before, without, earlier)
+    else:
+        after = edited(file, before, lambda text: with_entry(text, form, server))
+    return replace(step, before=before, after=after, command=())
 
 
 def _without_hooks_step(client: Client, file: str, before: str | None, earlier: str | None) -> Step:
