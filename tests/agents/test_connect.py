@@ -165,6 +165,7 @@ def test_another_command_is_updated_and_what_the_user_added_stays(user: User) ->
         '[mcp_servers.anchord]\ncommand = "/gone" # c\nargs = ["mcp"]\ntool_timeout_sec = 9\n',
     )
     states = {each["client"]: each["state"] for each in user("connect", "--status", "--json").json}
+    assert '""' not in user("connect", "--status").out
     assert states["cursor"] == states["codex"] == "connected to another path or home"
     printed = user("connect", "cursor", "codex", "--yes")
     assert "Cursor: updated" in printed.out
@@ -376,9 +377,11 @@ def test_a_skill_of_the_user_s_own_is_kept(user: User) -> None:
     mine = user.write(".gemini/skills/anchord/SKILL.md", "mine")
     copy = mine.with_name("SKILL.md.before-anchord.bak")
     before = user.files()
-    assert "Gemini CLI (skill)" not in user("connect", "gemini", "--remove", "--yes").out
+    removed = user("connect", "gemini", "--remove", "--yes")
+    assert "Gemini CLI (skill): unchanged: anchord did not write this skill" in removed.out
     assert user.files() == before
     added = user("connect", "gemini", "--yes")
+    assert "writes the skill; copies your file first" in added.out
     assert f'Gemini CLI (skill): added; the earlier file is kept as "{copy}"' in added.out
     assert (mine.read_text(), copy.read_text()) == (SKILL_FILE.read_text(), "mine")
     mine.write_text(mine.read_text() + "of mine\n")
@@ -386,7 +389,7 @@ def test_a_skill_of_the_user_s_own_is_kept(user: User) -> None:
     assert printed.code == 1
     assert 'SKILL.md" was changed, and an earlier copy is kept beside it' in printed.err
     mine.write_text(SKILL_FILE.read_text())
-    assert user("connect", "gemini", "--remove", "--yes").code == 0
+    assert "restores the earlier file" in user("connect", "gemini", "--remove", "--yes").out
     assert user.files() == before
 
 

@@ -31,6 +31,7 @@ Read = Callable[[str], str | None]
 """Returns the text of a file; None if there is none."""
 
 _FOREIGN = "the entry anchord starts no command (is it for HTTP?); change it yourself"
+_OWN_SKILL = "anchord did not write this skill, or it was changed"
 _MAX_SHOWN = 100
 
 
@@ -186,10 +187,7 @@ def removing_steps(
     )
     if client.skills and scope == "user":
         skill = f"{places.path(client.skills)}/anchord/SKILL.md"
-        text = read(skill)
-        # A skill of the user's own stays, and comes back if it was there before anchord's.
-        kept = read(copy_of(skill)) if text is not None and is_shipped(text) else text
-        yield Step(client=client, part="skill", file=skill, before=text, after=kept)
+        yield _without_skill_step(client, skill, read(skill), read(copy_of(skill)))
     if client.hooks_file:
         file = hooks_file(client, places, scope)
         yield _without_hooks_step(client, file, read(file), read(copy_of(file)))
@@ -209,6 +207,19 @@ def renewed(step: Step, read: Read, copy_of: Callable[[str], str]) -> Step:
     else:
         after = edited(file, before, lambda text: with_entry(text, form, server))
     return replace(step, before=before, after=after, command=())
+
+
+def _without_skill_step(client: Client, file: str, before: str | None, earlier: str | None) -> Step:
+    """Return what deletes anchord's skill, or restores the one that was there before."""
+    is_shipped_one = before is not None and is_shipped(before)
+    return Step(
+        client=client,
+        part="skill",
+        file=file,
+        before=before,
+        after=earlier if is_shipped_one else before,
+        note="" if is_shipped_one or before is None else _OWN_SKILL,
+    )
 
 
 def _without_hooks_step(client: Client, file: str, before: str | None, earlier: str | None) -> Step:

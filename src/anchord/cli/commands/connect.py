@@ -158,7 +158,7 @@ def _print_plan(plan: _Plan, *, is_removal: bool) -> None:
     for step in plan.changes():
         print_line(f"{_title(step)}: {quote_name(step.file)}")
         if step.part == "skill":
-            print_line("  deletes the file" if step.after is None else "  writes the skill")
+            print_line(f"  {_skill_change(step)}")
             continue
         if step.after is None:
             print_line("  deletes the file, which has nothing else")
@@ -176,6 +176,16 @@ def _print_plan(plan: _Plan, *, is_removal: bool) -> None:
             if is_removal
             else "everything is connected: nothing changes"
         )
+
+
+def _skill_change(step: Step) -> str:
+    if step.after is None:
+        return "deletes the file"
+    if step.action == "remove":
+        return "restores the earlier file"
+    return "writes the skill" + (
+        "; copies your file first" if step.action == "add" and step.before else ""
+    )
 
 
 def _confirm(question: str) -> None:
@@ -271,7 +281,7 @@ def _print_status(places: Places, server: Server, *, is_json: bool) -> None:
         print_line(f"{each.client.title + project:<22} {state}")
         if each.problem:
             print_line(f"{'':22} {each.problem}")
-        elif each.server and not each.is_current:
+        elif each.server and each.server.command and not each.is_current:
             print_line(f"{'':22} {quote_name(' '.join(each.server.command))}")
 
 
