@@ -253,6 +253,19 @@ def test_forget_erases_the_bytes_too_also_of_a_moved_transcript(shell: Shell) ->
         assert db.execute("SELECT count(*) FROM versions").fetchone()[0] >= len(AGENTS)
 
 
+def test_bytes_that_were_away_when_their_file_was_forgotten_are_erased_at_the_next_start(
+    shell: Shell,
+) -> None:
+    database = shell.home / "data" / "transcripts.sqlite"
+    away = database.with_name("away")
+    database.rename(away)
+    assert shell("forget", "--yes", str(shell.base / claude_session()[0])).code == 0
+    away.replace(database)
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(database)) as db:
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (len(AGENTS) - 1,)
+
+
 def test_lost_and_damaged_bytes_are_told_and_kept_again(shell: Shell) -> None:
     database = shell.home / "data" / "transcripts.sqlite"
     database.unlink()

@@ -14,7 +14,7 @@ from pathlib import Path
 from anchord.config.paths import Paths
 from anchord.config.roots import covers
 from anchord.core.types import Root
-from anchord.errors import StoreDamagedError, StoreError
+from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
 from anchord.index.recovery import move_sqlite_aside
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
@@ -112,8 +112,9 @@ def queue_unkept(
         unkept = [each for each in read if not keeper.store.is_known(keeper.place_of(each))]
         archive.schedule_full_reads(unkept)
         catalog.mark_for_reread(unkept)
-        read = [each for each in read if each not in set(unkept)]
-    keeper.due |= dict.fromkeys(read)
+        reread = set(unkept)
+        read = [each for each in read if each not in reread]
+    keeper.due |= {each: keeper.due.get(each, False) for each in read}
 
 
 def erase_trashed(keeper: TranscriptKeeper, archive: ArchiveWriter, roots: Iterable[Root]) -> None:
@@ -137,28 +138,36 @@ def erase_trashed(keeper: TranscriptKeeper, archive: ArchiveWriter, roots: Itera
             keeper.store.truncate_wal()
 
 
-def erase_forgotten(keeper: TranscriptKeeper, path: str) -> int:
+def erase_forgotten(keeper: TranscriptKeeper, file: Path, path: str) -> int:
     """Erase what is kept of a file or folder, and of the same transcripts that were moved.
 
     A transcript elsewhere that exists stays.
 
     Args:
         keeper: What is kept.
+        file: The database of kept transcripts.
         path: Absolute path of the file or folder.
 
     Returns:
         How many transcripts were erased.
 
     Raises:
+        StoreUnavailableError: The database exists and could not be opened at this start, or a
+            reader of it, such as a backup, has not ended: deleted bytes are still in its log.
         StoreError: They cannot be erased.
     """
     store = keeper.store
     if store is None:
+        if file.exists():
+            raise StoreUnavailableError(
+                f"{file} could not be opened at the start: kept transcripts cannot be erased",
+                "`anchord status` says why; solve that, `anchord restart`, and forget again",
+            )
         return 0
     redact_path = keeper.files.redact_path
     keeper.due = {
-        origin: None
-        for origin in keeper.due
+        origin: has_forgotten
+        for origin, has_forgotten in keeper.due.items()
         if origin.root in keeper.roots and not covers(path, keeper.place_of(origin).absolute)
     }
     below = [
@@ -173,6 +182,37 @@ def erase_forgotten(keeper: TranscriptKeeper, path: str) -> int:
     count = store.erase({*below, *gone})
     store.truncate_wal()
     return count
+
+
+def erase_forgotten_at_start(
+    keeper: TranscriptKeeper, forgotten_paths: Iterable[str], repairs: list[str]
+) -> None:
+    """Erase what is kept below forgotten paths: a file that was away or restored may have it.
+
+    Args:
+        keeper: What is kept.
+        forgotten_paths: Absolute paths of files and folders.
+        repairs: A sentence is appended if it cannot be erased.
+    """
+    if keeper.store is None:
+        return
+    redact_path = keeper.files.redact_path
+    forgotten = list(forgotten_paths)
+    try:
+        places = keeper.store.find_below("/") if forgotten else []
+        below = [
+            place
+            for place in places
+            if any(
+                covers(path, place.absolute) or covers(path, redact_path(place.absolute))
+                for path in forgotten
+            )
+        ]
+        if below:
+            keeper.store.erase(below)
+            keeper.store.truncate_wal()
+    except StoreError as error:
+        repairs.append(f"kept transcripts of forgotten files could not be erased: {error.message}")
 
 
 def _with_folders(place: Place) -> Iterator[str]:
@@ -193,9 +233,14 @@ def accept_unforgotten(
 
 
 def keep_due(keeper: TranscriptKeeper, should_stop: Callable[[], bool]) -> None:
-    """Keep the files that are due until `should_stop`; ends if one cannot be stored."""
-    while not should_stop() and keeper.keep_next():
-        pass
+    """Keep the files that are due until `should_stop`; each is tried once.
+
+    Raises:
+        StoreDamagedError: The kept transcripts are damaged. Raised once.
+    """
+    for _ in range(len(keeper.due)):
+        if should_stop() or not keeper.keep_next():
+            return
 
 
 def _damage_marker(paths: Paths) -> Path:

@@ -26,6 +26,7 @@ from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.integrity.purge import finish_interrupted_forget
 from anchord.index.integrity.table_repair import repair_index_table
 from anchord.index.kept_transcripts import (
+    erase_forgotten_at_start,
     erase_trashed,
     note_kept_count,
     open_kept_transcripts,
@@ -238,6 +239,7 @@ def open_writer(
         update_at_start(archive, catalog, roots, files.folder_files)
         note_archive_state(archive, catalog)
         erase_trashed(keeper, archive, roots)
+        erase_forgotten_at_start(keeper, cli_state.forgotten_paths, repairs)
         queue_unkept(keeper, archive, catalog, roots)
         note_kept_count(keeper, catalog)
         repair_cli_state(paths, writer.cli_state)

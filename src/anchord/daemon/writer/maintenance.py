@@ -213,11 +213,18 @@ class Maintenance:
         """Keep the bytes of transcripts that are due, one file at least.
 
         Args:
-            seconds: No file is begun after so long; None keeps all of them.
+            seconds: No file is begun after so long; None keeps all of them, also shortly after an
+                error that can pass.
+
+        Raises:
+            StoreDamagedError: The kept transcripts are damaged. Raised once: a restart repairs it.
+            StoreError: The catalog cannot be written.
         """
         writer = self._writer
         if not writer.keeper.due:
             return
+        if seconds is None:
+            writer.keeper.retry_now()
         deadline = None if seconds is None else time.monotonic() + seconds
 
         def should_stop() -> bool:

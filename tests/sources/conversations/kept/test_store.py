@@ -154,7 +154,7 @@ def test_a_refused_file_is_known_and_nothing_of_it_kept(
     kept: KeptTranscriptsWriter, place: Place
 ) -> None:
     save(kept, place, transcript(50_000))
-    kept.refuse(place, Fingerprint(1, 1, 1, 1, 1))
+    kept.refuse([place])
     assert kept.is_known(place)
     assert kept.is_refused(place)
     assert kept.find(place) == kept.find_below(place.folder) == [] or kept.versions(place) == []

@@ -33,6 +33,8 @@ from anchord.sources.conversations.kept.versions import (
 )
 
 _SCHEMA_VERSION = 1
+_LOCK_TIMEOUT_MS = 1_500
+"""The writer waits no longer for another program: meanwhile it indexes nothing."""
 _SCHEMA_SQL = """
 CREATE TABLE files(
     id INTEGER PRIMARY KEY, folder BLOB NOT NULL, path BLOB NOT NULL,
@@ -217,6 +219,7 @@ class KeptTranscripts:
 
 def _prepare(db: CheckedConnection, *, read_only: bool) -> None:
     if not read_only:
+        db.execute(f"PRAGMA busy_timeout={_LOCK_TIMEOUT_MS}")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")  # What a power cut takes is read again.
         db.execute("PRAGMA secure_delete=ON")

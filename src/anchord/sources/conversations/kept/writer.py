@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 import zstandard
 
-from anchord.core.types import Fingerprint
+from anchord.core.types import NO_FINGERPRINT, Fingerprint
 from anchord.sources.conversations.kept.pieces import (
     Piece,
     contains,
@@ -60,12 +60,16 @@ class KeptTranscriptsWriter(KeptTranscripts):
         """Record that a file was looked at and is of a kind that is not kept."""
         self._upsert_file(place, fingerprint)
 
-    def refuse(self, place: Place, fingerprint: Fingerprint) -> None:
-        """Erase what is kept of a file, and do not keep it from now on."""
-        self.erase([place])
-        self._upsert_file(place, fingerprint)
-        self._db.execute("UPDATE files SET refused=1 WHERE folder=? AND path=?", place.encoded())
-        self.truncate_wal()
+    def refuse(self, places: Sequence[Place]) -> None:
+        """Erase what is kept of files, and do not keep them from now on: one transaction.
+
+        The bytes stay in the write-ahead log until `truncate_wal`.
+        """
+        with self._db.transaction():
+            self._erase(places)
+            for place in places:
+                file_id = self._upsert_file(place, NO_FINGERPRINT)
+                self._db.execute("UPDATE files SET refused=1 WHERE id=?", (file_id,))
 
     def is_known(self, place: Place) -> bool:
         """Return whether a file, or one below it, is kept or refused."""
@@ -89,20 +93,8 @@ class KeptTranscriptsWriter(KeptTranscripts):
 
     def erase(self, places: Iterable[Place]) -> int:
         """Delete files with all of their versions, as one transaction; return how many."""
-        count = 0
         with self._db.transaction():
-            for place in places:
-                cursor = self._db.execute(
-                    "SELECT v.id FROM versions v JOIN files f ON f.id=v.file "
-                    "WHERE f.folder=? AND f.path=?",
-                    place.encoded(),
-                )
-                for (version_id,) in cursor.fetchall():
-                    self._delete_version(version_id)
-                count += self._db.execute(
-                    "DELETE FROM files WHERE folder=? AND path=?", place.encoded()
-                ).rowcount
-        return count
+            return self._erase(places)
 
     def sharing_with(self, places: Iterable[Place]) -> list[Place]:
         """Return the other files that have a piece in common with some files."""
@@ -122,6 +114,21 @@ class KeptTranscriptsWriter(KeptTranscripts):
     def truncate_wal(self) -> None:
         """Truncate the write-ahead log, so that deleted bytes are in no file any more."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _erase(self, places: Iterable[Place]) -> int:
+        count = 0
+        for place in places:
+            cursor = self._db.execute(
+                "SELECT v.id FROM versions v JOIN files f ON f.id=v.file "
+                "WHERE f.folder=? AND f.path=?",
+                place.encoded(),
+            )
+            for (version_id,) in cursor.fetchall():
+                self._delete_version(version_id)
+            count += self._db.execute(
+                "DELETE FROM files WHERE folder=? AND path=?", place.encoded()
+            ).rowcount
+        return count
 
     def _upsert_file(self, place: Place, fingerprint: Fingerprint) -> int:
         self._db.execute(
