@@ -45,13 +45,9 @@ def open_kept_transcripts(
     count = int(catalog.get_meta(_COUNT_KEY) or 0)
     was_missing = not file.exists()
     try:
-        if _damage_marker(paths).exists():
-            return _begin_anew(paths, repairs, "a page or a piece of it could not be read")
-        kept = KeptTranscriptsWriter(file)
-    except StoreDamagedError as error:
-        return _begin_anew(paths, repairs, error.message)
-    except StoreError as error:
-        repairs.append(f"transcripts are not kept until the next start: {error.message}")
+        kept = _open_or_begin_anew(paths, repairs)
+    except (StoreError, OSError) as error:
+        repairs.append(f"transcripts are not kept until the next start: {error}")
         return None
     if was_missing and count:
         repairs.append(
@@ -61,7 +57,13 @@ def open_kept_transcripts(
     return kept
 
 
-def _begin_anew(paths: Paths, repairs: list[str], reason: str) -> KeptTranscriptsWriter:
+def _open_or_begin_anew(paths: Paths, repairs: list[str]) -> KeptTranscriptsWriter:
+    try:
+        if not _damage_marker(paths).exists():
+            return KeptTranscriptsWriter(paths.kept_transcripts_file)
+        reason = "a page or a piece of it could not be read"
+    except StoreDamagedError as error:
+        reason = error.message
     folder = move_sqlite_aside(paths, paths.kept_transcripts_file)
     _damage_marker(paths).unlink(missing_ok=True)
     repairs.append(

@@ -231,8 +231,12 @@ class Maintenance:
             writer.heartbeat.beat(_KEEP_FILE_S)
             return deadline is not None and time.monotonic() > deadline
 
-        keep_due(writer.keeper, should_stop)
-        writer.heartbeat.beat()
+        try:
+            keep_due(writer.keeper, should_stop)
+        finally:
+            writer.heartbeat.beat()
+            if seconds is None and writer.keeper.problem:  # No daemon: nobody asks for the status.
+                log.error("transcripts.not_kept", reason=writer.keeper.problem)
         if not writer.keeper.due:
             note_kept_count(writer.keeper, writer.catalog)
 

@@ -185,6 +185,7 @@ class TranscriptKeeper:
                 return
             with self.files.open(origin) as stream:
                 if _is_kept_kind(stream.read(_HEAD_BYTES), fingerprint.size):
+                    store.require_space(new_bytes)
                     stream.seek(0)
                     store.save(place, fingerprint, stream, self.clock())
                 else:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import zstandard
 
+from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite
 from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import Fingerprint
@@ -33,6 +34,8 @@ from anchord.sources.conversations.kept.versions import (
 )
 
 _SCHEMA_VERSION = 1
+JOURNAL_BYTES = 16 << 20
+"""After a large transcript the log is cut to this."""
 _LOCK_TIMEOUT_MS = 1_500
 """The writer waits no longer for another program: meanwhile it indexes nothing."""
 _SCHEMA_SQL = """
@@ -103,7 +106,8 @@ class KeptTranscripts:
         """
         self._file = file
         if not read_only and not file.exists():
-            file.touch(mode=0o600)
+            with os_errors_as_unavailable(str(file)):
+                file.touch(mode=0o600)
         self._db = open_sqlite(file, read_only=read_only)
         try:
             _prepare(self._db, read_only=read_only)
@@ -223,18 +227,17 @@ def _prepare(db: CheckedConnection, *, read_only: bool) -> None:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")  # What a power cut takes is read again.
         db.execute("PRAGMA secure_delete=ON")
+        db.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
     version = int(db.execute("PRAGMA user_version").fetchone()[0])
     if version > _SCHEMA_VERSION:
         raise NewerStateError.for_schema_version(db.file, version)
     if version == 0:
-        schema = _SCHEMA_SQL
+        schema = f"{_SCHEMA_SQL} PRAGMA user_version={_SCHEMA_VERSION};"
         if read_only:  # An empty file, for this connection only.
-            schema = schema.replace("CREATE TABLE", "CREATE TEMP TABLE")
+            schema = _SCHEMA_SQL.replace("CREATE TABLE", "CREATE TEMP TABLE")
             schema = schema.replace("CREATE INDEX", "CREATE INDEX temp.")
             schema = schema.replace("temp. ", "temp.")
         db.executescript(f"BEGIN; {schema} COMMIT;")
-        if not read_only:
-            db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
     elif not read_only:
         db.execute("SELECT v.size FROM files f JOIN versions v ON v.file=f.id LIMIT 1").fetchone()
 
