@@ -293,7 +293,30 @@ def test_transcripts_in_the_trash_lose_their_bytes_with_it(shell: Shell) -> None
         db.commit()
     assert shell("index").code == 0
     with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
+        # The file was gone for seconds, and not for 30 days.
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (4,)
+        assert db.execute("UPDATE files SET gone_ns=1 WHERE gone_ns>0").rowcount == 1
+        db.commit()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
         assert db.execute("SELECT count(*) FROM versions").fetchone() == (3,)
+
+
+def test_no_bytes_are_erased_when_the_archive_was_lost(shell: Shell) -> None:
+    text = shell.config.read_text()
+    shell.config.write_text(
+        text.replace('kind = "conversations"', 'kind = "conversations"\non_delete = "delete"')
+    )
+    (shell.base / claude_session()[0]).unlink()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
+        db.execute("UPDATE files SET gone_ns=1")
+        db.commit()
+    for file in (shell.home / "data").glob("conversations.sqlite*"):
+        file.unlink()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (4,)
 
 
 def test_doctor_warns_of_transcripts_that_will_be_deleted(shell: Shell) -> None:

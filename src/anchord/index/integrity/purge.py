@@ -14,7 +14,8 @@ from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_recovery import save_forgotten
 from anchord.index.file_plans import plan_row_removal
-from anchord.index.kept_transcripts import accept_unforgotten, erase_forgotten
+from anchord.index.kept_erasure import erase_forgotten
+from anchord.index.kept_transcripts import accept_unforgotten
 from anchord.index.metrics import log_outcome
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import store_uri

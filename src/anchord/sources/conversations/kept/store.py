@@ -1,7 +1,8 @@
 """`transcripts.sqlite`: the bytes of transcript files, in compressed pieces.
 
     files     a transcript file: its root's folder, its path there, and its fingerprint when saved;
-              or one that must not be kept, because it contains what `forget` deleted
+              or one that must not be kept, because it contains what `forget` deleted; and since
+              when it is gone, if its root deletes what was deleted
     versions  a state of a file; one that only grows stays the same version
     pieces    the parts of a version in their order
     chunks    the bytes of each part, once, whoever has it
@@ -33,7 +34,7 @@ from anchord.sources.conversations.kept.versions import (
     KeptVersion,
 )
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 JOURNAL_BYTES = 16 << 20
 """After a large transcript the log is cut to this."""
 _LOCK_TIMEOUT_MS = 1_500
@@ -43,6 +44,7 @@ CREATE TABLE files(
     id INTEGER PRIMARY KEY, folder BLOB NOT NULL, path BLOB NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
     inode INTEGER NOT NULL, device INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0,
+    gone_ns INTEGER NOT NULL DEFAULT 0,
     UNIQUE(folder, path));
 CREATE INDEX files_by_path ON files(path);
 CREATE TABLE versions(
@@ -238,6 +240,12 @@ def _prepare(db: CheckedConnection, *, read_only: bool) -> None:
             schema = schema.replace("CREATE INDEX", "CREATE INDEX temp.")
             schema = schema.replace("temp. ", "temp.")
         db.executescript(f"BEGIN; {schema} COMMIT;")
+    elif version == 1 and not read_only:
+        column = "gone_ns INTEGER NOT NULL DEFAULT 0"
+        db.executescript(
+            f"BEGIN; ALTER TABLE files ADD COLUMN {column}; "
+            f"PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;"
+        )
     elif not read_only:
         db.execute("SELECT v.size FROM files f JOIN versions v ON v.file=f.id LIMIT 1").fetchone()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
@@ -102,6 +102,32 @@ class KeptTranscriptsWriter(VersionWriter):
         with self._db.transaction():
             return self._erase(places)
 
+    def note_gone(self, is_there: Mapping[Place, bool], now_ns: int) -> dict[Place, int]:
+        """Note which files are gone.
+
+        Args:
+            is_there: File -> whether it exists now.
+            now_ns: The time, in nanoseconds since the epoch.
+
+        Returns:
+            File that is gone -> since when, as far as was noted, in nanoseconds since the epoch.
+        """
+        gone_since = {}
+        with self._malformed_as_damage(), self._db.transaction():
+            for place, exists in is_there.items():
+                (noted,) = self._db.execute(
+                    "SELECT gone_ns FROM files WHERE folder=? AND path=?", place.encoded()
+                ).fetchone()
+                since_ns = 0 if exists else noted or now_ns
+                if since_ns != noted:
+                    self._db.execute(
+                        "UPDATE files SET gone_ns=? WHERE folder=? AND path=?",
+                        (since_ns, *place.encoded()),
+                    )
+                if since_ns:
+                    gone_since[place] = since_ns
+        return gone_since
+
     def sharing_with(self, places: Iterable[Place]) -> list[Place]:
         """Return the other files that have a piece in common with some files."""
         given = set(places)
@@ -172,7 +198,7 @@ class KeptTranscriptsWriter(VersionWriter):
             "INSERT INTO files(folder, path, size, mtime_ns, ctime_ns, inode, device) "
             "VALUES(?,?,?,?,?,?,?) ON CONFLICT(folder, path) DO UPDATE SET size=excluded.size, "
             "mtime_ns=excluded.mtime_ns, ctime_ns=excluded.ctime_ns, inode=excluded.inode, "
-            "device=excluded.device",
+            "device=excluded.device, gone_ns=0",
             (*place.encoded(), *fingerprint),
         )
         row = self._db.execute(
