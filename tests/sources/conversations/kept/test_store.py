@@ -22,7 +22,7 @@ from anchord.sources.conversations.kept.store import (
     KeptTranscripts,
     Place,
 )
-from anchord.sources.conversations.kept.versions import best_version
+from anchord.sources.conversations.kept.versions import MAX_COMPARED_BYTES, best_version
 from anchord.sources.conversations.kept.writer import ChangedMeanwhileError, KeptTranscriptsWriter
 
 
@@ -258,3 +258,43 @@ def test_a_file_that_cannot_be_created_is_unavailable(
     monkeypatch.setattr(Path, "touch", fail)
     with pytest.raises(StoreUnavailableError):
         KeptTranscriptsWriter(tmp_path / "transcripts.sqlite")
+
+
+@pytest.mark.parametrize("size", [600_000, 5_000_000])
+def test_a_longer_file_of_the_same_name_is_another_version(
+    kept: KeptTranscriptsWriter, place: Place, size: int
+) -> None:
+    data = transcript(size)
+    save(kept, place, data)
+    changed = bytearray(data + b'{"text": "more"}\n' * 20)
+    for start in range(100_000, size - 100_000, 100_000):
+        if start not in {200_000, 300_000}:
+            changed[start : start + 1_000] = b"X" * 1_000
+    if size > MAX_COMPARED_BYTES:  # Another inode.
+        Path(place.absolute).rename(Path(place.absolute).with_name("former"))
+    save(kept, place, bytes(changed))
+    assert contents(kept, place) == [data, bytes(changed)]
+
+
+def test_ten_versions_stay_with_the_newest_and_the_longest(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    longest = transcript(90_000, seed=99)
+    states = [longest, *(transcript(40_000, seed=seed) for seed in range(14))]
+    for state in states:
+        save(kept, place, state)
+    assert contents(kept, place) == [longest, *states[-9:]]
+    save(kept, place, states[-2])
+    assert contents(kept, place) == [longest, *states[-9:-2], states[-1], states[-2]]
+    assert kept._db.execute("SELECT count(*) FROM files").fetchone() == (1,)
+
+
+def test_a_file_that_was_written_again_counts_as_new(
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
+) -> None:
+    data = transcript(100_000)
+    for state, new_bytes in ((data, len(data)), (data + b"{}\n", 3), (b"[" + data, 1 + len(data))):
+        (tmp_path / "state").write_bytes(state)
+        with (tmp_path / "state").open("rb") as stream:
+            assert kept.count_new_bytes(place, stream, len(state)) == new_bytes
+        save(kept, place, data)

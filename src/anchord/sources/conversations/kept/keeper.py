@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -170,30 +171,23 @@ class TranscriptKeeper:
         self, store: KeptTranscriptsWriter, origin: RootedPath, *, at_once: bool
     ) -> None:
         place = self.place_of(origin)
-        if store.is_refused(place):
-            return
         fingerprint = self.files.fingerprint(origin)
         if not isinstance(fingerprint, Fingerprint) or not fingerprint.size:
             return
-        try:
-            known = store.fingerprint(place)
-            if known == fingerprint:
+        if store.is_refused(place) or store.fingerprint(place) == fingerprint:
+            return
+        # OSError: it is gone or cannot be read; nor can its conversation. ChangedMeanwhileError:
+        # its conversation was read too early as well: it is read again.
+        with suppress(OSError, ChangedMeanwhileError), self.files.open(origin) as stream:
+            if not _is_kept_kind(stream.read(_HEAD_BYTES), fingerprint.size):
+                store.note(place, fingerprint)
                 return
-            new_bytes = fingerprint.size - (known.size if known else 0)
-            if at_once and abs(new_bytes) > _AT_ONCE_BYTES:
+            new_bytes = store.count_new_bytes(place, stream, fingerprint.size)
+            if at_once and new_bytes > _AT_ONCE_BYTES:
                 self._queue([origin], has_forgotten=False)
                 return
-            with self.files.open(origin) as stream:
-                if _is_kept_kind(stream.read(_HEAD_BYTES), fingerprint.size):
-                    store.require_space(new_bytes)
-                    stream.seek(0)
-                    store.save(place, fingerprint, stream, self.clock())
-                else:
-                    store.note(place, fingerprint)
-        except ChangedMeanwhileError:
-            return  # Its conversation was read too early as well: it is read again.
-        except OSError:
-            return  # It is gone or cannot be read: nor can its conversation.
+            store.require_space(new_bytes)
+            store.save(place, fingerprint, stream, self.clock())
 
 
 def _is_kept_kind(head: bytes, size: int) -> bool:

@@ -167,10 +167,15 @@ class KeptTranscripts:
 
     def versions(self, place: Place) -> list[KeptVersion]:
         """Return the versions of a file, oldest first."""
+        row = self._db.execute(
+            "SELECT id FROM files WHERE folder=? AND path=?", place.encoded()
+        ).fetchone()
+        return self._versions_of(row[0]) if row else []
+
+    def _versions_of(self, file_id: int) -> list[KeptVersion]:
         rows = self._db.execute(
-            "SELECT v.id, v.size, v.saved_ns, v.is_sound FROM versions v JOIN files f "
-            "ON f.id=v.file WHERE f.folder=? AND f.path=? ORDER BY v.saved_ns, v.id",
-            place.encoded(),
+            "SELECT id, size, saved_ns, is_sound FROM versions WHERE file=? ORDER BY saved_ns, id",
+            (file_id,),
         )
         return [
             KeptVersion(

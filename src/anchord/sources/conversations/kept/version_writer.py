@@ -14,11 +14,12 @@ from anchord.sources.conversations.kept.pieces import (
     has_hole,
     read_pieces,
 )
-from anchord.sources.conversations.kept.store import KeptTranscripts
+from anchord.sources.conversations.kept.store import KeptTranscripts, Place
 from anchord.sources.conversations.kept.versions import (
     KeptVersion,
     may_replace,
     places_to_compare,
+    superfluous,
 )
 
 _LEVEL = 3
@@ -26,6 +27,26 @@ _LEVEL = 3
 
 class VersionWriter(KeptTranscripts):
     """The kept transcripts, whose versions can be written. Callers open the transactions."""
+
+    def count_new_bytes(self, place: Place, stream: BinaryIO, size: int) -> int:
+        """Return how much of a file is to be stored: all, unless it begins as it was.
+
+        Args:
+            place: The file.
+            stream: The same, open. Afterwards it is at its beginning.
+            size: Its size in bytes.
+        """
+        row = self._db.execute(
+            "SELECT v.size, c.size, c.digest FROM files f JOIN versions v ON v.file=f.id "
+            "JOIN pieces p ON p.version=v.id AND p.place=0 JOIN chunks c ON c.id=p.chunk "
+            "WHERE f.folder=? AND f.path=? AND v.is_newest",
+            place.encoded(),
+        ).fetchone()
+        known_size, piece_size, digest = row or (0, 0, b"")
+        stream.seek(0)
+        begins_the_same = known_size <= size and digest_of(stream.read(piece_size)) == digest
+        stream.seek(0)
+        return size - known_size if begins_the_same else size
 
     def _newest(self, file_id: int) -> KeptVersion | None:
         row = self._db.execute(
@@ -42,7 +63,15 @@ class VersionWriter(KeptTranscripts):
             is_sound=bool(is_sound),
         )
 
-    def _extend(self, newest: KeptVersion, size: int, stream: BinaryIO, now_ns: int) -> bool:
+    def _extend(
+        self,
+        newest: KeptVersion,
+        size: int,
+        stream: BinaryIO,
+        now_ns: int,
+        *,
+        is_same_file: bool,
+    ) -> bool:
         """Add what was appended to the newest version; False if the file did not only grow."""
         if size <= newest.size or not newest.size:
             return False
@@ -50,7 +79,7 @@ class VersionWriter(KeptTranscripts):
             "SELECT count(*) FROM pieces WHERE version=?", (newest.id,)
         ).fetchone()
         start, chunk_id = 0, 0
-        for place in places_to_compare(count, size):
+        for place in places_to_compare(count, size, is_same_file=is_same_file):
             start, chunk_id, piece_size, digest = self._db.execute(
                 "SELECT p.start, c.id, c.size, c.digest FROM pieces p "
                 "JOIN chunks c ON c.id=p.chunk WHERE p.version=? AND p.place=?",
@@ -96,14 +125,18 @@ class VersionWriter(KeptTranscripts):
             saved_ns=now_ns,
             is_sound=is_sound,
         )
-        for former_id in former:
-            if self._is_held(former_id, newer):
-                self._delete_version(former_id)
+        chunk_ids = self._chunk_ids(version_id)
+        # Contents are compared with one version only: both are read for it.
+        held = [each for each in former if self._chunk_ids(each) == chunk_ids]
+        if former and former[0] not in held and self._is_in(former[0], newer):
+            held.append(former[0])
+        for former_id in held:
+            self._delete_version(former_id)
+        for version in superfluous(self._versions_of(file_id)):
+            self._delete_version(version.id)
 
-    def _is_held(self, former_id: int, newer: KeptVersion) -> bool:
-        """Return whether a former version is the newer one, or is all in it."""
-        if self._chunk_ids(former_id) == self._chunk_ids(newer.id):
-            return True
+    def _is_in(self, former_id: int, newer: KeptVersion) -> bool:
+        """Return whether all of a former version is in the newer one."""
         size, saved_ns, is_sound = self._db.execute(
             "SELECT size, saved_ns, is_sound FROM versions WHERE id=?", (former_id,)
         ).fetchone()

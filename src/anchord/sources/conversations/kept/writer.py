@@ -158,9 +158,18 @@ class KeptTranscriptsWriter(VersionWriter):
             )
 
     def _save(self, place: Place, fingerprint: Fingerprint, stream: BinaryIO, now_ns: int) -> None:
+        known = self.fingerprint(place)
+        is_same_file = known is not None and known[3:] == fingerprint[3:]  # Inode and device.
         file_id = self._upsert_file(place, fingerprint)
         newest = self._newest(file_id)
-        if newest is None or not self._extend(newest, fingerprint.size, stream, now_ns):
+        has_grown = newest is not None and self._extend(
+            newest,
+            fingerprint.size,
+            stream,
+            now_ns,
+            is_same_file=is_same_file,
+        )
+        if not has_grown:
             stream.seek(0)
             self._add(file_id, fingerprint.size, stream, now_ns)
 
