@@ -1,7 +1,7 @@
 """The kept bytes of transcripts in an index: opened and filled.
 
-Damage there stops neither the archive nor the index: the damaged file is set aside, a new one
-begins, and the transcripts that still exist are kept again.
+Damage there stops neither the archive nor the index: what is readable goes to a new file, the
+damaged one is set aside, and the transcripts that still exist are kept again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from anchord.config.paths import Paths
 from anchord.core.types import Root
 from anchord.errors import StoreDamagedError, StoreError
-from anchord.index.recovery import move_sqlite_aside
+from anchord.index.recovery import SQLITE_SUFFIXES, move_sqlite_aside
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
+from anchord.sources.conversations.kept.salvage import salvage_kept
 from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
@@ -26,7 +27,7 @@ _COUNT_KEY = "kept transcripts"
 def open_kept_transcripts(
     paths: Paths, catalog: SqliteCatalog, repairs: list[str]
 ) -> KeptTranscriptsWriter | None:
-    """Open the kept transcripts; set a damaged file aside and begin a new one.
+    """Open the kept transcripts; replace a damaged file by a new one with all that is readable.
 
     Args:
         paths: The files and folders of this anchord.
@@ -40,7 +41,7 @@ def open_kept_transcripts(
     count = int(catalog.get_meta(_COUNT_KEY) or 0)
     was_missing = not file.exists()
     try:
-        kept = _open_or_begin_anew(paths, repairs)
+        kept = _open_or_salvage(paths, repairs)
     except (StoreError, OSError) as error:
         repairs.append(f"transcripts are not kept until the next start: {error}")
         return None
@@ -52,24 +53,42 @@ def open_kept_transcripts(
     return kept
 
 
-def _open_or_begin_anew(paths: Paths, repairs: list[str]) -> KeptTranscriptsWriter:
+def _open_or_salvage(paths: Paths, repairs: list[str]) -> KeptTranscriptsWriter:
+    file = paths.kept_transcripts_file
     try:
+        _finish_salvage(paths)
         if not _damage_marker(paths).exists():
-            return KeptTranscriptsWriter(paths.kept_transcripts_file)
+            return KeptTranscriptsWriter(file)
         reason = "a page or a piece of it could not be read"
     except StoreDamagedError as error:
         reason = error.message
-    folder = move_sqlite_aside(paths, paths.kept_transcripts_file)
+    if file.exists():
+        _delete_unfinished(paths)
+        try:
+            result = salvage_kept(file, _unfinished_file(paths))
+        except StoreError:
+            _delete_unfinished(paths)  # The disk may be full.
+            raise
+        folder = move_sqlite_aside(paths, file)
+        lost = f", {result.lost:,} could not be read" if result.lost else ""
+        repairs.append(
+            f"the file of kept transcripts was damaged ({reason}): {result.saved:,} were saved"
+            f"{lost}. Those that still exist are kept again (the damaged copy is in {folder})"
+        )
+    _finish_salvage(paths)
     _damage_marker(paths).unlink(missing_ok=True)
-    repairs.append(
-        f"the file of kept transcripts was damaged ({reason}): transcripts that still exist are "
-        f"kept again (the damaged copy is in {folder})"
-    )
-    return KeptTranscriptsWriter(paths.kept_transcripts_file)
+    return KeptTranscriptsWriter(file)
+
+
+def _finish_salvage(paths: Paths) -> None:
+    """Put a salvaged file in the place of the damaged one, which was moved away."""
+    if _unfinished_file(paths).exists() and not paths.kept_transcripts_file.exists():
+        _unfinished_file(paths).rename(paths.kept_transcripts_file)
+        _damage_marker(paths).unlink(missing_ok=True)
 
 
 def record_kept_damage(paths: Paths, error: StoreDamagedError) -> bool:
-    """Make the next start begin a new file, if an error is about the kept transcripts.
+    """Make the next start salvage the file, if an error is about the kept transcripts.
 
     Returns:
         Whether it is.
@@ -136,3 +155,12 @@ def keep_due(keeper: TranscriptKeeper, should_stop: Callable[[], bool]) -> None:
 
 def _damage_marker(paths: Paths) -> Path:
     return Path(f"{paths.kept_transcripts_file}-damaged")
+
+
+def _delete_unfinished(paths: Paths) -> None:
+    for suffix in SQLITE_SUFFIXES:
+        Path(f"{_unfinished_file(paths)}{suffix}").unlink(missing_ok=True)
+
+
+def _unfinished_file(paths: Paths) -> Path:
+    return Path(f"{paths.kept_transcripts_file}-salvaging")

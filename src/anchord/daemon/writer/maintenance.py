@@ -30,6 +30,7 @@ from anchord.index.integrity.verify import verify_unchanged_files
 from anchord.index.kept_transcripts import keep_due, note_kept_count
 from anchord.index.session import IndexWriter
 from anchord.sources.conversations.archive.reader import find_damage
+from anchord.sources.conversations.kept.salvage import find_damaged_piece
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
 from anchord.store.table.maintenance import (
@@ -96,7 +97,10 @@ class Maintenance:
                 writer.paths.catalog_file,
                 writer.paths.kept_transcripts_file,
             ),
-            {writer.paths.archive_file: find_damage},
+            {
+                writer.paths.archive_file: find_damage,
+                writer.paths.kept_transcripts_file: find_damaged_piece,
+            },
         )
         self._writer = writer
         self._index_check = index_check

@@ -128,10 +128,10 @@ def test_a_locked_store_is_tried_once_and_not_for_each_transcript(
     assert len(tried) == 1
     assert len(talks.keeper.due) == 3
     now = time.monotonic()
-    monkeypatch.setattr(module.time, "monotonic", lambda: now + 61)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     assert not talks.keeper.keep_next()
     assert len(tried) == 2
-    monkeypatch.setattr(module.time, "monotonic", lambda: now + 61 + 119)
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61 + 119)
     assert not talks.keeper.keep_next()
     assert len(tried) == 2
     monkeypatch.undo()

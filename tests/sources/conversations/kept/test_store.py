@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -206,7 +207,7 @@ def test_a_disk_that_is_nearly_full_is_left_to_the_index(
     kept: KeptTranscriptsWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage = SimpleNamespace(free=writer_module._RESERVED_BYTES + 1_000)
-    monkeypatch.setattr(writer_module.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
     kept.require_space(500)
     with pytest.raises(StoreUnavailableError, match="nearly full"):
         kept.require_space(501)
