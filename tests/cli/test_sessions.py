@@ -253,6 +253,19 @@ def test_forget_erases_the_bytes_too_also_of_a_moved_transcript(shell: Shell) ->
         assert db.execute("SELECT count(*) FROM versions").fetchone()[0] >= len(AGENTS)
 
 
+def test_bytes_that_were_away_when_their_file_was_forgotten_are_erased_at_the_next_start(
+    shell: Shell,
+) -> None:
+    database = shell.home / "data" / "transcripts.sqlite"
+    away = database.with_name("away")
+    database.rename(away)
+    assert shell("forget", "--yes", str(shell.base / claude_session()[0])).code == 0
+    away.replace(database)
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(database)) as db:
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (len(AGENTS) - 1,)
+
+
 def test_lost_and_damaged_bytes_are_told_and_kept_again(shell: Shell) -> None:
     database = shell.home / "data" / "transcripts.sqlite"
     database.unlink()
@@ -280,7 +293,30 @@ def test_transcripts_in_the_trash_lose_their_bytes_with_it(shell: Shell) -> None
         db.commit()
     assert shell("index").code == 0
     with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
+        # The file was gone for seconds, and not for 30 days.
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (4,)
+        assert db.execute("UPDATE files SET gone_ns=1 WHERE gone_ns>0").rowcount == 1
+        db.commit()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
         assert db.execute("SELECT count(*) FROM versions").fetchone() == (3,)
+
+
+def test_no_bytes_are_erased_when_the_archive_was_lost(shell: Shell) -> None:
+    text = shell.config.read_text()
+    shell.config.write_text(
+        text.replace('kind = "conversations"', 'kind = "conversations"\non_delete = "delete"')
+    )
+    (shell.base / claude_session()[0]).unlink()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
+        db.execute("UPDATE files SET gone_ns=1")
+        db.commit()
+    for file in (shell.home / "data").glob("conversations.sqlite*"):
+        file.unlink()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(shell.home / "data" / "transcripts.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (4,)
 
 
 def test_doctor_warns_of_transcripts_that_will_be_deleted(shell: Shell) -> None:

@@ -1,37 +1,33 @@
-"""The kept bytes of transcripts in an index: opened, filled, erased.
+"""The kept bytes of transcripts in an index: opened and filled.
 
-Damage there stops neither the archive nor the index: the damaged file is set aside, a new one
-begins, and the transcripts that still exist are kept again.
+Damage there stops neither the archive nor the index: what is readable goes to a new file, the
+damaged one is set aside, and the transcripts that still exist are kept again.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from anchord.config.paths import Paths
-from anchord.config.roots import covers
 from anchord.core.types import Root
 from anchord.errors import StoreDamagedError, StoreError
-from anchord.index.recovery import move_sqlite_aside
+from anchord.index.recovery import SQLITE_SUFFIXES, move_sqlite_aside
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
-from anchord.sources.conversations.kept.store import Place
+from anchord.sources.conversations.kept.salvage import salvage_kept
 from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 from anchord.store.catalog.catalog import SqliteCatalog
 
 _COUNT_KEY = "kept transcripts"
 """How many there are: nothing else knows of those whose files are gone."""
-_LEAST_NAME_CHARS = 20
-"""A shorter name, such as `session.json`, does not tell one transcript from another."""
 
 
 def open_kept_transcripts(
     paths: Paths, catalog: SqliteCatalog, repairs: list[str]
 ) -> KeptTranscriptsWriter | None:
-    """Open the kept transcripts; set a damaged file aside and begin a new one.
+    """Open the kept transcripts; replace a damaged file by a new one with all that is readable.
 
     Args:
         paths: The files and folders of this anchord.
@@ -45,13 +41,9 @@ def open_kept_transcripts(
     count = int(catalog.get_meta(_COUNT_KEY) or 0)
     was_missing = not file.exists()
     try:
-        if _damage_marker(paths).exists():
-            return _begin_anew(paths, repairs, "a page or a piece of it could not be read")
-        kept = KeptTranscriptsWriter(file)
-    except StoreDamagedError as error:
-        return _begin_anew(paths, repairs, error.message)
-    except StoreError as error:
-        repairs.append(f"transcripts are not kept until the next start: {error.message}")
+        kept = _open_or_salvage(paths, repairs)
+    except (StoreError, OSError) as error:
+        repairs.append(f"transcripts are not kept until the next start: {error}")
         return None
     if was_missing and count:
         repairs.append(
@@ -61,18 +53,42 @@ def open_kept_transcripts(
     return kept
 
 
-def _begin_anew(paths: Paths, repairs: list[str], reason: str) -> KeptTranscriptsWriter:
-    folder = move_sqlite_aside(paths, paths.kept_transcripts_file)
+def _open_or_salvage(paths: Paths, repairs: list[str]) -> KeptTranscriptsWriter:
+    file = paths.kept_transcripts_file
+    try:
+        _finish_salvage(paths)
+        if not _damage_marker(paths).exists():
+            return KeptTranscriptsWriter(file)
+        reason = "a page or a piece of it could not be read"
+    except StoreDamagedError as error:
+        reason = error.message
+    if file.exists():
+        _delete_unfinished(paths)
+        try:
+            result = salvage_kept(file, _unfinished_file(paths))
+        except StoreError:
+            _delete_unfinished(paths)  # The disk may be full.
+            raise
+        folder = move_sqlite_aside(paths, file)
+        lost = f", {result.lost:,} could not be read" if result.lost else ""
+        repairs.append(
+            f"the file of kept transcripts was damaged ({reason}): {result.saved:,} were saved"
+            f"{lost}. Those that still exist are kept again (the damaged copy is in {folder})"
+        )
+    _finish_salvage(paths)
     _damage_marker(paths).unlink(missing_ok=True)
-    repairs.append(
-        f"the file of kept transcripts was damaged ({reason}): transcripts that still exist are "
-        f"kept again (the damaged copy is in {folder})"
-    )
-    return KeptTranscriptsWriter(paths.kept_transcripts_file)
+    return KeptTranscriptsWriter(file)
+
+
+def _finish_salvage(paths: Paths) -> None:
+    """Put a salvaged file in the place of the damaged one, which was moved away."""
+    if _unfinished_file(paths).exists() and not paths.kept_transcripts_file.exists():
+        _unfinished_file(paths).rename(paths.kept_transcripts_file)
+        _damage_marker(paths).unlink(missing_ok=True)
 
 
 def record_kept_damage(paths: Paths, error: StoreDamagedError) -> bool:
-    """Make the next start begin a new file, if an error is about the kept transcripts.
+    """Make the next start salvage the file, if an error is about the kept transcripts.
 
     Returns:
         Whether it is.
@@ -112,75 +128,9 @@ def queue_unkept(
         unkept = [each for each in read if not keeper.store.is_known(keeper.place_of(each))]
         archive.schedule_full_reads(unkept)
         catalog.mark_for_reread(unkept)
-        read = [each for each in read if each not in set(unkept)]
-    keeper.due |= dict.fromkeys(read)
-
-
-def erase_trashed(keeper: TranscriptKeeper, archive: ArchiveWriter, roots: Iterable[Root]) -> None:
-    """Erase transcripts that were deleted in a root with `on_delete = "delete"`, after the trash.
-
-    Those of which the archive still has an exchange, in the trash or elsewhere, stay.
-    """
-    if keeper.store is None:
-        return
-    for root in roots:
-        if root.kind != "conversations" or root.on_delete != "delete":
-            continue
-        known = archive.session_records.transcripts()
-        gone = [
-            place
-            for place in keeper.store.find_below(root.path)
-            if not os.path.lexists(place.absolute) and known.isdisjoint(_with_folders(place))
-        ]
-        if gone:
-            keeper.store.erase(gone)
-            keeper.store.truncate_wal()
-
-
-def erase_forgotten(keeper: TranscriptKeeper, path: str) -> int:
-    """Erase what is kept of a file or folder, and of the same transcripts that were moved.
-
-    A transcript elsewhere that exists stays.
-
-    Args:
-        keeper: What is kept.
-        path: Absolute path of the file or folder.
-
-    Returns:
-        How many transcripts were erased.
-
-    Raises:
-        StoreError: They cannot be erased.
-    """
-    store = keeper.store
-    if store is None:
-        return 0
-    redact_path = keeper.files.redact_path
-    keeper.due = {
-        origin: None
-        for origin in keeper.due
-        if origin.root in keeper.roots and not covers(path, keeper.place_of(origin).absolute)
-    }
-    below = [
-        place
-        for place in store.find_below("/")
-        if covers(path, place.absolute) or covers(path, redact_path(place.absolute))
-    ]
-    names = {os.path.basename(place.path) for place in below}
-    moved = {*store.sharing_with(below)}
-    moved.update(*(store.find_named(each) for each in names if len(each) >= _LEAST_NAME_CHARS))
-    gone = {place for place in moved if not os.path.lexists(place.absolute)}
-    count = store.erase({*below, *gone})
-    store.truncate_wal()
-    return count
-
-
-def _with_folders(place: Place) -> Iterator[str]:
-    """Yield the path of a file, and the folders above it: one can be the transcript."""
-    path = place.absolute
-    while len(path) > len(place.folder):
-        yield path
-        path = os.path.dirname(path)
+        reread = set(unkept)
+        read = [each for each in read if each not in reread]
+    keeper.due |= {each: keeper.due.get(each, False) for each in read}
 
 
 def accept_unforgotten(
@@ -193,10 +143,24 @@ def accept_unforgotten(
 
 
 def keep_due(keeper: TranscriptKeeper, should_stop: Callable[[], bool]) -> None:
-    """Keep the files that are due until `should_stop`; ends if one cannot be stored."""
-    while not should_stop() and keeper.keep_next():
-        pass
+    """Keep the files that are due until `should_stop`; each is tried once.
+
+    Raises:
+        StoreDamagedError: The kept transcripts are damaged. Raised once.
+    """
+    for _ in range(len(keeper.due)):
+        if should_stop() or not keeper.keep_next():
+            return
 
 
 def _damage_marker(paths: Paths) -> Path:
     return Path(f"{paths.kept_transcripts_file}-damaged")
+
+
+def _delete_unfinished(paths: Paths) -> None:
+    for suffix in SQLITE_SUFFIXES:
+        Path(f"{_unfinished_file(paths)}{suffix}").unlink(missing_ok=True)
+
+
+def _unfinished_file(paths: Paths) -> Path:
+    return Path(f"{paths.kept_transcripts_file}-salvaging")

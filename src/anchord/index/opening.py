@@ -25,8 +25,8 @@ from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.integrity.purge import finish_interrupted_forget
 from anchord.index.integrity.table_repair import repair_index_table
+from anchord.index.kept_erasure import erase_forgotten_at_start, erase_trashed
 from anchord.index.kept_transcripts import (
-    erase_trashed,
     note_kept_count,
     open_kept_transcripts,
     queue_unkept,
@@ -187,7 +187,9 @@ def open_writer(
         profile, store, was_clean = _open_generation(
             paths, inputs, configured_profile, catalog, repairs
         )
+        had_archive, archive_repairs = paths.archive_file.exists(), -len(repairs)
         archive = open_or_salvage_archive(paths, catalog, repairs)
+        archive_repairs += len(repairs)
         undo.callback(archive.close)
         # Only now: nothing refused to open, so a newer anchord's index is not migrated by half.
         catalog.migrate_schema()
@@ -237,13 +239,26 @@ def open_writer(
         _sync_roots_or_repair(writer, roots)
         update_at_start(archive, catalog, roots, files.folder_files)
         note_archive_state(archive, catalog)
-        erase_trashed(keeper, archive, roots)
-        queue_unkept(keeper, archive, catalog, roots)
-        note_kept_count(keeper, catalog)
+        _update_kept_transcripts(writer, is_archive_whole=had_archive and archive_repairs == 0)
         repair_cli_state(paths, writer.cli_state)
         finish_interrupted_forget(writer)
         undo.pop_all()
         return writer
+
+
+def _update_kept_transcripts(writer: IndexWriter, *, is_archive_whole: bool) -> None:
+    """Erase and queue what became due since the last writer.
+
+    Args:
+        writer: The index.
+        is_archive_whole: Whether the archive is as the last writer left it.
+    """
+    keeper = writer.keeper
+    if is_archive_whole:
+        erase_trashed(keeper, writer.archive, writer.roots, writer.repairs)
+    erase_forgotten_at_start(keeper, writer.cli_state.forgotten_paths, writer.repairs)
+    queue_unkept(keeper, writer.archive, writer.catalog, writer.roots)
+    note_kept_count(keeper, writer.catalog)
 
 
 def _profile_inputs(

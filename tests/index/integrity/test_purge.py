@@ -78,7 +78,9 @@ class Index:
             conversations=SimpleNamespace(mark_indexed=lambda each: note(("indexed", each))),
             keeper=SimpleNamespace(store=None),
             heartbeat=SimpleNamespace(beat=note),
-            paths=SimpleNamespace(damaged_folder=self.damaged),
+            paths=SimpleNamespace(
+                damaged_folder=self.damaged, kept_transcripts_file=base / "transcripts.sqlite"
+            ),
             config=None,
             cli_state=CliState(),
             save_cli_state=self._save_cli_state,
@@ -194,6 +196,18 @@ def test_what_a_call_that_failed_has_deleted_is_counted_by_the_next_one(
     assert preview_purge(index.writer, talk).exchange_count == 2
     assert purge_path(index.writer, talk).exchange_count == 2
     assert purge_path(index.writer, talk).exchange_count == 0
+
+
+def test_nothing_counts_as_forgotten_while_kept_transcripts_cannot_be_opened(
+    index: Index,
+) -> None:
+    index.writer.paths.kept_transcripts_file.touch()
+    with pytest.raises(StoreError, match="could not be opened"):
+        purge_path(index.writer, index.path("private"))
+    assert index.writer.cli_state.unfinished_forget
+    index.writer.paths.kept_transcripts_file.unlink()
+    purge_path(index.writer, index.path("private"))
+    assert not index.writer.cli_state.unfinished_forget
 
 
 def _fail(*_: object) -> None:

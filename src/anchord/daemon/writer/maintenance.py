@@ -30,6 +30,7 @@ from anchord.index.integrity.verify import verify_unchanged_files
 from anchord.index.kept_transcripts import keep_due, note_kept_count
 from anchord.index.session import IndexWriter
 from anchord.sources.conversations.archive.reader import find_damage
+from anchord.sources.conversations.kept.salvage import find_damaged_piece
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
 from anchord.store.table.maintenance import (
@@ -96,7 +97,10 @@ class Maintenance:
                 writer.paths.catalog_file,
                 writer.paths.kept_transcripts_file,
             ),
-            {writer.paths.archive_file: find_damage},
+            {
+                writer.paths.archive_file: find_damage,
+                writer.paths.kept_transcripts_file: find_damaged_piece,
+            },
         )
         self._writer = writer
         self._index_check = index_check
@@ -213,19 +217,30 @@ class Maintenance:
         """Keep the bytes of transcripts that are due, one file at least.
 
         Args:
-            seconds: No file is begun after so long; None keeps all of them.
+            seconds: No file is begun after so long; None keeps all of them, also shortly after an
+                error that can pass.
+
+        Raises:
+            StoreDamagedError: The kept transcripts are damaged. Raised once: a restart repairs it.
+            StoreError: The catalog cannot be written.
         """
         writer = self._writer
         if not writer.keeper.due:
             return
+        if seconds is None:
+            writer.keeper.retry_now()
         deadline = None if seconds is None else time.monotonic() + seconds
 
         def should_stop() -> bool:
             writer.heartbeat.beat(_KEEP_FILE_S)
             return deadline is not None and time.monotonic() > deadline
 
-        keep_due(writer.keeper, should_stop)
-        writer.heartbeat.beat()
+        try:
+            keep_due(writer.keeper, should_stop)
+        finally:
+            writer.heartbeat.beat()
+            if seconds is None and writer.keeper.problem:  # No daemon: nobody asks for the status.
+                log.error("transcripts.not_kept", reason=writer.keeper.problem)
         if not writer.keeper.due:
             note_kept_count(writer.keeper, writer.catalog)
 

@@ -14,7 +14,8 @@ from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_recovery import save_forgotten
 from anchord.index.file_plans import plan_row_removal
-from anchord.index.kept_transcripts import accept_unforgotten, erase_forgotten
+from anchord.index.kept_erasure import erase_forgotten
+from anchord.index.kept_transcripts import accept_unforgotten
 from anchord.index.metrics import log_outcome
 from anchord.index.session import IndexWriter
 from anchord.index.table_location import store_uri
@@ -94,8 +95,9 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
 
     Raises:
         UsageError: The path is in no root and no conversation comes from it, or it is a root.
-        StoreError: The table's files could not be rewritten. Searches no longer find the rows; call
-            again to remove them from the disk.
+        StoreError: Kept transcripts cannot be erased now: only the path is noted, call again. Or
+            the table's files could not be rewritten: searches no longer find the rows; call again
+            to remove them from the disk.
     """
     found = _find(writer, path)
     if found.file_count or found.exchange_count or os.path.lexists(found.path):
@@ -103,7 +105,7 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
         state = writer.cli_state.with_forgotten_path(found.path)
         writer.save_cli_state(state.with_unfinished_forget(found.as_unfinished()))
     # Before the archive: after a crash between the two, the next start finds it unfinished.
-    erase_forgotten(writer.keeper, found.path)
+    erase_forgotten(writer.keeper, writer.paths.kept_transcripts_file, found.path)
     erased = writer.archive.erase(found.path)
     save_forgotten(writer.archive, writer.catalog)
     # Now: the archive's next transaction, in `_delete_rows`, begins another list.

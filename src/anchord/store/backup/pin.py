@@ -29,6 +29,8 @@ _SKIPPED_NAMES = frozenset(
     {"anchord.lock", "promoting", "parsing", "next.sqlite", "vectors.sqlite", LAST_BACKUP_NAME}
 )
 _SKIPPED_SUFFIXES = frozenset({".tmp", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal"})
+_SKIPPED_ENDS = ("-damaged", "-salvaging")
+"""Notes that a database must be repaired, and unfinished repairs: no concern of a restored home."""
 _DATABASE_SUFFIX = ".sqlite"
 
 
@@ -100,7 +102,7 @@ def pin_home(sources: BackupSources) -> PinnedHome:
 
 def _pin_file(pinned: PinnedHome, file: Path) -> None:
     is_skipped = file.name in _SKIPPED_NAMES or file.suffix in _SKIPPED_SUFFIXES
-    if is_skipped or file.is_symlink() or not file.is_file():
+    if is_skipped or file.name.endswith(_SKIPPED_ENDS) or file.is_symlink() or not file.is_file():
         return
     path = f"{DATA_NAME}/{file.name}"
     if file.suffix == _DATABASE_SUFFIX:

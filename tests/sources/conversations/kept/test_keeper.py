@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conversations.conftest import ROOT, Talks, answer, claude
 
 from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
+from anchord.index.kept_transcripts import keep_due
 from anchord.sources.conversations.kept import keeper as module
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
+from anchord.sources.conversations.kept.store import Place
 from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 
 FILE = RootedPath(ROOT, "s1.jsonl")
@@ -78,6 +82,7 @@ def test_a_full_disk_stops_no_reading_and_the_bytes_are_kept_later(
         talks.sync()
     assert "That." in talks.said()
     assert talks.keeper.problem == "the disk is full"
+    talks.keeper.retry_now()
     assert not talks.keeper.keep_next()
     assert talks.bytes_of("s1.jsonl") == [data]
     assert talks.keeper.problem == ""
@@ -98,6 +103,63 @@ def test_damage_is_told_once_and_nothing_is_kept_until_the_next_start(
     talks.sync()
     assert {"That.", "So."} <= set(talks.said().split())
     assert len(told) == 1
+    with pytest.raises(StoreDamagedError):
+        talks.keeper.keep_next()
+    assert not talks.keeper.keep_next()
+    assert talks.keeper.problem == "transcripts.sqlite is damaged"
+    assert talks.keeper.due
+
+
+def test_a_locked_store_is_tried_once_and_not_for_each_transcript(
+    talks: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert talks.kept._db.execute("PRAGMA busy_timeout").fetchone()[0] <= 2_000
+    tried: list[object] = []
+
+    def fail(*_: object) -> None:
+        tried.append(1)
+        raise StoreUnavailableError("it is locked", "")
+
+    monkeypatch.setattr(talks.kept, "save", fail)
+    for name in ("s1", "s2", "s3"):
+        talks.write(f"{name}.jsonl", claude(("What?", f"{name}."), session=name))
+    talks.sync()
+    assert not talks.keeper.keep_next()
+    assert len(tried) == 1
+    assert len(talks.keeper.due) == 3
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
+    assert not talks.keeper.keep_next()
+    assert len(tried) == 2
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61 + 119)
+    assert not talks.keeper.keep_next()
+    assert len(tried) == 2
+    monkeypatch.undo()
+    talks.keeper.retry_now()
+    keep_due(talks.keeper, lambda: False)
+    assert not talks.keeper.due
+    assert talks.keeper.problem == ""
+    assert len(talks.bytes_of("s3.jsonl")) == 1
+
+
+def test_one_file_that_cannot_be_kept_does_not_hold_the_others(
+    talks: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = talks.kept.save
+
+    def fail(place: Place, *rest: Any) -> None:  # noqa: ANN401 - as `save` has them
+        if place.path == "s1.jsonl":
+            raise StoreError("a value is too large", "")
+        save(place, *rest)
+
+    monkeypatch.setattr(talks.kept, "save", fail)
+    for name in ("s1", "s2"):
+        talks.write(f"{name}.jsonl", claude(("What?", f"{name}."), session=name))
+        talks.keeper.due[RootedPath(ROOT, f"{name}.jsonl")] = False
+    keep_due(talks.keeper, lambda: False)
+    assert list(talks.keeper.due) == [FILE]
+    assert talks.keeper.problem == "a value is too large"
+    assert len(talks.bytes_of("s2.jsonl")) == 1
 
 
 def test_a_crash_before_the_archive_commits_loses_neither(
@@ -182,3 +244,44 @@ def test_what_contains_something_forgotten_is_not_kept(talks: Kept) -> None:
     talks.write("copy.jsonl", data + claude(("New?", "Yes."), start=1))
     talks.sync()
     assert talks.bytes_of("copy.jsonl") == []
+
+
+@pytest.mark.parametrize("failing", ["refuse", "truncate_wal"])
+def test_a_refusal_that_fails_is_tried_again_and_keeps_nothing(
+    talks: Kept, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    talks.write("s1.jsonl", claude(("What?", "That.")))
+    talks.keeper.keep(FILE)
+
+    def fail(*_: object) -> None:
+        raise StoreUnavailableError("it is locked", "")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(talks.kept, failing, fail)
+        talks.keeper.keep(FILE, has_forgotten=True)
+    assert talks.keeper.due == {FILE: True}
+    talks.keeper.keep(FILE)
+    assert talks.keeper.due == {FILE: True}
+    talks.keeper.retry_now()
+    assert not talks.keeper.keep_next()
+    assert talks.bytes_of("s1.jsonl") == []
+    assert talks.kept.is_refused(talks.keeper.place_of(FILE))
+    assert not (talks.base / "transcripts.sqlite-wal").stat().st_size
+
+
+def test_a_refused_folder_is_erased_once(talks: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        talks.write(f"task/{name}.json", b"[1]")
+    folder = RootedPath(ROOT, "task")
+    talks.keeper.keep(folder)
+    refuse, calls = talks.kept.refuse, []
+
+    def count(places: Sequence[Place]) -> None:
+        calls.append(len(places))
+        refuse(places)
+
+    monkeypatch.setattr(talks.kept, "refuse", count)
+    for _ in range(2):
+        talks.keeper.keep(folder, has_forgotten=True)
+    assert calls == [2]
+    assert talks.bytes_of("task/a.json") == []

@@ -13,6 +13,7 @@ from anchord.sources.conversations.kept.pieces import (
     read_pieces,
 )
 from anchord.sources.conversations.kept.versions import (
+    MAX_COMPARED_BYTES,
     KeptVersion,
     best_version,
     places_to_compare,
@@ -87,8 +88,13 @@ def test_the_longest_sound_version_is_restored() -> None:
 
 
 def test_another_piece_is_compared_with_each_growth() -> None:
-    assert places_to_compare(0, 5) == ()
-    assert places_to_compare(1, 5) == (0,)
+    large = MAX_COMPARED_BYTES + 1
+    assert list(places_to_compare(0, large, is_same_file=True)) == []
+    assert list(places_to_compare(1, large, is_same_file=True)) == [0]
     assert {
-        places_to_compare(9, size)[1] for size in range(90, 99) if size % 9 not in {0, 8}
+        places_to_compare(9, size, is_same_file=True)[1]
+        for size in range(large, large + 9)
+        if size % 9 not in {0, 8}
     } == set(range(1, 8))
+    for size, is_same_file in ((large, False), (MAX_COMPARED_BYTES, True)):
+        assert list(places_to_compare(9, size, is_same_file=is_same_file)) == list(range(9))

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import shutil
+import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
 
 import pytest
 from sources.conversations.kept.test_pieces import transcript
 
 from anchord.core.types import Fingerprint
-from anchord.errors import StoreDamagedError
+from anchord.errors import StoreDamagedError, StoreError, StoreUnavailableError
+from anchord.sources.conversations.kept import store as store_module
+from anchord.sources.conversations.kept import writer as writer_module
 from anchord.sources.conversations.kept.store import (
     KeptTranscripts,
     Place,
 )
-from anchord.sources.conversations.kept.versions import best_version
+from anchord.sources.conversations.kept.versions import MAX_COMPARED_BYTES, best_version
 from anchord.sources.conversations.kept.writer import ChangedMeanwhileError, KeptTranscriptsWriter
 
 
@@ -154,7 +161,7 @@ def test_a_refused_file_is_known_and_nothing_of_it_kept(
     kept: KeptTranscriptsWriter, place: Place
 ) -> None:
     save(kept, place, transcript(50_000))
-    kept.refuse(place, Fingerprint(1, 1, 1, 1, 1))
+    kept.refuse([place])
     assert kept.is_known(place)
     assert kept.is_refused(place)
     assert kept.find(place) == kept.find_below(place.folder) == [] or kept.versions(place) == []
@@ -180,3 +187,115 @@ def test_a_file_of_no_database_is_damaged(tmp_path: Path) -> None:
         KeptTranscriptsWriter(file)
     file.write_bytes(b"")
     assert KeptTranscripts(file, read_only=True).find_below("/") == []
+
+
+def test_a_save_that_fails_gives_the_space_of_the_log_back(
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise StoreUnavailableError("the disk is full", "")
+
+    monkeypatch.setattr(writer_module, "JOURNAL_BYTES", 1 << 20)
+    monkeypatch.setattr(writer_module, "_require_unchanged", fail)
+    with pytest.raises(StoreUnavailableError):
+        save(kept, place, Random(0).randbytes(6 << 20))  # noqa: S311 - a sample
+    assert (tmp_path / "transcripts.sqlite-wal").stat().st_size == 0
+    assert kept.find_below("/") == []
+
+
+def test_a_disk_that_is_nearly_full_is_left_to_the_index(
+    kept: KeptTranscriptsWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = SimpleNamespace(free=writer_module._RESERVED_BYTES + 1_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    kept.require_space(500)
+    with pytest.raises(StoreUnavailableError, match="nearly full"):
+        kept.require_space(501)
+
+
+def test_a_reader_that_needs_the_log_is_noticed(
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
+) -> None:
+    save(kept, place, transcript(50_000))
+    reader = sqlite3.connect(tmp_path / "transcripts.sqlite")
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM chunks").fetchone()
+    kept.erase([place])
+    kept._db.execute("PRAGMA busy_timeout=1")
+    with pytest.raises(StoreUnavailableError, match="still in its log"):
+        kept.truncate_wal()
+    reader.close()
+    kept.truncate_wal()
+
+
+def test_records_that_contradict_each_other_are_damage(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    save(kept, place, transcript(50_000))
+    kept._db.execute("PRAGMA foreign_keys=OFF")
+    kept._db.execute("DELETE FROM chunks")
+    with pytest.raises(StoreDamagedError, match=r"transcripts\.sqlite"):
+        save(kept, place, transcript(50_000) + b"{}\n")
+
+
+def test_a_new_database_appears_complete_or_can_be_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "transcripts.sqlite"
+    statements = store_module._SCHEMA_SQL
+    with monkeypatch.context() as patched:
+        patched.setattr(store_module, "_SCHEMA_SQL", statements + "SELECT no_function();")
+        with pytest.raises(StoreError):
+            KeptTranscriptsWriter(file)
+    KeptTranscriptsWriter(file).close()
+
+
+def test_a_file_that_cannot_be_created_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "touch", fail)
+    with pytest.raises(StoreUnavailableError):
+        KeptTranscriptsWriter(tmp_path / "transcripts.sqlite")
+
+
+@pytest.mark.parametrize("size", [600_000, 5_000_000])
+def test_a_longer_file_of_the_same_name_is_another_version(
+    kept: KeptTranscriptsWriter, place: Place, size: int
+) -> None:
+    data = transcript(size)
+    save(kept, place, data)
+    changed = bytearray(data + b'{"text": "more"}\n' * 20)
+    for start in range(100_000, size - 100_000, 100_000):
+        if start not in {200_000, 300_000}:
+            changed[start : start + 1_000] = b"X" * 1_000
+    if size > MAX_COMPARED_BYTES:  # Another inode.
+        Path(place.absolute).rename(Path(place.absolute).with_name("former"))
+    save(kept, place, bytes(changed))
+    assert contents(kept, place) == [data, bytes(changed)]
+
+
+def test_ten_versions_stay_with_the_newest_and_the_longest(
+    kept: KeptTranscriptsWriter, place: Place
+) -> None:
+    longest = transcript(90_000, seed=99)
+    states = [longest, *(transcript(40_000, seed=seed) for seed in range(14))]
+    for state in states:
+        save(kept, place, state)
+    assert contents(kept, place) == [longest, *states[-9:]]
+    save(kept, place, states[-2])
+    assert contents(kept, place) == [longest, *states[-9:-2], states[-1], states[-2]]
+    assert kept._db.execute("SELECT count(*) FROM files").fetchone() == (1,)
+
+
+def test_a_file_that_was_written_again_counts_as_new(
+    kept: KeptTranscriptsWriter, place: Place, tmp_path: Path
+) -> None:
+    data = transcript(100_000)
+    for state, new_bytes in ((data, len(data)), (data + b"{}\n", 3), (b"[" + data, 1 + len(data))):
+        (tmp_path / "state").write_bytes(state)
+        with (tmp_path / "state").open("rb") as stream:
+            assert kept.count_new_bytes(place, stream, len(state)) == new_bytes
+        save(kept, place, data)

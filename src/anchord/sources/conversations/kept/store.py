@@ -1,7 +1,8 @@
 """`transcripts.sqlite`: the bytes of transcript files, in compressed pieces.
 
     files     a transcript file: its root's folder, its path there, and its fingerprint when saved;
-              or one that must not be kept, because it contains what `forget` deleted
+              or one that must not be kept, because it contains what `forget` deleted; and since
+              when it is gone, if its root deletes what was deleted
     versions  a state of a file; one that only grows stays the same version
     pieces    the parts of a version in their order
     chunks    the bytes of each part, once, whoever has it
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import zstandard
 
+from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite
 from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import Fingerprint
@@ -32,12 +34,17 @@ from anchord.sources.conversations.kept.versions import (
     KeptVersion,
 )
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
+JOURNAL_BYTES = 16 << 20
+"""After a large transcript the log is cut to this."""
+_LOCK_TIMEOUT_MS = 1_500
+"""The writer waits no longer for another program: meanwhile it indexes nothing."""
 _SCHEMA_SQL = """
 CREATE TABLE files(
     id INTEGER PRIMARY KEY, folder BLOB NOT NULL, path BLOB NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
     inode INTEGER NOT NULL, device INTEGER NOT NULL, refused INTEGER NOT NULL DEFAULT 0,
+    gone_ns INTEGER NOT NULL DEFAULT 0,
     UNIQUE(folder, path));
 CREATE INDEX files_by_path ON files(path);
 CREATE TABLE versions(
@@ -101,7 +108,8 @@ class KeptTranscripts:
         """
         self._file = file
         if not read_only and not file.exists():
-            file.touch(mode=0o600)
+            with os_errors_as_unavailable(str(file)):
+                file.touch(mode=0o600)
         self._db = open_sqlite(file, read_only=read_only)
         try:
             _prepare(self._db, read_only=read_only)
@@ -159,10 +167,15 @@ class KeptTranscripts:
 
     def versions(self, place: Place) -> list[KeptVersion]:
         """Return the versions of a file, oldest first."""
+        row = self._db.execute(
+            "SELECT id FROM files WHERE folder=? AND path=?", place.encoded()
+        ).fetchone()
+        return self._versions_of(row[0]) if row else []
+
+    def _versions_of(self, file_id: int) -> list[KeptVersion]:
         rows = self._db.execute(
-            "SELECT v.id, v.size, v.saved_ns, v.is_sound FROM versions v JOIN files f "
-            "ON f.id=v.file WHERE f.folder=? AND f.path=? ORDER BY v.saved_ns, v.id",
-            place.encoded(),
+            "SELECT id, size, saved_ns, is_sound FROM versions WHERE file=? ORDER BY saved_ns, id",
+            (file_id,),
         )
         return [
             KeptVersion(
@@ -217,21 +230,27 @@ class KeptTranscripts:
 
 def _prepare(db: CheckedConnection, *, read_only: bool) -> None:
     if not read_only:
+        db.execute(f"PRAGMA busy_timeout={_LOCK_TIMEOUT_MS}")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")  # What a power cut takes is read again.
         db.execute("PRAGMA secure_delete=ON")
+        db.execute(f"PRAGMA journal_size_limit={JOURNAL_BYTES}")
     version = int(db.execute("PRAGMA user_version").fetchone()[0])
     if version > _SCHEMA_VERSION:
         raise NewerStateError.for_schema_version(db.file, version)
     if version == 0:
-        schema = _SCHEMA_SQL
+        schema = f"{_SCHEMA_SQL} PRAGMA user_version={_SCHEMA_VERSION};"
         if read_only:  # An empty file, for this connection only.
-            schema = schema.replace("CREATE TABLE", "CREATE TEMP TABLE")
+            schema = _SCHEMA_SQL.replace("CREATE TABLE", "CREATE TEMP TABLE")
             schema = schema.replace("CREATE INDEX", "CREATE INDEX temp.")
             schema = schema.replace("temp. ", "temp.")
         db.executescript(f"BEGIN; {schema} COMMIT;")
-        if not read_only:
-            db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
+    elif version == 1 and not read_only:
+        column = "gone_ns INTEGER NOT NULL DEFAULT 0"
+        db.executescript(
+            f"BEGIN; ALTER TABLE files ADD COLUMN {column}; "
+            f"PRAGMA user_version={_SCHEMA_VERSION}; COMMIT;"
+        )
     elif not read_only:
         db.execute("SELECT v.size FROM files f JOIN versions v ON v.file=f.id LIMIT 1").fetchone()
 
