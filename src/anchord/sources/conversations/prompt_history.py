@@ -19,6 +19,8 @@ from anchord.core.dates import format_utc
 _NAME = "history.jsonl"
 _MAX_BYTES = 64 << 20
 """Of a longer file, the end is read."""
+_NO_PROMPT = (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError)
+"""Errors of a line that is torn, or of another form: it is skipped."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,7 +85,7 @@ def _read(file: str) -> Iterator[tuple[str, str, str, tuple[str, str]]]:
         with open(descriptor, "rb") as stream:
             stream.seek(max(0, os.fstat(descriptor).st_size - _MAX_BYTES))
             for line in stream:
-                with suppress(ValueError, TypeError, RecursionError, AttributeError):
+                with suppress(*_NO_PROMPT):
                     entry = _parse(json.loads(line))
                     if entry[1] and entry[3][1].strip():
                         yield entry
