@@ -66,7 +66,7 @@ def restore_session(
             raise UsageError(
                 "there are no conversations yet", "`anchord discover --add` indexes them"
             )
-        record = find_session(archive, wanted)
+        record = find_session(archive, wanted, archive.session_records.all())
     if not paths.kept_transcripts_file.exists():
         raise _not_kept(record)
     kept = KeptTranscripts(paths.kept_transcripts_file, read_only=True)
