@@ -185,6 +185,12 @@ class ChangeHistory:
                 at_ns=at_ns, origin=rooted_path(root, path), kept=kept, new=new, gone=gone
             )
 
+    def root_names(self) -> list[str]:
+        """Return the names of the roots of which changes are recorded."""
+        if not self._exists():
+            return []
+        return [name for (name,) in self._db.execute("SELECT DISTINCT root FROM changes")]
+
     def begin_ns(self) -> int:
         """Return the time of the oldest recorded change; 0 if nothing was deleted so far."""
         if not self._exists():
