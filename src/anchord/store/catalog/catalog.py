@@ -438,11 +438,10 @@ class SqliteCatalog:
     def mark_for_reread(self, origins: Sequence[RootedPath]) -> None:
         """Make files unconfirmed, so that they are read again and compared with the table."""
         with self._db.transaction():
-            for origin in origins:
-                self._db.execute(
-                    "UPDATE files SET wanted=applied+1 WHERE root=? AND path=? AND wanted=applied",
-                    key_columns(origin),
-                )
+            self._db.executemany(
+                "UPDATE files SET wanted=applied+1 WHERE root=? AND path=? AND wanted=applied",
+                map(key_columns, origins),
+            )
 
     def delete_root_records(self, root: str) -> None:
         """Delete the records of all files of a root, with what is recorded of their changes.
