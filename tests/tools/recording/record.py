@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
-from conversations import GONE, write_sessions
+from recorded_sessions import GONE, write_sessions
 from rich.console import Console
 from rich.text import Text
 

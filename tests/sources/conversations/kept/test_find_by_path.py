@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from anchord.core.types import NO_FINGERPRINT
 from anchord.sources.conversations.kept.store import Place
 from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 from anchord.sources.files.file_status import fingerprint_of
@@ -17,7 +16,7 @@ def test_only_files_with_a_version_are_found(tmp_path: Path) -> None:
     file.write_bytes(b"{}\n")
     with closing(KeptTranscriptsWriter(tmp_path / "transcripts.sqlite")) as kept:
         kept.note(noted, fingerprint_of(file.stat()))
-        kept.refuse(refused, NO_FINGERPRINT)
+        kept.refuse([refused])
         assert kept.find_by_path("s.jsonl") == []
         with file.open("rb") as stream:
             kept.save(kept_here, fingerprint_of(file.stat()), stream, 1)
