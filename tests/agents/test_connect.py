@@ -162,7 +162,7 @@ def test_another_command_is_updated_and_what_the_user_added_stays(user: User) ->
     file = user.write(".cursor/mcp.json", old)
     codex = user.write(
         ".codex/config.toml",
-        '[mcp_servers.anchord]\ncommand = "/gone" # c\nargs = ["mcp"]\ntool_timeout_sec = 9\n',
+        '[mcp_servers.anchord]\ncommand = "/gone/anchord" # c\nargs = ["mcp"]\ntool_timeout_sec = 9\n',
     )
     states = {each["client"]: each["state"] for each in user("connect", "--status", "--json").json}
     assert '""' not in user("connect", "--status").out
@@ -393,6 +393,14 @@ def test_a_skill_of_the_user_s_own_is_kept(user: User) -> None:
     assert user.files() == before
 
 
+def test_an_entry_of_another_program_is_neither_changed_nor_removed(user: User) -> None:
+    text = '{"mcpServers": {"anchord": {"command": "/other/tool", "args": ["serve"]}}}'
+    file = user.write(".cursor/mcp.json", text)
+    for arguments in ((), ("--remove",)):
+        assert user("connect", "cursor", *arguments, "--yes").code == 0
+        assert file.read_text() == text
+
+
 def test_an_entry_over_http_is_left_alone(user: User) -> None:
     texts = {
         ".cursor/mcp.json": '{"mcpServers": {"anchord": {"url": "http://127.0.0.1:1/mcp", "headers": {}}}}',
@@ -403,10 +411,10 @@ def test_an_entry_over_http_is_left_alone(user: User) -> None:
     for arguments in ((), ("--remove",)):
         printed = user("connect", "cursor", "codex", *arguments, "--yes")
         assert printed.code == 0
-        assert "Cursor: unchanged: the entry anchord starts no command" in printed.out
+        assert "Cursor: unchanged: the entry anchord starts another program" in printed.out
         assert {name: (user.home / name).read_text() for name in texts} == texts
     states = {each["client"]: each["state"] for each in user("connect", "--status", "--json").json}
-    assert states["cursor"] == states["codex"] == "has an entry anchord that starts no command"
+    assert states["cursor"] == states["codex"] == "has an entry anchord of another program"
 
 
 def test_the_removal_empties_the_target_of_a_link(user: User) -> None:

@@ -56,7 +56,7 @@ class Connection:
         if self.server is None:
             return "not connected" if self.is_installed else "not installed"
         if not self.server.command:
-            return "has an entry anchord that starts no command"
+            return "has an entry anchord of another program"
         return "connected" if self.is_current else "connected to another path or home"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from anchord.agents import json_edit, toml_edit
@@ -29,15 +30,23 @@ def find_entry(text: str, form: Form) -> Server | None:
 
 
 def is_foreign(text: str, form: Form) -> bool:
-    """Return whether the entry called anchord starts no command: it is one over HTTP."""
+    """Return whether the entry called anchord is none that anchord writes.
+
+    It is one over HTTP, or starts another program.
+    """
     entry = _entry(text, form)
-    return isinstance(entry, dict) and bool(entry) and not form.server(entry).command
+    return isinstance(entry, dict) and bool(entry) and not _is_anchord(form.server(entry).command)
+
+
+def _is_anchord(command: Sequence[str]) -> bool:
+    names = map(os.path.basename, command)
+    return "mcp" in command[1:] and any(SERVER_NAME in name for name in names)
 
 
 def with_entry(text: str, form: Form, server: Server) -> str:
     """Return a text in which the entry starts a server; what else the entry has stays.
 
-    An entry that starts no command stays as it is.
+    An entry that is none of anchord's stays as it is.
     """
     now = find_entry(text, form)
     if now == server or is_foreign(text, form):
@@ -60,7 +69,7 @@ def with_entry(text: str, form: Form, server: Server) -> str:
 
 
 def without_entry(text: str, form: Form, before: str | None) -> str:
-    """Return a text without the entry; one that starts no command stays.
+    """Return a text without the entry; one that is none of anchord's stays.
 
     Args:
         text: The text.

@@ -30,7 +30,7 @@ Part = Literal["server", "skill", "hooks"]
 Read = Callable[[str], str | None]
 """Returns the text of a file; None if there is none."""
 
-_FOREIGN = "the entry anchord starts no command (is it for HTTP?); change it yourself"
+_FOREIGN = "the entry anchord starts another program or is for HTTP; change it yourself"
 _OWN_SKILL = "anchord did not write this skill, or it was changed"
 _MAX_SHOWN = 100
 
