@@ -276,6 +276,17 @@ def test_map_moves_the_folders_and_embeds_nothing(shell: Shell) -> None:
     shell("restore", "x", "--map", "/a=/b", "--map", "/a=/c").is_refused(2, "/a to /b and to /c")
 
 
+def test_a_folder_that_is_moved_by_map_may_still_exist_at_its_former_place(shell: Shell) -> None:
+    backed_up(shell)
+    shutil.copytree(shell.base / "talks", shell.base / "new")
+    rows = shell("dump").out
+    other = restored(shell, "--map", f"{shell.base / 'talks'}={shell.base / 'new'}")
+    assert shell("index", "--json", **other).json["embedded"] == 0
+    assert shell("dump", **other).out == rows
+    (session,) = shell("sessions", "--json", **other).json
+    assert session["state"] == "deleted"
+
+
 @pytest.mark.parametrize("target", ["notes/backups", "home/data/backups", "home", "link/backups"])
 def test_a_backup_is_refused_where_it_would_be_indexed_or_mixed_up(
     shell: Shell, target: str

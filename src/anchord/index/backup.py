@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from anchord.core.quoting import quote_name
 from anchord.core.types import Root
 from anchord.errors import AnchordError, StoreError, TargetNotWritableError, UsageError
 from anchord.index.table_location import store_uri
+from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.store.backup.copying import replace_file
 from anchord.store.backup.last_backup import save_last_backup
 from anchord.store.backup.manifest import Manifest, load_manifest
@@ -309,6 +310,11 @@ def _adapt_to_this_machine(paths: Paths, restoring: Path, moved: Mapping[str, st
     if moved and cli_state_file.exists():
         cli_state = cli_state.with_moved_paths(lambda path: _moved_path(path, moved))
         save_cli_state(cli_state_file, cli_state)
+    archive_file = restoring / DATA_NAME / paths.archive_file.name
+    if moved and archive_file.exists():
+        # A former folder that still exists here would count as another root's.
+        with closing(ArchiveWriter(archive_file)) as archive, archive.transaction():
+            archive.folder_records.move(lambda path: _moved_path(path, moved))
     config = load_config(config_file)
     uri = store_uri(paths, config)
     table = Path(uri)

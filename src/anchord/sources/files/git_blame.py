@@ -89,7 +89,11 @@ def blame_lines(path: str, first: int = 0, last: int = 0) -> tuple[tuple[BlamedC
 def _problem(lines: Sequence[str]) -> str:
     """Return what git says is wrong."""
     fatal = (line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: "))
-    return next(fatal, lines[0] if lines else "git failed")
+    problem = next(fatal, lines[0] if lines else "git failed")
+    if problem.startswith("invalid object name"):
+        # It goes on with a line of the file that the setting names, which can be any file.
+        return "blame.ignoreRevsFile of the repository names a file that is no list of commits"
+    return problem
 
 
 def parse_porcelain(output: bytes) -> Mapping[str, BlamedCommit]:

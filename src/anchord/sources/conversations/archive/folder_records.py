@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 RecordedFolder = tuple[str, str, str, str]
 """Key and reason of a group ("" and "" for a root that is indexed), the root's name, its folder."""
@@ -24,6 +24,13 @@ class FolderRecords:
             "UNION ALL SELECT key, reason, root, folder FROM detached ORDER BY key, name"
         )
         return [(key, reason, name, os.fsdecode(folder)) for key, reason, name, folder in rows]
+
+    def move(self, move: Callable[[str], str]) -> None:
+        """Replace every folder by what `move` returns for it, in a transaction of the archive."""
+        for table, key in (("roots", "name"), ("detached", "key")):
+            for name, folder in self._db.execute(f"SELECT {key}, folder FROM {table}").fetchall():
+                moved = os.fsencode(move(os.fsdecode(folder)))
+                self._db.execute(f"UPDATE {table} SET folder=? WHERE {key}=?", (moved, name))
 
     def restore(self, recorded: Iterable[RecordedFolder]) -> None:
         """Record again what a damaged file has lost, in a transaction of the archive."""
