@@ -13,10 +13,10 @@ import pytest
 from agents.conftest import User
 
 from anchord.agents.clients import CLIENT_NAMES, CLIENTS, Client, Server
-from anchord.agents.entries import hook_command
+from anchord.agents.entries import find_hooks, hook_command
 from anchord.agents.json_edit import find_value
 from anchord.agents.json_text import parse
-from anchord.agents.steps import SKILL_FILE
+from anchord.agents.skill import SKILL_FILE, with_digest
 from anchord.daemon.service.supervisor import anchord_command
 
 COMMAND = [*anchord_command(), "mcp"]
@@ -150,7 +150,7 @@ def test_a_home_of_its_own_is_a_variable_of_the_entry(user: User, tmp_path: Path
         assert entry[path] == {"ANCHORD_HOME": home}
     hooks = json.loads((user.home / ".claude/settings.json").read_text())["hooks"]
     command = hooks["SessionStart"][0]["hooks"][0]["command"]
-    assert command == f"ANCHORD_HOME='{home}' {' '.join(anchord_command())} recall hook"
+    assert command == f"ANCHORD_HOME='{home}' {' '.join(anchord_command())} recall hook || true"
     assert user("connect", "claude", "codex", "opencode", "--yes", "--hooks").code == 0
     assert home not in "".join(
         text.decode() for name, (text, _) in user.files().items() if not name.endswith(".bak")
@@ -162,9 +162,10 @@ def test_another_command_is_updated_and_what_the_user_added_stays(user: User) ->
     file = user.write(".cursor/mcp.json", old)
     codex = user.write(
         ".codex/config.toml",
-        '[mcp_servers.anchord]\ncommand = "/gone" # c\nargs = ["mcp"]\ntool_timeout_sec = 9\n',
+        '[mcp_servers.anchord]\ncommand = "/gone/anchord" # c\nargs = ["mcp"]\ntool_timeout_sec = 9\n',
     )
     states = {each["client"]: each["state"] for each in user("connect", "--status", "--json").json}
+    assert '""' not in user("connect", "--status").out
     assert states["cursor"] == states["codex"] == "connected to another path or home"
     printed = user("connect", "cursor", "codex", "--yes")
     assert "Cursor: updated" in printed.out
@@ -259,7 +260,7 @@ def test_a_file_that_changes_in_the_moment_of_writing_is_left_alone(
     monkeypatch.setattr(os, "fsync", change)
     printed = user("connect", "cursor", "--yes")
     assert printed.code == 1
-    assert "changed in this moment" in printed.err
+    assert "another program changed" in printed.err
     assert json.loads(file.read_text()) == {"a": 4}, "it was tried four times"
     assert not list(file.parent.glob("*.tmp"))
     monkeypatch.setattr(
@@ -293,10 +294,10 @@ def test_a_client_s_own_command_adds_and_removes_where_it_has_one(user: User) ->
         f"case $2 in add) echo '{text}' > ~/.claude.json;; *) echo '{{}}' > ~/.claude.json;; esac",
     )
     added = user("connect", "claude", "--yes")
-    assert "Claude Code: added; by `claude mcp add`" in added.out
+    assert "Claude Code: added with `claude mcp add`" in added.out
     assert json.loads((user.home / ".claude.json").read_text()) == json.loads(text)
     assert (
-        "Claude Code: removed; by `claude mcp remove`"
+        "Claude Code: removed with `claude mcp remove`"
         in user("connect", "claude", "--remove", "--yes").out
     )
     assert user.called.read_text().splitlines() == [
@@ -321,6 +322,24 @@ def test_where_its_own_command_fails_the_file_is_edited(user: User) -> None:
     )
 
 
+def test_what_a_failing_command_wrote_stays(user: User) -> None:
+    file = user.write(".claude.json", '{"state": 1}')
+    user.program("claude", """echo '{"state": 2}' > ~/.claude.json; exit 1""")
+    assert user("connect", "claude", "--yes").code == 0
+    written = json.loads(file.read_text())
+    assert (written["state"], written["mcpServers"]["anchord"]["command"]) == (2, COMMAND[0])
+    copy = file.with_name(".claude.json.before-anchord.bak")
+    assert json.loads(copy.read_text()) == {"state": 2}
+    copy.unlink()
+    user.program(
+        "claude",
+        f"""sed 's/"state": 2/"state": 3/' {file} > {file}.2; cp {file}.2 {file}; rm {file}.2""",
+    )
+    environment = {"PATH": f"{user.bin}:/usr/bin:/bin"}
+    assert user("connect", "claude", "--remove", "--yes", **environment).code == 0
+    assert json.loads(file.read_text()) == {"state": 3}
+
+
 def test_the_hooks_are_added_beside_those_of_others(user: User) -> None:
     mine = '{\n  "hooks": {\n    "SessionStart": [\n      {"hooks": [{"type": "command", "command": "mine"}]}\n    ]\n  } // end\n}\n'
     file = user.write(".claude/settings.json", mine)
@@ -338,11 +357,120 @@ def test_the_hooks_are_added_beside_those_of_others(user: User) -> None:
     user("connect", "cursor", "--hooks", "--yes").is_refused(2, "--hooks are for Claude Code")
 
 
+def test_hooks_of_an_earlier_version_are_updated_and_removed(user: User) -> None:
+    assert (
+        hook_command(Server(command=("/a b/anchord", "mcp")))
+        == "'/a b/anchord' recall hook || true"
+    )
+    old = {"hooks": [{"type": "command", "command": "/old/anchord recall hook", "timeout": 5}]}
+    text = json.dumps({"hooks": {"SessionStart": [old], "UserPromptSubmit": [old]}})
+    file = user.write(".claude/settings.json", text)
+    assert "Claude Code (hooks): updated" in user("connect", "claude", "--yes").out
+    for (group,) in values_of(file)["hooks"].values():
+        assert group["hooks"][0]["command"] == hook_command(Server(command=tuple(COMMAND)))
+    file.write_text(text)
+    assert user("connect", "claude", "--remove", "--yes").code == 0
+    assert find_hooks(file.read_text()) == []
+
+
+def test_a_skill_of_the_user_s_own_is_kept(user: User) -> None:
+    mine = user.write(".gemini/skills/anchord/SKILL.md", "mine")
+    copy = mine.with_name("SKILL.md.before-anchord.bak")
+    before = user.files()
+    removed = user("connect", "gemini", "--remove", "--yes")
+    assert "Gemini CLI (skill): unchanged: anchord did not write this skill" in removed.out
+    assert user.files() == before
+    added = user("connect", "gemini", "--yes")
+    assert "writes the skill; copies your file first" in added.out
+    assert f'Gemini CLI (skill): added; the earlier file is kept as "{copy}"' in added.out
+    assert (mine.read_text(), copy.read_text()) == (SKILL_FILE.read_text(), "mine")
+    mine.write_text(mine.read_text() + "of mine\n")
+    printed = user("connect", "gemini", "--yes")
+    assert printed.code == 1
+    assert 'SKILL.md" was changed, and an earlier copy is kept beside it' in printed.err
+    mine.write_text(SKILL_FILE.read_text())
+    assert "restores the earlier file" in user("connect", "gemini", "--remove", "--yes").out
+    assert user.files() == before
+
+
+def test_an_entry_of_another_program_is_neither_changed_nor_removed(user: User) -> None:
+    text = '{"mcpServers": {"anchord": {"command": "/other/tool", "args": ["serve"]}}}'
+    file = user.write(".cursor/mcp.json", text)
+    for arguments in ((), ("--remove",)):
+        assert user("connect", "cursor", *arguments, "--yes").code == 0
+        assert file.read_text() == text
+
+
+def test_an_entry_over_http_is_left_alone(user: User) -> None:
+    texts = {
+        ".cursor/mcp.json": '{"mcpServers": {"anchord": {"url": "http://127.0.0.1:1/mcp", "headers": {}}}}',
+        ".codex/config.toml": '[mcp_servers.anchord]\nurl = "http://127.0.0.1:1/mcp"\n',
+    }
+    for name, text in texts.items():
+        user.write(name, text)
+    for arguments in ((), ("--remove",)):
+        printed = user("connect", "cursor", "codex", *arguments, "--yes")
+        assert printed.code == 0
+        assert "Cursor: unchanged: the entry anchord starts another program" in printed.out
+        assert {name: (user.home / name).read_text() for name in texts} == texts
+    states = {each["client"]: each["state"] for each in user("connect", "--status", "--json").json}
+    assert states["cursor"] == states["codex"] == "has an entry anchord of another program"
+
+
+def test_the_removal_empties_the_target_of_a_link(user: User) -> None:
+    target = user.write("dotfiles/mcp.json", "")
+    link = user.home / ".cursor" / "mcp.json"
+    link.parent.mkdir()
+    link.symlink_to(target)
+    assert user("connect", "cursor", "--yes").code == 0
+    link.with_name("mcp.json.before-anchord.bak").unlink(missing_ok=True)
+    target.with_name("mcp.json.before-anchord.bak").unlink()
+    assert user("connect", "cursor", "--remove", "--yes").code == 0
+    assert link.is_symlink()
+    assert "anchord" not in target.read_text()
+
+
+def test_a_client_with_a_broken_file_gets_none_of_its_changes(user: User) -> None:
+    user.write(".claude/settings.json", "{")
+    printed = user("connect", "claude", "--hooks", "--yes")
+    assert (printed.code, printed.out) == (1, "")
+    assert not (user.home / ".claude.json").exists()
+    user.write(".claude/settings.json", "{}")
+    assert user("connect", "claude", "--yes").code == 0
+    user.write(".claude/settings.json", "{")
+    before = user.files()
+    assert user("connect", "claude", "--remove", "--yes").code == 1
+    assert user.files() == before
+
+
+def test_hooks_without_claude_code_are_said(user: User) -> None:
+    user.program("gemini")
+    printed = user("connect", "--hooks", "--yes")
+    assert printed.code == 0
+    assert "--hooks: Claude Code was not found" in printed.err
+
+
+def test_json_asks_nothing(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    user("connect", "cursor", "--json").is_refused(2, "--json does not ask")
+    assert user.files() == {}
+
+
+def test_the_removal_names_the_copy_that_stays(user: User) -> None:
+    file = user.write(".gemini/settings.json", '{"token": 1}')
+    assert user("connect", "gemini", "--yes").code == 0
+    file.write_text(file.read_text().replace("1", "2"))
+    copy = f"{file}.before-anchord.bak"
+    printed = user("connect", "gemini", "--remove", "--yes")
+    assert f'the copy of the earlier file stays: "{copy}"' in printed.out
+
+
 def test_the_skill_is_written_and_removed(user: User) -> None:
     assert user("connect", "gemini", "--yes").code == 0
     skill = user.home / ".gemini/skills/anchord/SKILL.md"
     assert skill.read_text() == SKILL_FILE.read_text()
-    skill.write_text("of an older version")
+    head, _, body = SKILL_FILE.read_text().partition("\n# ")
+    skill.write_text(with_digest(f"{head}\n# Of an older version\n{body}"))
     assert "Gemini CLI (skill): updated" in user("connect", "gemini", "--yes").out
     assert user("connect", "gemini", "--remove", "--yes").code == 0
     assert not skill.parent.exists()
@@ -364,6 +492,11 @@ def test_doctor_names_clients_whose_command_is_gone(user: User) -> None:
     assert "connected: Zed" in said
     assert any(what.startswith("Gemini CLI: ") and "line 1" in what for what in said)
     assert printed.code == 1
+
+
+def test_doctor_needs_no_home_folder(user: User) -> None:
+    printed = user("doctor", "--json", HOME="rel", ANCHORD_HOME=str(user.home / "h"))
+    assert "this user has no home folder" in [each["what"] for each in printed.json]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from anchord._version import __version__
 from anchord.agents.clients import CLIENTS, Client, Places
-from anchord.agents.steps import PLUGIN_FOLDER, SKILL_FILE
+from anchord.agents.skill import PLUGIN_FOLDER, SKILL_FILE, is_shipped, with_digest
+from anchord.config.paths import find_paths
+from anchord.mcp.server import make_server
 
 DOCS = Path(__file__).parents[2] / "docs"
 _HOME = Places(home="~", environment={}, project=".")
@@ -40,7 +44,9 @@ def test_the_plugin_has_the_version_of_the_program_and_starts_it() -> None:
     assert server == {"command": "${ANCHORD_COMMAND:-anchord}", "args": ["mcp"]}
     hooks = json.loads((PLUGIN_FOLDER / "hooks" / "hooks.json").read_text())["hooks"]
     assert sorted(hooks) == ["SessionStart", "UserPromptSubmit"]
-    assert all("recall hook" in group["hooks"][0]["command"] for (group,) in hooks.values())
+    for (group,) in hooks.values():
+        command = group["hooks"][0]["command"]
+        assert command == '"${ANCHORD_COMMAND:-anchord}" recall hook || true'
 
 
 def test_the_skill_is_short_and_says_what_to_do() -> None:
@@ -59,6 +65,21 @@ def test_the_skill_is_short_and_says_what_to_do() -> None:
         "conversation",
     ):
         assert word in body
+
+
+def test_the_skill_names_the_tools_of_the_server(tmp_path: Path) -> None:
+    server = make_server(find_paths({"ANCHORD_HOME": str(tmp_path)}))
+    tools = {tool.name for tool in asyncio.run(server.list_tools())}
+    body = SKILL_FILE.read_text("utf-8")
+    listed = body.partition("`anchord`: ")[2].partition(".\n")[0]
+    assert set(re.findall(r"`(\w+)`", listed)) == tools
+
+
+def test_the_skill_ends_with_its_digest() -> None:
+    text = SKILL_FILE.read_text("utf-8")
+    assert is_shipped(text), f"write to {SKILL_FILE}:\n{with_digest(text)[-80:]}"
+    assert is_shipped(text.replace("\n", "\r\n"))
+    assert not is_shipped(text.replace("anchord", "Anchord", 1))
 
 
 if __name__ == "__main__":  # Prints the table for the page.

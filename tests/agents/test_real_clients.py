@@ -18,14 +18,25 @@ from pathlib import Path
 import pytest
 
 from anchord.agents.json_edit import find_value
-from anchord.agents.steps import PLUGIN_FOLDER
+from anchord.agents.skill import PLUGIN_FOLDER
 
 pytestmark = pytest.mark.slow
 
 _PATIENCE_S = 120
 CLIENTS = Path(os.environ.get("ANCHORD_CLIENTS", ""))
 ANCHORD = Path(sys.executable).with_name("anchord")
-TOOLS = {"search", "show", "sync", "status", "explain", "roots"}
+TOOLS = {
+    "search",
+    "show",
+    "files",
+    "changes",
+    "sessions",
+    "session",
+    "explain",
+    "roots",
+    "status",
+    "sync",
+}
 
 
 class Machine:
@@ -81,7 +92,7 @@ def test_claude_code_connects_to_the_server(machine: Machine) -> None:
     machine("claude", "mcp", "list")  # Claude Code writes its own settings first.
     file = machine.home / ".claude.json"
     before = json.loads(file.read_text()) if file.exists() else {}
-    assert "added; by `claude mcp add`" in machine.anchord("connect", "claude", "--hooks", "--yes")
+    assert "added with `claude mcp add`" in machine.anchord("connect", "claude", "--hooks", "--yes")
     assert "nothing changes" in machine.anchord("connect", "claude", "--hooks", "--yes")
     listed = machine("claude", "mcp", "list")
     assert f"anchord: {ANCHORD} mcp" in listed
@@ -119,7 +130,7 @@ def test_claude_code_loads_the_plugin(machine: Machine) -> None:
 def test_codex_lists_the_server_and_keeps_the_comments(machine: Machine) -> None:
     text = '# mine\nmodel = "x"   # one\n\n[profiles.a] # two\nmodel = "y"\n# the end\n'
     file = machine.write(".codex/config.toml", text)
-    assert "added; by `codex mcp add`" in machine.anchord("connect", "codex", "--yes")
+    assert "added with `codex mcp add`" in machine.anchord("connect", "codex", "--yes")
     assert str(ANCHORD) in machine("codex", "mcp", "get", "anchord")
     assert "nothing changes" in machine.anchord("connect", "codex", "--yes")
     machine.anchord("connect", "codex", "--remove", "--yes")

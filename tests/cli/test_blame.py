@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli.conftest import BuiltOnce, Shell
 
+from anchord.core.types import Row
 from anchord.sources.files.git_blame import blame_lines, parse_porcelain
+from anchord.store.table.table import LanceStore
 
 GIT = {
     "GIT_AUTHOR_NAME": "Ada [bold]\x1b[31m", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "a@b",
@@ -123,6 +126,22 @@ def test_the_exchanges_that_changed_a_file_come_newest_first_from_every_checkout
         "app",
         "Show the parser",
     )
+
+
+def test_only_the_rows_that_are_shown_are_read(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    get_rows = LanceStore.get_rows
+
+    def counted(store: LanceStore, ids: Sequence[str]) -> Sequence[Row]:
+        counts.append(len(ids))
+        return get_rows(store, ids)
+
+    monkeypatch.setattr(LanceStore, "get_rows", counted)
+    file = f"{shell.base}/app/src/parse.py"
+    assert touches(shell, file, "-n", "1") == [("s3", "named", False)]
+    assert counts == [1]
 
 
 def test_the_commits_of_the_lines_come_after_them_with_nothing_unescaped(shell: Shell) -> None:

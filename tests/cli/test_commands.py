@@ -422,6 +422,7 @@ def test_show_finds_a_chunk_by_the_first_digits_of_its_id(shell: Shell) -> None:
         "previous": None,
         "next": None,
         "conversation": None,
+        "replaced": None,
     }
     assert shell("show", row["id"].upper(), "--json").json == shown
     printed = shell("show", row["id"])

@@ -347,6 +347,25 @@ def test_doctor_warns_of_transcripts_that_will_be_deleted(shell: Shell) -> None:
     assert "are not indexed" in shell("doctor").out
 
 
+def test_doctor_does_not_count_a_transcript_as_kept_that_is_not(shell: Shell) -> None:
+    database = shell.home / "data" / "transcripts.sqlite"
+    file = shell.base / claude_session()[0]
+    assert "byte for byte" in shell("doctor").out
+    data = file.read_bytes()
+    file.write_bytes(data + b"{}\n")
+    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert shell("index").code == 0
+    assert "has all of its 1 session, byte for byte" in shell("doctor").out
+    with closing(sqlite3.connect(database)) as db:  # As of a file that outgrew the limit.
+        db.execute("UPDATE versions SET size=size-1")
+        db.commit()
+    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    with closing(sqlite3.connect(database)) as db:  # As of a file that may not be kept.
+        db.execute("DELETE FROM versions")
+        db.commit()
+    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+
+
 def moved_home(shell: Shell, base: Path) -> Shell:
     """Back up, and restore in the home of another machine, where the assistants are installed."""
     backups = shell.base / "backups"

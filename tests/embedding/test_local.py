@@ -34,6 +34,7 @@ from tokenizers.pre_tokenizers import Whitespace
 
 from anchord.core.ports import Embedder
 from anchord.core.types import Vector
+from anchord.embedding import precision
 from anchord.embedding.local import (
     ONNX_WORKER_MODULE,
     TORCH_WORKER_MODULE,
@@ -209,6 +210,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Return an embedder whose interpreter runs the fake program."""
+    monkeypatch.setattr(precision, "has_gpu", lambda: False)
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.format(python=sys.executable, path=sys.path, here=str(tmp_path)))
     program.chmod(0o700)
@@ -817,14 +819,28 @@ def test_an_open_precision_is_int8_until_an_index_says_fp32(bench: Bench) -> Non
     assert bench.another("auto", indexed_model=fp32_id).model_id == fp32_id
 
 
-def test_an_open_precision_is_fp32_after_int8_has_failed_here(bench: Bench) -> None:
+@pytest.mark.parametrize("how", ["die", ""])
+def test_a_new_index_is_made_with_fp32_at_the_next_start_if_int8_fails(
+    bench: Bench, how: str
+) -> None:
+    bench.instruct("export", how)
     bench.find(UNLIKE)
     bench.renew("auto")
-    with pytest.raises(EmbedderError, match="this model has no int8 version"):
+    with pytest.raises(EmbedderError, match="this model has no int8 version") as raised:
         bench.embed("a")
+    assert raised.value.hint == "`anchord restart`: from then on the model runs in fp32"
     int8_id = bench.embedder.model_id
     assert int8_id.endswith("/int8")
     assert bench.another("auto", indexed_model=int8_id).precision == "fp32"
+
+
+def test_an_index_with_int8_vectors_keeps_them_where_the_export_fails(bench: Bench) -> None:
+    int8_id = bench.another("auto").model_id
+    bench.find(UNLIKE)
+    bench.embedder = bench.another("auto", indexed_model=int8_id)
+    with pytest.raises(EmbedderError, match="this model has no int8 version"):
+        bench.embed("a")
+    assert bench.another("auto", indexed_model=int8_id).precision == "int8"
 
 
 @pytest.mark.parametrize("how", ["die", ""])
@@ -835,7 +851,7 @@ def test_int8_without_an_export_is_an_error_that_says_what_to_do(bench: Bench, h
     for _ in range(2):
         with pytest.raises(EmbedderError, match="this model has no int8 version") as raised:
             bench.embed("a")
-        assert raised.value.hint.startswith('set precision = "fp32" under [embedding], or leave')
+        assert raised.value.hint == 'set precision = "fp32" under [embedding]'
         assert ("ended with 3" if how else UNLIKE.why) in raised.value.message
     assert bench.counted("processes") == 0
 

@@ -9,15 +9,19 @@ import pytest
 
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config, EmbeddingConfig
+from anchord.embedding import precision
 from anchord.embedding.precision import precision_of
+from anchord.index.generation import BuildRequest, GenerationBuild
 from anchord.index.opening import open_reader, open_writer
 
 AUTO = Config()
+INT8 = Config(embedding=EmbeddingConfig(precision="int8"))
 FP32 = Config(embedding=EmbeddingConfig(precision="fp32"))
 
 
 @pytest.fixture
-def paths(tmp_path: Path) -> Paths:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    monkeypatch.setattr(precision, "has_gpu", lambda: False)
     found = find_paths({"ANCHORD_HOME": str(tmp_path / "home")})
     found.create_folders()
     return found
@@ -46,3 +50,14 @@ def test_the_table_says_the_precision_where_the_catalog_was_lost(paths: Paths) -
     opened(paths, FP32)
     paths.catalog_file.unlink()
     assert opened(paths, AUTO) == ("fp32", "fp32")
+
+
+def test_the_table_says_the_precision_of_its_newest_generation(paths: Paths) -> None:
+    opened(paths, FP32)
+    with closing(open_writer(paths, INT8, [])) as writer:
+        build = GenerationBuild(writer, BuildRequest("the precision changed"))
+        while not build.is_finished:
+            build.index_next_files(lambda: False)
+        build.promote()
+    paths.catalog_file.unlink()
+    assert opened(paths, AUTO) == ("int8", "int8")

@@ -14,6 +14,7 @@ from anchord.errors import UsageError
 from anchord.ipc.messages.sessions import SessionAnswer, SessionParams, SessionsParams
 from anchord.search.project_names import ProjectNames, repository_name
 from anchord.search.session_answers import describe_session, list_sessions
+from anchord.sources.conversations.archive.session_records import SessionRecord, SessionRecords
 
 OLD = "11111111-aaaa-4aaa-8aaa-000000000001"
 NEW = "11111111-bbbb-4bbb-8bbb-000000000002"
@@ -98,6 +99,21 @@ def test_a_session_is_answered_with_its_exchanges_in_their_order(kept: Talks) ->
     ]
     assert last.exchanges[0].path == whole.exchanges[-1].path
     assert last.exchange_count == whole.exchange_count == len(whole.exchanges)
+
+
+def test_a_session_is_described_with_one_list_of_all(
+    kept: Talks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[SessionRecords] = []
+    list_all = SessionRecords.all
+
+    def counted(records: SessionRecords) -> list[SessionRecord]:
+        calls.append(records)
+        return list_all(records)
+
+    monkeypatch.setattr(SessionRecords, "all", counted)
+    describe_session(kept.archive, SessionParams(id=NEW), lambda _: True)
+    assert len(calls) == 1
 
 
 def test_a_detached_session_says_so(kept: Talks) -> None:

@@ -14,7 +14,14 @@ from anchord.agents import settings_files
 from anchord.agents.clients import CLIENTS, Client, Places, Scope, Server
 from anchord.agents.entries import find_hooks, hook_program
 from anchord.agents.settings_files import copy_of, read
-from anchord.agents.steps import Step, edited, edited_value, hooks_file, settings_file
+from anchord.agents.steps import (
+    Step,
+    edited,
+    edited_value,
+    hooks_file,
+    renewed,
+    settings_file,
+)
 from anchord.config.paths import find_paths
 from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.findings import Finding, Health
@@ -48,6 +55,8 @@ class Connection:
             return "settings cannot be read"
         if self.server is None:
             return "not connected" if self.is_installed else "not installed"
+        if not self.server.command:
+            return "has an entry anchord of another program"
         return "connected" if self.is_current else "connected to another path or home"
 
 
@@ -106,10 +115,10 @@ def apply(step: Step, places: Places) -> list[str]:
     if step.command and shutil.which(step.command[0], path=places.environment.get("PATH")):
         failure = _run(step, places)
         if not failure:
-            return [f"by `{shlex.join(step.command[:3])}`"]
+            return [f"with `{shlex.join(step.command[:3])}`"]
         remarks.append(f"`{shlex.join(step.command[:3])}` failed ({failure}); edited the file")
-        step = replace(step, before=read(step.file))
-        if step.before is None and step.after is None:
+        step = renewed(step, read, copy_of)
+        if step.action == "none":
             return remarks
     return [*remarks, *_edit(step)]
 
@@ -140,16 +149,25 @@ def _edit(step: Step) -> list[str]:
     copy = copy_of(step.file)
     earlier = read(copy)
     is_first = step.before is not None and not step.has_part(step.before)
-    is_due = is_first or (earlier is None and step.after is not None)
-    if step.before is not None and is_due and step.part != "skill":
+    is_skill = step.part == "skill"
+    if is_skill and is_first and earlier is not None:
+        raise AnchordError(
+            f"{quote_name(step.file)} was changed, and an earlier copy is kept beside it",
+            f"move {quote_name(copy)} away, or restore it",
+        )
+    is_due = is_first or (earlier is None and step.after is not None and not is_skill)
+    if step.before is not None and is_due:
         settings_files.copy(step.file, step.before)
         remarks.append(f"the earlier file is kept as {quote_name(copy)}")
     if step.after is None:
         settings_files.delete(step.file, step.before or "")
     else:
         settings_files.replace(step.file, step.before, step.after)
-    if step.action == "remove" and earlier is not None and read(step.file) == earlier:
-        settings_files.delete(copy, earlier)
+    if step.action == "remove" and earlier is not None:
+        if read(step.file) == earlier:
+            settings_files.delete(copy, earlier)
+        else:
+            remarks.append(f"the copy of the earlier file stays: {quote_name(copy)}")
     return remarks
 
 
@@ -193,14 +211,18 @@ def _read_hooks(file: str) -> list[str]:
 
 def check_connections(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Yield for `anchord doctor` which clients are connected, and whose command is gone."""
-    places = find_places(environment, os.path.abspath(os.sep))
+    try:
+        places = find_places(environment, os.path.abspath(os.sep))
+    except UsageError as error:
+        yield Finding("agents", Health.DOUBTFUL, error.message, error.hint)
+        return
     connected = []
     server = Server(command=())
     for client in CLIENTS:
         found = connection(client, places, "user", server)
         if found.problem:
             yield Finding(
-                "agents", Health.DOUBTFUL, f"{client.title}: {found.problem}", "mend the file"
+                "agents", Health.DOUBTFUL, f"{client.title}: {found.problem}", "fix the file"
             )
         entry = found.server.command if found.server else ()
         started = [*entry[:1], *map(hook_program, found.hooks)]

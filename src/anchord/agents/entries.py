@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from anchord.agents import json_edit, toml_edit
@@ -15,24 +16,40 @@ TextError = (JsonTextError, TomlTextError)
 """What the functions raise for a text that is wrong or that they do not edit; it has the place."""
 
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit")
-_HOOK_WORDS = "recall hook"
+_HOOK_WORDS = "recall hook || true"
+"""Claude Code blocks a prompt when a hook exits with 2, as an anchord without `recall` does."""
+_HOOK_ENDINGS = (f" {_HOOK_WORDS}", " recall hook")
+"""Of this version, and of an earlier one."""
 _HOOK_TIMEOUT_S = 5
 
 
 def find_entry(text: str, form: Form) -> Server | None:
     """Return the server that the entry called anchord starts; None without an entry."""
-    if form.language == "toml":
-        group = toml_edit.parse(text).get(form.group)
-        entry = group.get(SERVER_NAME) if isinstance(group, dict) else None
-    else:
-        entry = json_edit.find_value(text, (form.group, SERVER_NAME))
+    entry = _entry(text, form)
     return None if entry is None else form.server(entry)
 
 
+def is_foreign(text: str, form: Form) -> bool:
+    """Return whether the entry called anchord is none that anchord writes.
+
+    It is one over HTTP, or starts another program.
+    """
+    entry = _entry(text, form)
+    return isinstance(entry, dict) and bool(entry) and not _is_anchord(form.server(entry).command)
+
+
+def _is_anchord(command: Sequence[str]) -> bool:
+    names = map(os.path.basename, command)
+    return "mcp" in command[1:] and any(SERVER_NAME in name for name in names)
+
+
 def with_entry(text: str, form: Form, server: Server) -> str:
-    """Return a text in which the entry starts a server; what else the entry has stays."""
+    """Return a text in which the entry starts a server; what else the entry has stays.
+
+    An entry that is none of anchord's stays as it is.
+    """
     now = find_entry(text, form)
-    if now == server:
+    if now == server or is_foreign(text, form):
         return text
     name = (form.group, SERVER_NAME)
     entry = form.entry(server)
@@ -52,13 +69,15 @@ def with_entry(text: str, form: Form, server: Server) -> str:
 
 
 def without_entry(text: str, form: Form, before: str | None) -> str:
-    """Return a text without the entry.
+    """Return a text without the entry; one that is none of anchord's stays.
 
     Args:
         text: The text.
         form: The client's.
         before: The text as it was before the entry was added; None if that is not known.
     """
+    if is_foreign(text, form):
+        return text
     name = (form.group, SERVER_NAME)
     if form.language == "toml":
         return toml_edit.remove_table(text, name)
@@ -113,6 +132,13 @@ def without_hooks(text: str, before: str | None) -> str:
     return text
 
 
+def _entry(text: str, form: Form) -> Any:  # noqa: ANN401 - whatever is in the file
+    if form.language != "toml":
+        return json_edit.find_value(text, (form.group, SERVER_NAME))
+    group = toml_edit.parse(text).get(form.group)
+    return group.get(SERVER_NAME) if isinstance(group, dict) else None
+
+
 def _leaves(entry: dict[str, Any], form: Form) -> Iterator[tuple[tuple[str, ...], object]]:
     for key, value in entry.items():
         if key == form.variables:
@@ -129,5 +155,5 @@ def _own_hooks(text: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
             hooks = group.get("hooks") if isinstance(group, dict) else None
             for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
                 command = hook.get("command") if isinstance(hook, dict) else None
-                if isinstance(command, str) and command.endswith(f" {_HOOK_WORDS}"):
+                if isinstance(command, str) and command.endswith(_HOOK_ENDINGS):
                     yield ("hooks", event, number, "hooks", place), command

@@ -32,7 +32,7 @@ def read(file: str) -> str | None:
     try:
         status = os.stat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise SettingsError(f"{quote_name(file)} is no file", "look what it is")
+            raise SettingsError(f"{quote_name(file)} is not a regular file", "move it away")
         if status.st_size > _MAX_BYTES:
             raise SettingsError(f"{quote_name(file)} is larger than 64 MB", "make it smaller")
         return Path(file).read_bytes().decode()
@@ -111,7 +111,7 @@ def delete(file: str, before: str) -> None:
 def _require_unchanged(file: str, before: str | None) -> None:
     if read(file) != before:
         raise ChangedError(
-            f"{quote_name(file)} changed in this moment, and was left alone", "run it again"
+            f"another program changed {quote_name(file)}; nothing was written", "run it again"
         )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from anchord.agents.clients import Client, Places, Scope, Server, own_command
@@ -14,6 +14,7 @@ from anchord.agents.entries import (
     find_entry,
     find_hooks,
     hook_command,
+    is_foreign,
     with_entry,
     with_hooks,
     without_entry,
@@ -21,6 +22,7 @@ from anchord.agents.entries import (
 )
 from anchord.agents.json_edit import find_value
 from anchord.agents.settings_files import SettingsError
+from anchord.agents.skill import SKILL_FILE, is_shipped
 from anchord.core.quoting import escape_line, quote_name
 from anchord.errors import AnchordError
 
@@ -28,9 +30,8 @@ Part = Literal["server", "skill", "hooks"]
 Read = Callable[[str], str | None]
 """Returns the text of a file; None if there is none."""
 
-PLUGIN_FOLDER = Path(__file__).parent / "plugin"
-"""The plugin for Claude Code."""
-SKILL_FILE = PLUGIN_FOLDER / "skills" / "anchord" / "SKILL.md"
+_FOREIGN = "the entry anchord starts another program or is for HTTP; change it yourself"
+_OWN_SKILL = "anchord did not write this skill, or it was changed"
 _MAX_SHOWN = 100
 
 
@@ -47,6 +48,8 @@ class Step:
     """Its new text; None to delete it."""
     command: tuple[str, ...] = ()
     """The program's own command that makes the change; () where the file is edited."""
+    note: str = ""
+    """Why nothing changes; "" where that needs no reason."""
 
     @property
     def action(self) -> str:
@@ -62,7 +65,7 @@ class Step:
         if not text:
             return False
         if self.part == "skill":
-            return True
+            return is_shipped(text)
         if self.part == "hooks":
             return bool(find_hooks(text))
         return find_entry(text, self.client.form) is not None
@@ -126,7 +129,15 @@ def connecting_steps(
     is_new = edited_value(file, before, client) is None
     can_add = client.add and scope == "user" and is_new
     command = own_command(client.add, client.form, server) if can_add else ()
-    yield Step(client=client, part="server", file=file, before=before, after=after, command=command)
+    yield Step(
+        client=client,
+        part="server",
+        file=file,
+        before=before,
+        after=after,
+        command=command,
+        note=_note(before, client),
+    )
     if client.skills and scope == "user":
         skill = f"{places.path(client.skills)}/anchord/SKILL.md"
         text = SKILL_FILE.read_text("utf-8")
@@ -163,26 +174,57 @@ def removing_steps(
     before, earlier = read(file), read(copy_of(file))
     after = edited(file, before, lambda text: without_entry(text, client.form, earlier))
     uses_command = client.remove and scope == "user" and earlier is None
+    kept = _if_any(file, before, after, earlier)
     command = own_command(client.remove, client.form, Server(command=())) if uses_command else ()
     yield Step(
         client=client,
         part="server",
         file=file,
         before=before,
-        after=_if_any(before, after, earlier),
+        after=kept,
         command=command,
+        note=_note(before, client),
     )
     if client.skills and scope == "user":
         skill = f"{places.path(client.skills)}/anchord/SKILL.md"
-        yield Step(client=client, part="skill", file=skill, before=read(skill), after=None)
+        yield _without_skill_step(client, skill, read(skill), read(copy_of(skill)))
     if client.hooks_file:
         file = hooks_file(client, places, scope)
         yield _without_hooks_step(client, file, read(file), read(copy_of(file)))
 
 
+def renewed(step: Step, read: Read, copy_of: Callable[[str], str]) -> Step:
+    """Return a step of the part "server" for the text that its file has now, without a command.
+
+    Args and errors: As for `removing_steps`.
+    """
+    file, form = step.file, step.client.form
+    server = edited_value(file, step.after, step.client)
+    before, earlier = read(file), read(copy_of(file))
+    if server is None:
+        without = edited(file, before, lambda text: without_entry(text, form, earlier))
+        after = _if_any(file, before, without, earlier)
+    else:
+        after = edited(file, before, lambda text: with_entry(text, form, server))
+    return replace(step, before=before, after=after, command=())
+
+
+def _without_skill_step(client: Client, file: str, before: str | None, earlier: str | None) -> Step:
+    """Return what deletes anchord's skill, or restores the one that was there before."""
+    is_shipped_one = before is not None and is_shipped(before)
+    return Step(
+        client=client,
+        part="skill",
+        file=file,
+        before=before,
+        after=earlier if is_shipped_one else before,
+        note="" if is_shipped_one or before is None else _OWN_SKILL,
+    )
+
+
 def _without_hooks_step(client: Client, file: str, before: str | None, earlier: str | None) -> Step:
     after = edited(file, before, lambda text: without_hooks(text, earlier))
-    kept = _if_any(before, after, earlier)
+    kept = _if_any(file, before, after, earlier)
     return Step(client=client, part="hooks", file=file, before=before, after=kept)
 
 
@@ -201,7 +243,7 @@ def edited(file: str, before: str | None, edit: Callable[[str], str]) -> str:
         return edit(before or "")
     except TextError as error:
         raise SettingsError(
-            f"{quote_name(file)}, {error}", "mend the file; anchord has not changed it"
+            f"{quote_name(file)}, {error}", "fix the file; anchord has not changed it"
         ) from None
 
 
@@ -221,10 +263,19 @@ def edited_value(file: str, text: str | None, client: Client) -> Server | None:
     return found[0]
 
 
-def _if_any(before: str | None, after: str, earlier: str | None) -> str | None:
-    """Return the text without anchord; None to delete a file that was not there before anchord."""
-    if before is None or before == after:
-        return before
+def _note(text: str | None, client: Client) -> str:
+    return _FOREIGN if text and is_foreign(text, client.form) else ""
+
+
+def _if_any(file: str, before: str | None, after: str, earlier: str | None) -> str | None:
+    """Return the text without anchord; None to delete a file that was not there before anchord.
+
+    A file behind a symbolic link stays, without anchord's entry.
+    """
+    if before is None:
+        return None
+    if before == after or os.path.islink(file):
+        return after
     is_empty = not after.strip("\ufeff\r\n\t ") or _is_empty_object(after)
     return None if is_empty and earlier is None else after
 

@@ -13,6 +13,7 @@ from anchord.config.cli_state import load_cli_state
 from anchord.config.file import load_config
 from anchord.config.paths import Paths
 from anchord.config.privacy import redacts_conversations
+from anchord.config.roots import gather_roots
 from anchord.ipc.messages.decisions import DecisionAnswer, DecisionsParams
 from anchord.ipc.messages.sessions import (
     SessionAnswer,
@@ -25,20 +26,21 @@ from anchord.search.kept_sessions import is_kept, open_kept
 from anchord.search.session_answers import describe_session, list_sessions
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.prompt_history import PromptSession, read_prompt_sessions
+from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
 from anchord.sources.secrets.redactor import redact
 
 
 def sessions(paths: Paths, params: SessionsParams) -> tuple[SessionAnswer, ...]:
     """Answer "sessions"."""
     with open_archive(paths) as archive, open_kept(paths.kept_transcripts_file) as kept:
-        read_prompts = partial(_read_prompts, paths, archive)
+        read_prompts = partial(_read_prompts, paths)
         return list_sessions(archive, params, partial(is_kept, kept), read_prompts)
 
 
 def session(paths: Paths, params: SessionParams) -> SessionDetail:
     """Answer "session"."""
     with open_archive(paths) as archive, open_kept(paths.kept_transcripts_file) as kept:
-        read_prompts = partial(_read_prompts, paths, archive)
+        read_prompts = partial(_read_prompts, paths)
         return describe_session(archive, params, partial(is_kept, kept), read_prompts)
 
 
@@ -58,12 +60,14 @@ def open_archive(paths: Paths) -> Iterator[Archive | None]:
         yield archive
 
 
-def _read_prompts(
-    paths: Paths, archive: Archive | None, known: Collection[str]
-) -> list[PromptSession]:
+def _read_prompts(paths: Paths, known: Collection[str]) -> list[PromptSession]:
     """Return the sessions of which only the prompts are known, without secrets."""
-    folders = archive.session_records.root_folders() if archive else []
-    forgotten = load_cli_state(paths.cli_state_file).forgotten_paths
-    redacts = redacts_conversations(load_config(paths.config_file))
-    clean = (lambda text: redact(text).text) if redacts else str
-    return read_prompt_sessions(folders, known, forgotten, clean)
+    config = load_config(paths.config_file)
+    state = load_cli_state(paths.cli_state_file)
+    roots = [
+        root for root in gather_roots(config, state.given_roots, ()) if root.kind == "conversations"
+    ]
+    files = FolderFiles({root.name: root for root in roots}, paths.own_folders, MAX_FILE_BYTES)
+    files.set_forgotten_paths(state.forgotten_paths)
+    clean = (lambda text: redact(text).text) if redacts_conversations(config) else str
+    return read_prompt_sessions(roots, known, files.path_filter(), state.forgotten_paths, clean)

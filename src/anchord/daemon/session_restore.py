@@ -34,7 +34,7 @@ class RestoredFile:
     size: int
     """Bytes."""
     found: Existing
-    """What was there: a transcript is only written where nothing was."""
+    """What was there: a file is only written where nothing was."""
     versions: tuple[KeptVersion, ...]
     """All kept states of the file, oldest first."""
     version: int
@@ -46,6 +46,8 @@ def restore_session(
 ) -> list[RestoredFile]:
     """Write the transcript of a session back, byte for byte.
 
+    Of a transcript that is several files, those are skipped whose place another file has.
+
     Args:
         paths: Where this anchord keeps its files.
         wanted: The session, as for "session".
@@ -54,8 +56,8 @@ def restore_session(
         env: Environment variables: programs read their folders from some.
 
     Raises:
-        UsageError: There is no such session; its transcript is not kept; or another file, or no
-            folder, is where it would be written.
+        UsageError: There is no such session; its transcript is not kept; or other files, or no
+            folder, are where it would be written.
         StoreError: The kept transcripts cannot be read.
         OSError: A file cannot be written.
     """
@@ -64,7 +66,7 @@ def restore_session(
             raise UsageError(
                 "there are no conversations yet", "`anchord discover --add` indexes them"
             )
-        record = find_session(archive, wanted)
+        record = find_session(archive, wanted, archive.session_records.all())
     if not paths.kept_transcripts_file.exists():
         raise _not_kept(record)
     kept = KeptTranscripts(paths.kept_transcripts_file, read_only=True)
@@ -82,7 +84,11 @@ def restore_session(
             compare_with_file(kept, each, target)
             for each, target in zip(chosen, targets, strict=True)
         ]
-        _require_no_other(targets, found)
+        if all(existing is Existing.OTHER for existing in found):
+            raise UsageError(
+                f"{quote_name(targets[0])} exists and is another file: it was left as it is",
+                "add `--to FILE` to write the transcript elsewhere",
+            )
         results = []
         for place, target, each, existing in zip(places, targets, chosen, found, strict=True):
             if existing is Existing.NOTHING:
@@ -125,7 +131,7 @@ def _target(record: SessionRecord, place: Place, to: str, env: Mapping[str, str]
     if to:
         target = os.path.abspath(os.path.expanduser(to))
         is_folder = os.path.isdir(target)
-        return os.path.join(target, os.path.basename(place.path)) if is_folder else target
+        return os.path.join(target, _path_in_transcript(record, place)) if is_folder else target
     folder = record.folder or place.folder
     if os.path.isdir(folder):
         return os.path.join(folder, place.path)
@@ -151,10 +157,8 @@ def _target(record: SessionRecord, place: Place, to: str, env: Mapping[str, str]
     )
 
 
-def _require_no_other(targets: Sequence[str], found: Sequence[Existing]) -> None:
-    for target, existing in zip(targets, found, strict=True):
-        if existing is Existing.OTHER:
-            raise UsageError(
-                f"{quote_name(target)} exists and is another file: it was left as it is",
-                "add `--to FILE` to write the transcript elsewhere",
-            )
+def _path_in_transcript(record: SessionRecord, place: Place) -> str:
+    """Return the path of a file below the folder that is a transcript; else its name."""
+    top = f"{record.path}/"
+    is_below = place.path.startswith(top)
+    return place.path.removeprefix(top) if is_below else os.path.basename(place.path)

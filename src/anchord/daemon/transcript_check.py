@@ -13,7 +13,9 @@ from anchord.core.types import Root
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.search.kept_sessions import open_kept
 from anchord.sources.conversations.archive.reader import Archive
+from anchord.sources.conversations.kept.store import KeptTranscripts, Place
 from anchord.sources.conversations.locations import claude_folders
+from anchord.sources.files.file_status import fingerprint_of
 
 _DEFAULT_DAYS = 30
 _NAME = "transcripts"
@@ -44,7 +46,7 @@ def _check_folder(context: CheckContext, projects: str, sessions: list[str], day
             "`anchord discover --add` indexes and keeps them",
         )
     root, inside = found
-    read, kept = _known(context, root)
+    read = _read_files(context, root)
     prefix = f"{inside}/" if inside else ""
     unread = [each for each in sessions if prefix + each not in read]
     if unread:
@@ -61,14 +63,20 @@ def _check_folder(context: CheckContext, projects: str, sessions: list[str], day
             f"{deletes}; what was said in its {_count(len(sessions))} is in the archive. "
             "The transcripts are not kept (keep_raw = false)",
         )
-    unkept = [each for each in sessions if prefix + each not in kept]
+    with open_kept(context.paths.kept_transcripts_file) as kept:
+        unkept = [
+            each
+            for each in sessions
+            if kept is None or not _is_kept_as_it_is(kept, Place(root.path, prefix + each))
+        ]
     if unkept:
         return Finding(
             _NAME,
             Health.DOUBTFUL,
             f"{deletes}; what was said in its {_count(len(sessions))} is in the archive, but "
-            f"{len(unkept):,} transcripts are not kept byte for byte yet",
-            "`anchord index`, or a daemon that has time, keeps them",
+            f"{len(unkept):,} transcripts are not kept byte for byte, or not as they are now",
+            "`anchord index`, or a daemon that has time, keeps them; files over 2 GB, and those "
+            "that contain what `forget` deleted, are never kept",
         )
     return Finding(
         _NAME,
@@ -77,15 +85,27 @@ def _check_folder(context: CheckContext, projects: str, sessions: list[str], day
     )
 
 
-def _known(context: CheckContext, root: Root) -> tuple[set[str], set[str]]:
-    """Return the transcripts of a root that were read, and those that are kept."""
+def _read_files(context: CheckContext, root: Root) -> set[str]:
+    """Return the transcripts of a root that were read."""
     if not context.paths.archive_file.exists():
-        return set(), set()
+        return set()
     with closing(Archive(context.paths.archive_file, read_only=True)) as archive:
-        read = {origin.path for origin in archive.transcript_files(root.name)}
-    with open_kept(context.paths.kept_transcripts_file) as kept:
-        places = kept.find_below(root.path) if kept else []
-    return read, {place.path for place in places if place.folder == root.path}
+        return {origin.path for origin in archive.transcript_files(root.name)}
+
+
+def _is_kept_as_it_is(kept: KeptTranscripts, place: Place) -> bool:
+    """Return whether all bytes of a transcript are kept, and it was not changed since.
+
+    One that is gone by now was kept or not: it is not the question.
+    """
+    try:
+        present = fingerprint_of(os.lstat(place.absolute))
+    except OSError:
+        return True
+    if kept.fingerprint(place) != present:
+        return False
+    # What may not be kept, or no longer, has a fingerprint and no version of this size.
+    return any(version.size == present.size for version in kept.versions(place))
 
 
 def _sessions_in(projects: str) -> list[str]:

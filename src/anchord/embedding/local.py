@@ -24,7 +24,7 @@ from anchord.embedding.batching import batch_by_token_count
 from anchord.embedding.model_files import ModelFiles
 from anchord.embedding.pace import Pace
 from anchord.embedding.poison_text import embed_isolating_failures
-from anchord.embedding.precision import int8_id, resolve_precision
+from anchord.embedding.precision import int8_failure, int8_id, resolve_precision
 from anchord.embedding.text_pieces import TextPiece, VectorAssembler, split_texts
 from anchord.embedding.throughput import Throughput
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
@@ -100,8 +100,11 @@ class LocalEmbedder:
 
         Reads all files of the model at the first call.
         """
-        model_id = f"{self.provider}/{self._model_digest}"
-        return int8_id(model_id) if self.precision == INT8 else model_id
+        return int8_id(self._plain_id) if self.precision == INT8 else self._plain_id
+
+    @property
+    def _plain_id(self) -> str:
+        return f"{self.provider}/{self._model_digest}"
 
     @cached_property
     def precision(self) -> str:
@@ -109,8 +112,7 @@ class LocalEmbedder:
 
         May read all files of the model at the first call.
         """
-        model_id = f"{self.provider}/{self._model_digest}"
-        return resolve_precision(self._options, model_id, self._find_export)
+        return resolve_precision(self._options, self._plain_id, self._find_export)
 
     @property
     def is_prepared(self) -> bool:
@@ -366,10 +368,7 @@ class LocalEmbedder:
                 ONNX_WORKER_MODULE, self._pace.fast(self._backlog_settings)
             )
         elif self.precision == INT8:
-            raise EmbedderError(
-                f"this model has no int8 version: {info.why}",
-                'set precision = "fp32" under [embedding], or leave it out and restart anchord',
-            )
+            raise int8_failure(self._options, self._plain_id, info.why)
         else:
             self._default_queue = self._open_queue(TORCH_WORKER_MODULE, self._settings())
 

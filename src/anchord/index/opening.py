@@ -342,6 +342,8 @@ def _sync_roots(writer: IndexWriter, roots: Sequence[Root]) -> None:
     known_names = {root.name for root in writer.cli_state.given_roots}
     # After a kill in `drop_root` the archive may be the last that knows of a root.
     known_names |= {*writer.catalog.root_names(), *writer.archive.detached.attached_root_names()}
+    # Earlier versions left the names of its changed files.
+    known_names |= {*writer.catalog.history.root_names()}
     for name in known_names - writer.roots_by_name.keys():
         writer.drop_root(name)
     # All of them before one is added: two roots may have swapped their names.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 
 from anchord.core.file_touches import Touch, TouchedFile
 from anchord.core.quoting import escape_non_utf8
@@ -19,7 +21,19 @@ from anchord.search.project_names import ProjectNames, repository_name, top_fold
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.store.catalog.catalog import SqliteCatalog
 
-_COLUMNS = ("id", "source", "files", "tools", "part_index")
+_COLUMNS = ("id", "source", "files", "tools", "part_index", "project", "until", "at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """The first chunk of an exchange whose files or tool calls contain a file's name."""
+
+    id: str
+    files: str
+    tools: str
+    project: str
+    time: str
+    """When its last message was written: ISO 8601 in UTC."""
 
 
 def handle_blame(reader: IndexReader, _catalog: SqliteCatalog, params: BlameParams) -> BlameAnswer:
@@ -44,20 +58,25 @@ def handle_blame(reader: IndexReader, _catalog: SqliteCatalog, params: BlamePara
     def is_same_project(project: str) -> bool:
         return bool(repository) and names.name_of(project) == repository
 
-    found: list[tuple[Row, Touch]] = []
-    for row in reader.store.get_rows(list(_candidates(reader, file.name))):
+    found: list[tuple[str, str, Touch]] = []
+    for each in _candidates(reader, file.name):
         touch = file.find_touch(
-            row.files.split("\n"),
-            row.tools.split("\n"),
-            row.project,
-            is_same_project=is_same_project(row.project),
+            each.files.split("\n"),
+            each.tools.split("\n"),
+            each.project,
+            is_same_project=is_same_project(each.project),
         )
         if touch:
-            found.append((row, touch))
-    found.sort(key=lambda each: (each[0].until or each[0].at, each[0].id), reverse=True)
-    shown = found[: params.limit]
+            found.append((each.time, each.id, touch))
+    found.sort(key=itemgetter(0, 1), reverse=True)
+    shown = {chunk_id: touch for _, chunk_id, touch in found[: params.limit]}
+    rows = {row.id: row for row in reader.store.get_rows(list(shown))}
     with open_archive_of(reader) as archive:
-        touches = tuple(_message(archive, names, *each) for each in shown)
+        touches = tuple(
+            _message(archive, names, rows[chunk_id], touch)
+            for chunk_id, touch in shown.items()
+            if chunk_id in rows
+        )
     return BlameAnswer(
         path=escape_non_utf8(path),
         inside=escape_non_utf8(file.inside),
@@ -66,13 +85,19 @@ def handle_blame(reader: IndexReader, _catalog: SqliteCatalog, params: BlamePara
     )
 
 
-def _candidates(reader: IndexReader, name: str) -> Iterator[str]:
-    """Yield the first chunk of each exchange whose files or tool calls contain a file's name."""
+def _candidates(reader: IndexReader, name: str) -> Iterator[_Candidate]:
+    """Yield the exchanges whose files or tool calls contain a file's name."""
     for batch in reader.store.scan(_COLUMNS):
         columns = [batch[column].to_pylist() for column in _COLUMNS]
-        for chunk_id, source, files, tools, part in zip(*columns, strict=True):
+        for chunk_id, source, files, tools, part, project, until, at in zip(*columns, strict=True):
             if source and part == 0 and (name in files or name in tools):
-                yield chunk_id
+                yield _Candidate(
+                    id=chunk_id,
+                    files=files,
+                    tools=tools,
+                    project=project,
+                    time=until or at,
+                )
 
 
 def _message(archive: Archive | None, names: ProjectNames, row: Row, touch: Touch) -> TouchAnswer:

@@ -124,7 +124,7 @@ def _beginning(catalog: SqliteCatalog, since: str) -> list[str]:
 
 
 def _selector(roots: Sequence[Root], root: str, glob: str) -> Selects:
-    """Return whether a file is in a root and matches a pattern.
+    """Return a test of files: whether one is in these roots, or in a root, and matches a pattern.
 
     Raises:
         UsageError: There is no such root.
@@ -136,16 +136,16 @@ def _selector(roots: Sequence[Root], root: str, glob: str) -> Selects:
     found = find_root(roots, glob) if glob.startswith("/") else None
     if found and root in {"", found[0].name}:
         root, glob = found[0].name, f"/{found[1]}" if found[1] else ""
+    shown = frozenset([root] if root else names)
     if not glob:
-        return lambda origin: root in {"", origin.root}
+        return lambda origin: origin.root in shown
     # A "!" or "#" at the beginning is a character of a name here.
     wanted = dict.fromkeys((glob, unescape_line(glob)))
     lines = tuple(f"\\{each}" if each[0] in "!#" else each for each in wanted)
     patterns = compile_patterns("", "", lines)
 
     def selects(origin: RootedPath) -> bool:
-        is_in_root = root in {"", origin.root}
-        return is_in_root and patterns.nearest_match(origin.path) is not None
+        return origin.root in shown and patterns.nearest_match(origin.path) is not None
 
     return selects
 

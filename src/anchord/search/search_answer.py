@@ -28,6 +28,7 @@ from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
 from anchord.search.groups import Group
 from anchord.search.project_names import ProjectNames
+from anchord.search.prompt_query import query_of_prompt
 from anchord.search.ranking import SearchResults, search
 from anchord.search.request import make_search_request
 from anchord.search.reranking import Reranked
@@ -60,6 +61,8 @@ def handle_search(
         UsageError: The mode, the root, the kind or a date is not valid.
         EmbedderError: The mode is "vector" and the model is not available.
     """
+    if params.is_prompt:
+        params = params.with_query(query_of_prompt(params.query))
     if not params.query.strip(_NO_WORDS):
         raise UsageError("the query is empty", "give words to search for, or a question")
     request = make_search_request(params, reader.roots, partial(_find_projects, reader))

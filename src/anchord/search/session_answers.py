@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -103,7 +103,7 @@ def describe_session(
         raise UsageError("there are no conversations yet", "`anchord discover --add` indexes them")
     known = archive.session_records.all()
     prompts = {each.name: each for each in read_prompts({record.name for record in known})}
-    record = find_session(archive, params.id, map(_record_of_prompts, prompts.values()))
+    record = find_session(archive, params.id, [*known, *map(_record_of_prompts, prompts.values())])
     texts = _texts(archive, record, prompts)
     names = ProjectNames([record.project])
     end = params.offset + params.limit if params.limit > 0 else None
@@ -114,21 +114,18 @@ def describe_session(
     )
 
 
-def find_session(
-    archive: Archive, wanted: str, others: Iterable[SessionRecord] = ()
-) -> SessionRecord:
+def find_session(archive: Archive, wanted: str, records: Sequence[SessionRecord]) -> SessionRecord:
     """Return the session with an id, or the beginning of one; or by a transcript or an exchange.
 
     Args:
         archive: The archive.
         wanted: An id, at least its first characters; an absolute path; or the id or path of an
             exchange.
-        others: Sessions that the archive does not have.
+        records: All sessions, also those that the archive does not have.
 
     Raises:
         UsageError: There is none, or the beginning is that of several.
     """
-    records = [*archive.session_records.all(), *others]
     found = _matching(records, wanted)
     if not found and (by_exchange := archive.session_records.find_by_exchange(wanted)):
         found = [by_exchange]

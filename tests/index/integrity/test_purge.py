@@ -299,6 +299,7 @@ class Rules:
                 root_names=lambda: list(self.records),
                 list_records=lambda root, _: self.records[root],
                 checkpoint_wal=lambda: note("catalog's log"),
+                history=SimpleNamespace(clear=lambda: note("history")),
             ),
             store=SimpleNamespace(count_rows=lambda: self.row_count),
             vector_cache=SimpleNamespace(
@@ -327,7 +328,7 @@ class Rules:
         return self.notes.get("rules for secrets on disk", "")
 
 
-ERASED = ["vectors", "catalog's log", "cache's log", "archive's log", "table"]
+ERASED = ["vectors", "history", "catalog's log", "cache's log", "archive's log", "table"]
 
 
 @pytest.fixture

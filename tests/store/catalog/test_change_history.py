@@ -192,3 +192,14 @@ def test_a_catalog_without_a_history_has_an_empty_one_until_a_writer_migrates_it
     catalog.migrate_schema()
     commit(catalog, make_update(A, "", "a"))
     assert len(edits(catalog)) == 1
+
+
+def test_the_changes_of_a_root_are_deleted_with_its_files(catalog: SqliteCatalog) -> None:
+    other = RootedPath("other", "c.md")
+    commit(catalog, make_update(A, "", "ab"), make_update(other, "", "ef"))
+    commit(catalog, make_update(A, "ab", "ac"))
+    assert sorted(catalog.history.root_names()) == ["notes", "other"]
+    catalog.delete_root_records("notes")
+    assert catalog.history.root_names() == ["other"]
+    assert edits(catalog) == [("c.md", 0, 2, 0)]
+    assert catalog.history.find_replacement("b") is None

@@ -93,7 +93,7 @@ def _rows(asked: list[Asked], entries: list[LogEntry], repeats: int) -> Iterator
     yield "tokens, most", str(max(said, default=0))
     yield "silent", f"{1 - len(said) / len(asked):.0%}"
     yield "outcomes", ", ".join(f"{name} {count}" for name, count in outcomes.most_common())
-    answered = [entry.ms for entry in entries if entry.outcome in {"said", "nothing sure"}]
+    answered = [entry.ms for entry in entries if entry.outcome in {"added", "no strong match"}]
     for share in (0.5, 0.95):
         yield (
             f"ms of the process, p{share * 100:.0f}",

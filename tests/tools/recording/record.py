@@ -5,13 +5,13 @@
 session.svg   a start, searches, an edit, its diff, and the proof
 search.svg    a search with explanations
 watch.svg     the live status, a moment after that edit
+conversations.svg   deleted and kept sessions, one of them as a chat, and which of them edited a file
 
 The daemon, the model and the index are those of a user; only the folder is a temporary one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -19,10 +19,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+from recorded_sessions import GONE, write_sessions
 from rich.console import Console
 from rich.text import Text
 
 from anchord.cli.output.dashboard import build_dashboard
+from anchord.ipc.messages.status import StatusAnswer
 
 HERE = Path(__file__).parent
 WIDTH = 104
@@ -40,6 +43,11 @@ SESSION = [
 SEARCH = [
     'anchord search "which photos can be restored" -k 2 --explain',
     "anchord search '\"restic mount\" -router' -k 1",
+]
+CONVERSATIONS = [
+    "anchord sessions",
+    f"anchord session {GONE[:8]}",
+    "anchord blame ~/notes/ops/backups.md",
 ]
 END = "anchord stop"
 
@@ -62,6 +70,12 @@ def main() -> None:
             _record("session", [START, *SESSION], home, environment)
             _draw_status(home, environment)
             _record("search", SEARCH, home, environment)
+            deleted = write_sessions(home)
+            _run("anchord add ~/.claude/projects --kind conversations", home, environment)
+            _run("anchord sync", home, environment)
+            deleted.unlink()
+            _run("anchord sync", home, environment)
+            _record("conversations", CONVERSATIONS, home, environment)
         finally:
             _run(END, home, environment)
 
@@ -83,7 +97,8 @@ def _record(name: str, commands: list[str], home: Path, environment: Mapping[str
 
 def _draw_status(home: Path, environment: Mapping[str, str]) -> None:
     """Draw one moment of `anchord status --watch`."""
-    report = json.loads(_run("anchord status --json", home, environment).replace(str(home), "~"))
+    status = _run("anchord status --json", home, environment).replace(str(home), "~")
+    report = msgspec.json.decode(status, type=StatusAnswer)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         console = Console(
             record=True, width=WIDTH, file=nowhere, force_terminal=True, color_system="truecolor"

@@ -35,7 +35,7 @@ _SESSION_CHARS = 64
 _MAX_EVENT_BYTES = 4 << 20
 _WARM_UP_S = 0.01
 _SEARCHED = 8
-"""Files that a search returns: those that were shown or are not sure are left out."""
+"""Files that a search returns: those that were shown or are no strong match are left out."""
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
@@ -72,6 +72,8 @@ def answer_hook(event_text: bytes, places: Places) -> str:
     context = ""
     with suppress(OSError, AnchordError):
         if name == "SessionStart":
+            if event.get("source") == "compact":  # The passages may be gone from its context.
+                Journal(places.data_folder).forget(_session(event))
             status = ask_within(places.socket, "status", Params(), StatusAnswer)
             context = describe(status) if status else ""
             if status and load_settings(places.data_folder).is_on:
@@ -85,14 +87,15 @@ def answer_hook(event_text: bytes, places: Places) -> str:
 
 
 def warm_up(socket_file: Path) -> None:
-    """Have the daemon start the model, which takes seconds; does not wait for it."""
-    params = SearchParams(query="anchord", k=1)
+    """Have the daemon load the model and the secret rules, which takes seconds; does not wait."""
+    params = SearchParams(query="anchord", k=1, is_prompt=True)
     ask_within(socket_file, "search", params, SearchAnswer, _WARM_UP_S)
 
 
 def describe(status: StatusAnswer) -> str:
     """Return two lines: what is indexed, and how fresh it is."""
-    names = quote_names(root.name for root in status.roots)
+    # A name must not close the element in which Claude Code gives this to the model.
+    names = quote_names(root.name for root in status.roots).replace("<", r"\u{3c}")
     held = f"{status.files:,} files in {status.chunks:,} chunks"
     if status.degraded:
         state = "The index may be incomplete: call the tool `status` for the reasons"
@@ -112,21 +115,21 @@ def recall(event: dict[str, Any], places: Places) -> str:
     if not settings.is_on:
         return ""
     journal = Journal(places.data_folder)
-    session = _file_name(str(event.get("session_id", "")))
+    session = _session(event)
     query = query_of(_without_surrogates(str(event.get("prompt", ""))))
     context, tokens, passages, outcome = "", 0, list[Passage](), "short"
     if query:
-        params = SearchParams(query=query, k=_SEARCHED, cwd=_folder(event))
+        params = SearchParams(query=query, k=_SEARCHED, cwd=_folder(event), is_prompt=True)
         found = ask_within(places.socket, "search", params, SearchAnswer)
-        outcome = "nothing sure" if found else "no answer"
+        outcome = "no strong match" if found else "no answer"
         if found and found.about:
-            # Not for the many prompts about which nothing is sure.
+            # Not for the many prompts without a strong match.
             from anchord.agents.recall.selection import render, select  # noqa: PLC0415
 
             selected = select(found, journal.shown(session), settings.hits)
             context, tokens, passages = render(selected, settings.tokens)
     if passages:
-        outcome = "said"
+        outcome = "added"
         journal.add_shown(session, (each for passage in passages for each in passage.ids))
     journal.log(
         LogEntry(
@@ -175,7 +178,9 @@ def ask_within(
         return None
 
 
-def _file_name(session: str) -> str:
+def _session(event: dict[str, Any]) -> str:
+    """Return the session's id as a file name."""
+    session = str(event.get("session_id", ""))
     return re.sub(r"[^A-Za-z0-9-]", "_", session)[:_SESSION_CHARS] or "_"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -23,7 +24,7 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     """The session's id."""
     outcome: str
-    """"said", or why nothing was: "short", "nothing sure" or "no answer"."""
+    """"added", or why nothing was: "short", "no strong match" or "no answer"."""
     ms: int
     """From the start of the hook until its answer."""
     tokens: int = 0
@@ -61,12 +62,19 @@ class Journal:
         with file.open("a", encoding="utf-8") as stream:
             stream.write("".join(f"{chunk_id}\n" for chunk_id in ids))
 
+    def forget(self, session: str) -> None:
+        """Forget which chunks a session has seen."""
+        with suppress(OSError):
+            (self._sessions / session).unlink()
+
     def log(self, entry: LogEntry) -> None:
         """Append an entry; over 1 MB the log becomes the older one."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with suppress(OSError):
-            if self._log.stat().st_size > _MAX_LOG_BYTES:
-                self._log.replace(self._older_log)
+        if self._is_log_full():
+            with suppress(OSError), (self._folder / "log.lock").open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_log_full():  # Another hook may have rotated it.
+                    self._log.replace(self._older_log)
         with self._log.open("ab") as stream:
             stream.write(msgspec.json.encode(entry) + b"\n")
 
@@ -81,6 +89,11 @@ class Journal:
                 with suppress(msgspec.DecodeError):
                     found.append(msgspec.json.decode(line, type=LogEntry))
         return found
+
+    def _is_log_full(self) -> bool:
+        with suppress(OSError):
+            return self._log.stat().st_size > _MAX_LOG_BYTES
+        return False
 
     def _prune(self) -> None:
         now = time.time()

@@ -12,11 +12,11 @@ from anchord.mcp.answers import search_answer
 from anchord.mcp.render import render_answer
 
 _HEADING = "anchord found this in the user's own files and conversations:\n"
-_SURE = "strong"
+_STRONG = "strong"
 
 
 def select(found: SearchAnswer, shown: Collection[str], hits: int) -> SearchAnswer:
-    """Return the results that are surely about the query and were not shown before.
+    """Return the results that are strong matches for the query and were not shown before.
 
     Args:
         found: Answer of the method "search".
@@ -26,7 +26,7 @@ def select(found: SearchAnswer, shown: Collection[str], hits: int) -> SearchAnsw
     seen = set(shown)
     groups: list[tuple[Passage, ...]] = []
     for passage in sorted(_passages(found), key=lambda each: -each.score):
-        if len(groups) < hits and passage.confidence == _SURE and seen.isdisjoint(passage.ids):
+        if len(groups) < hits and passage.confidence == _STRONG and seen.isdisjoint(passage.ids):
             seen.update(passage.ids)
             groups.append((passage,))
     return msgspec.structs.replace(found, groups=tuple(groups), omitted=0, note="")
@@ -46,11 +46,17 @@ def render(selected: SearchAnswer, tokens: int) -> tuple[str, int, list[Passage]
         tokens: Maximum tokens of the context, by `token_upper_bound`.
     """
     budget = tokens - token_upper_bound(_HEADING)
-    answer = search_answer(selected, budget)
-    answer.pop("omitted", None)
-    fitting = {result["id"] for result in answer["results"]}
-    passages = [each for each in _passages(selected) if any(map(each.id.startswith, fitting))]
-    if not passages:
-        return "", 0, []
-    context = _HEADING + render_answer(answer)
-    return context, token_upper_bound(context), passages
+    while budget > 0:
+        answer = search_answer(selected, budget)
+        answer.pop("omitted", None)
+        fitting = {result["id"] for result in answer["results"]}
+        passages = [each for each in _passages(selected) if any(map(each.id.startswith, fitting))]
+        if not passages:
+            break
+        # A text must not close the element in which Claude Code gives this to the model.
+        context = _HEADING + render_answer(answer).replace("<", r"\u003c")
+        used = token_upper_bound(context)
+        if used <= tokens:
+            return context, used, passages
+        budget = budget * tokens // (used + 1)
+    return "", 0, []

@@ -86,8 +86,12 @@ def connect(  # noqa: PLR0917 - one parameter an option
     plan = make(chosen)
     if not json:
         _print_plan(plan, is_removal=remove)
+    if hooks and not remove and not any(client.hooks_file for client in chosen):
+        warn("anchord: --hooks: Claude Code was not found, so no hooks are added")
     is_asked = bool(plan.changes()) and not dry_run
     if is_asked and not yes:
+        if json:
+            raise UsageError("--json does not ask", "use --yes or --dry-run")
         _confirm("Remove anchord?" if remove else "Connect?")
     done = _apply_until_done(plan, make, places, is_json=json) if is_asked else []
     if json:
@@ -128,7 +132,7 @@ def _make_plan(
     plan = _Plan()
     for client in chosen:
         try:
-            plan.steps += _steps(client, places, scope, server, hooks=hooks)
+            plan.steps += list(_steps(client, places, scope, server, hooks=hooks))
         except AnchordError as error:
             plan.problems[client.name] = error
     return plan
@@ -137,14 +141,16 @@ def _make_plan(
 def _steps(
     client: Client, places: Places, scope: Scope, server: Server | None, *, hooks: bool
 ) -> Iterator[Step]:
+    from anchord.agents.connecting import connection
     from anchord.agents.settings_files import copy_of, read
     from anchord.agents.steps import connecting_steps, hook_step, removing_steps
 
     if server is None:
         yield from removing_steps(client, places, scope, read, copy_of)
         return
-    yield from list(connecting_steps(client, places, scope, server, read))
-    if hooks and client.hooks_file:
+    yield from connecting_steps(client, places, scope, server, read)
+    # Hooks that are there are updated, also without --hooks.
+    if client.hooks_file and (hooks or connection(client, places, scope, server).hooks):
         yield hook_step(client, places, scope, server, read)
 
 
@@ -152,7 +158,7 @@ def _print_plan(plan: _Plan, *, is_removal: bool) -> None:
     for step in plan.changes():
         print_line(f"{_title(step)}: {quote_name(step.file)}")
         if step.part == "skill":
-            print_line("  deletes the file" if step.after is None else "  writes the skill")
+            print_line(f"  {_skill_change(step)}")
             continue
         if step.after is None:
             print_line("  deletes the file, which has nothing else")
@@ -160,17 +166,33 @@ def _print_plan(plan: _Plan, *, is_removal: bool) -> None:
         for line in step.lines():
             print_line(f"  {line}")
         if step.command:
-            print_line(f"  by `{shlex.join(step.command)}`")
-    if not plan.changes() and not plan.problems:
-        state = "anchord is in none of these clients" if is_removal else "everything is connected"
-        print_line(f"{state}: nothing changes")
+            print_line(f"  with `{shlex.join(step.command)}`")
+    noted = [step for step in plan.steps if step.note]
+    for step in noted:
+        print_line(f"{_title(step)}: unchanged: {step.note}")
+    if not plan.changes() and not plan.problems and not noted:
+        print_line(
+            "anchord is not connected to these clients"
+            if is_removal
+            else "everything is connected: nothing changes"
+        )
+
+
+def _skill_change(step: Step) -> str:
+    if step.after is None:
+        return "deletes the file"
+    if step.action == "remove":
+        return "restores the earlier file"
+    return "writes the skill" + (
+        "; copies your file first" if step.action == "add" and step.before else ""
+    )
 
 
 def _confirm(question: str) -> None:
     from anchord.cli.output.prompt import confirm
 
     if not sys.stdin.isatty():
-        raise UsageError("without a terminal nobody can be asked", "--yes makes the changes")
+        raise UsageError("No terminal to ask on", "use --yes")
     if not confirm(question):
         print_line("nothing was changed")
         raise Exit(1)
@@ -210,7 +232,8 @@ def _apply(plan: _Plan, places: Places, *, is_json: bool) -> list[dict[str, Any]
             continue
         done.append(_record(step) | {"remarks": remarks})
         if not is_json:
-            print_line("; ".join([f"{_title(step)}: {_DONE[action]}", *remarks]))
+            said = "; ".join([_DONE[action], *remarks]).replace("; with `", " with `", 1)
+            print_line(f"{_title(step)}: {said}")
     return done
 
 
@@ -225,6 +248,7 @@ def _record(step: Step) -> dict[str, Any]:
         "file": escape_non_utf8(step.file),
         "action": step.action,
         "command": list(step.command),
+        "note": step.note,
     }
 
 
@@ -235,7 +259,8 @@ def _print_report(plan: _Plan, done: list[dict[str, Any]], *, is_dry_run: bool) 
     ]
     planned = [_record(step) | {"lines": list(step.lines())} for step in plan.steps]
     changes = {"planned": planned} if is_dry_run else {"done": done}
-    print_json({**changes, "problems": problems})
+    notes = [_record(step) for step in plan.steps if step.note]
+    print_json({**changes, "unchanged": notes, "problems": problems})
 
 
 def _print_status(places: Places, server: Server, *, is_json: bool) -> None:
@@ -256,7 +281,7 @@ def _print_status(places: Places, server: Server, *, is_json: bool) -> None:
         print_line(f"{each.client.title + project:<22} {state}")
         if each.problem:
             print_line(f"{'':22} {each.problem}")
-        elif each.server and not each.is_current:
+        elif each.server and each.server.command and not each.is_current:
             print_line(f"{'':22} {quote_name(' '.join(each.server.command))}")
 
 

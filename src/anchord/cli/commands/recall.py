@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from anchord.cli.app import JsonOption, app, ensure_paths, print_json, print_line
 from anchord.cli.parameters import Option
+from anchord.core.quoting import quote_name
 
 if TYPE_CHECKING:
     from anchord.agents.recall.journal import LogEntry
@@ -14,7 +15,7 @@ _SHOWN_SESSION_CHARS = 8
 
 recall_commands = app.group(
     "recall",
-    "Give Claude Code the passages that are surely about a prompt. "
+    "Give Claude Code the strong matches for a prompt. "
     "`anchord connect claude --hooks` adds the hooks.",
 )
 
@@ -37,12 +38,31 @@ def recall_on(
     now = load_settings(data_folder)
     settings = RecallSettings(True, tokens or now.tokens, hits or now.hits)
     save_settings(data_folder, settings)
+    server = _embedding_server()
     if json:
-        print_json({"on": True, "tokens": settings.tokens, "hits": settings.hits})
-    else:
-        print_line(
-            f"recall is on: at most {settings.hits} passages, {settings.tokens} tokens a prompt"
+        print_json(
+            {
+                "on": True,
+                "tokens": settings.tokens,
+                "hits": settings.hits,
+                "embedding_server": server,
+            }
         )
+        return
+    print_line(f"recall is on: at most {settings.hits} passages, {settings.tokens} tokens a prompt")
+    if server:
+        print_line(
+            f"the embedding server {quote_name(server)} gets the first 1,000 characters of each "
+            "prompt, with secrets redacted"
+        )
+
+
+def _embedding_server() -> str:
+    """Return the URL of the embedding server that is configured; "" without one."""
+    from anchord.config.file import load_config
+
+    embedding = load_config(ensure_paths().config_file).embedding
+    return embedding.url if embedding.provider == "openai" else ""
 
 
 @recall_commands.command("off")
@@ -61,7 +81,7 @@ def recall_off(json: JsonOption = False) -> None:
 
 @recall_commands.command("status")
 def recall_status(json: JsonOption = False) -> None:
-    """Show whether recall is on, and what it has cost so far."""
+    """Show whether recall is on, and what the prompts in its log have cost."""
     from anchord.agents.recall.journal import Journal
     from anchord.agents.recall.settings import load_settings
 
@@ -87,8 +107,8 @@ def recall_status(json: JsonOption = False) -> None:
     state = "on" if settings.is_on else "off"
     print_line(f"recall is {state}: at most {settings.hits} passages, {settings.tokens} tokens")
     print_line(
-        f"{len(entries):,} prompts, {len(said):,} with passages; {total:,} tokens in all, "
-        f"at most {most:,} for one prompt"
+        f"in the log: {len(entries):,} prompts, {len(said):,} with passages; "
+        f"{total:,} tokens in all, at most {most:,} for one prompt"
     )
 
 

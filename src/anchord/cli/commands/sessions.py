@@ -183,7 +183,11 @@ def _restore(paths: Paths, wanted: str, to: str, version: int) -> None:
     from anchord.daemon.session_restore import restore_session
     from anchord.sources.conversations.kept.restore import Existing
 
-    for file in restore_session(paths, wanted, to=to, version=version, env=os.environ):
+    files = restore_session(paths, wanted, to=to, version=version, env=os.environ)
+    others = [file.path for file in files if file.found is Existing.OTHER]
+    for file in files:
+        if file.found is Existing.OTHER:
+            continue
         shown = quote_name(file.path)
         sentences = {
             Existing.NOTHING: f"Restored {shown} ({file.size:,} bytes).",
@@ -193,6 +197,10 @@ def _restore(paths: Paths, wanted: str, to: str, version: int) -> None:
         print_line(sentences[file.found])
         if len(file.versions) > 1:
             print_line(_describe_versions(file))
+    for path in others:
+        warn(f"Skipped {quote_name(path)}: another file is there; it was left as it is.")
+    if others:
+        raise Exit(1)
 
 
 def _describe_versions(file: RestoredFile) -> str:

@@ -180,6 +180,7 @@ def erase_replaced_secrets(writer: IndexWriter) -> None:
     rules = _rules_of(writer)
     if rules != _NO_RULES:
         writer.vector_cache.clear()
+        writer.catalog.history.clear()  # It has paths from before, which can contain secrets.
         _erase_from_disk(writer)
     writer.catalog.set_meta(_RULES_KEY, rules)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from anchord.ipc.messages.base import Message, Params
@@ -66,6 +67,13 @@ class SearchParams(Params, frozen=True, kw_only=True):
     """True waits until everything written before the call is searchable."""
     detached: bool = False
     """True also searches conversations that are kept and not indexed, by words."""
+    is_prompt: bool = False
+    """True takes the query as a text that was typed to another program: its secrets are redacted
+    first, quotes and signs have no meaning, and its first 1,000 characters are searched."""
+
+    def with_query(self, query: str) -> SearchParams:
+        """Return the same search for another query."""
+        return msgspec.structs.replace(self, query=query)
 
 
 class ShowParams(Params, frozen=True, kw_only=True):

@@ -23,6 +23,7 @@ from anchord.index.profile import (
     build_configured_profile,
     reranker_of,
 )
+from anchord.index.table_location import store_uri
 from anchord.search.evaluation.git_history import Edit, recent_edits
 from anchord.search.evaluation.intervals import Margin, best_margin, estimate_mean
 from anchord.search.evaluation.questions import (
@@ -43,6 +44,8 @@ from anchord.search.evaluation.trial import (
 from anchord.sources.documents.file_types import MARKDOWN_SUFFIXES
 from anchord.sources.documents.parse import parse_document
 from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
+from anchord.store.table.connection import model_of_table
+from anchord.store.table.table import TABLE_NAME
 
 ProgressCallback = Callable[[int, int, str], None]
 """Called with (steps done, steps in all, what is being done); (0, 0, ...) for no known count."""
@@ -274,6 +277,7 @@ def compare_variants(
                 roots=(),
                 models_folder=paths.choose_models_folder(),
                 older_models_folder=paths.home_models_folder,
+                indexed_model=model_of_table(store_uri(paths, config), TABLE_NAME),
             )
         )
         reranker = reranker_of(config, RERANKER_LOAD_S)

@@ -438,20 +438,22 @@ class SqliteCatalog:
     def mark_for_reread(self, origins: Sequence[RootedPath]) -> None:
         """Make files unconfirmed, so that they are read again and compared with the table."""
         with self._db.transaction():
-            for origin in origins:
-                self._db.execute(
-                    "UPDATE files SET wanted=applied+1 WHERE root=? AND path=? AND wanted=applied",
-                    key_columns(origin),
-                )
+            self._db.executemany(
+                "UPDATE files SET wanted=applied+1 WHERE root=? AND path=? AND wanted=applied",
+                map(key_columns, origins),
+            )
 
     def delete_root_records(self, root: str) -> None:
-        """Delete the records of all files of a root; the table and the root itself stay.
+        """Delete the records of all files of a root, with what is recorded of their changes.
+
+        The table and the root itself stay.
 
         Args:
             root: The root's name. For an unknown one nothing happens.
         """
         with self._db.transaction():
             self._db.execute("DELETE FROM files WHERE root=?", (root,))
+            self._db.execute("DELETE FROM changes WHERE root=?", (root,))
 
     def mark_all_for_reread(self) -> None:
         """Make the next walk read every file again, even if its size and times are unchanged."""

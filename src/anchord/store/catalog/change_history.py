@@ -147,6 +147,10 @@ class ChangeHistory:
                     (root, low, low + b"/", low + b"0"),  # "0" is the byte after "/".
                 )
 
+    def clear(self) -> None:
+        """Delete all that is recorded."""
+        self._db.execute("DELETE FROM changes")
+
     def dump(self) -> RowsByTable:
         """Return all rows by table, for `restore`; nothing where they cannot be read."""
         with suppress(StoreDamagedError):
@@ -180,6 +184,12 @@ class ChangeHistory:
             yield RecordedChange(
                 at_ns=at_ns, origin=rooted_path(root, path), kept=kept, new=new, gone=gone
             )
+
+    def root_names(self) -> list[str]:
+        """Return the names of the roots of which changes are recorded."""
+        if not self._exists():
+            return []
+        return [name for (name,) in self._db.execute("SELECT DISTINCT root FROM changes")]
 
     def begin_ns(self) -> int:
         """Return the time of the oldest recorded change; 0 if nothing was deleted so far."""

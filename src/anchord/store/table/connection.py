@@ -144,6 +144,11 @@ class TableConnection:
                 f"{self.uri} has vectors of another dimension than the configured model",
                 "run `anchord index` to rebuild it, or configure the former model again",
             )
+        if self._is_writer and self._model and _noted_model(schema) != self._model:
+            # The table is a copy of one that another model made, or older than the note.
+            note = {"path": "vector", "metadata": {MODEL_METADATA_KEY: self._model}}
+            with self._translate_read_errors():
+                run_sync(handle.update_field_metadata(note))
         self.handle = handle
         self.schema = schema
 
@@ -292,7 +297,13 @@ def model_of_table(uri: str, name: str) -> str:
             return ""
         connection = run_sync(lancedb.connect_async(uri))
         handle = run_sync(connection.open_table(name))
-        metadata = run_sync(handle.schema()).metadata or {}
+        return _noted_model(run_sync(handle.schema()))
     except (OSError, *LANCE_ERRORS):
         return ""
-    return str(metadata.get(MODEL_METADATA_KEY.encode(), b"").decode())
+
+
+def _noted_model(schema: Any) -> str:  # noqa: ANN401 - an Arrow schema
+    """Return the model that a table's schema notes: with its vectors, else as it was created."""
+    key = MODEL_METADATA_KEY.encode()
+    of_vectors = schema.field("vector").metadata or {}
+    return str((of_vectors.get(key) or (schema.metadata or {}).get(key, b"")).decode())

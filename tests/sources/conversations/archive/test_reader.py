@@ -263,7 +263,7 @@ def make_older(file: Path, version: int) -> None:
         if version < 3:
             db.executescript(
                 "DROP TABLE roots; DROP TABLE detached;"
-                "ALTER TABLE exchanges DROP COLUMN last_path;"
+                "DROP INDEX exchanges_listed; ALTER TABLE exchanges DROP COLUMN last_path;"
                 "ALTER TABLE exchanges DROP COLUMN detached_ns;"
             )
         db.execute(f"PRAGMA user_version={version}")

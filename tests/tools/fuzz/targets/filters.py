@@ -30,6 +30,10 @@ _COLUMNS = (
     "language",
     "source",
     "doc_id",
+    "branch",
+    "tools",
+    "files",
+    "project",
     "until",
     "at",
     "header_path",
@@ -87,7 +91,7 @@ def _harmless(wanted: SearchFilters) -> SearchFilters:
         name: tuple("x" for _ in value) if isinstance(value, tuple) else "x" if value else ""
         for name, value in given.items()
     }
-    made["dated_files"] = None
+    made["dated_files"] = made["projects"] = None
     made["section"] = ">".join("x" for _ in wanted.section.split(">")) if wanted.section else ""
     return SearchFilters(**made)
 

@@ -26,12 +26,17 @@ place of the root's name in `exchanges`, `sessions` and `carriers`.
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite, primary_result_code
 from anchord.core.sqlite_errors import damaged_error
-from anchord.errors import NewerStateError, StoreDamagedError, StoreError
+from anchord.errors import (
+    NewerStateError,
+    StoreDamagedError,
+    StoreError,
+    StoreUnavailableError,
+)
 
 SCHEMA_VERSION = 6
 _DETACHED_SINCE = 3
@@ -63,6 +68,11 @@ CREATE TABLE IF NOT EXISTS forgotten(
 CREATE INDEX IF NOT EXISTS forgotten_by_path ON forgotten(path_digest);
 CREATE INDEX IF NOT EXISTS forgotten_by_digest ON forgotten(digest);
 """
+# Lists the sessions without their texts, which lie before these columns in a row. Not of a version
+# of its own: an older anchord can use an archive with it. Whoever salvages a damaged file takes
+# entries of an index on a root and a path for those of `exchanges`: this one has seven values.
+_LIST_INDEX_SQL = """CREATE INDEX IF NOT EXISTS exchanges_listed
+ON exchanges(session, root, until, superseded, carrier, last_path)"""
 _MIGRATIONS = {1: _HEADS_SQL, 2: _DETACHED_SQL, 3: _DELETIONS_SQL, 4: "", 5: ""}
 """Schema version -> the SQL that makes the next one.
 
@@ -144,6 +154,8 @@ def open_database(file: Path, *, read_only: bool) -> CheckedConnection:
         if not read_only:
             _create_or_migrate(connection, version)
             _check_columns(connection)
+            with suppress(StoreUnavailableError):  # Such as a full disk: it is made next time.
+                connection.execute(_LIST_INDEX_SQL)
     except StoreError as error:
         connection.close()
         if _is_wrong_schema(error):

@@ -92,10 +92,6 @@ class SessionRecords:
         rows = self._db.execute("SELECT DISTINCT project FROM sessions WHERE project != ''")
         return [project for (project,) in rows]
 
-    def root_folders(self) -> list[str]:
-        """Return the folders of the roots that are indexed."""
-        return [os.fsdecode(folder) for (folder,) in self._db.execute("SELECT folder FROM roots")]
-
     def transcripts(self) -> set[str]:
         """Return the absolute path of every transcript that contains an exchange, or did last."""
         rows = self._db.execute(_TRANSCRIPTS_SQL)

@@ -140,7 +140,7 @@ class KeptTranscripts:
     def find_by_path(self, path: str) -> list[Place]:
         """Return the kept files with a path in whichever folder: of a home that was restored."""
         rows = self._db.execute(
-            "SELECT folder, path FROM files WHERE path=? AND NOT refused ORDER BY folder",
+            f"SELECT folder, path FROM files f WHERE path=? AND {_HAS_VERSION} ORDER BY folder",
             (os.fsencode(path),),
         )
         return [place_from(*row) for row in rows]
