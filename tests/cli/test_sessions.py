@@ -253,6 +253,24 @@ def test_forget_erases_the_bytes_too_also_of_a_moved_transcript(shell: Shell) ->
         assert db.execute("SELECT count(*) FROM versions").fetchone()[0] >= len(AGENTS)
 
 
+def test_forget_erases_a_deleted_transcript_that_the_forgotten_one_resumed(shell: Shell) -> None:
+    database = shell.home / "data" / "transcripts.sqlite"
+    path, data = claude_session()
+    first = shell.base / path
+    resumed = first.with_name(CLAUDE.replace("a", "f") + ".jsonl")
+    # The lines of the first, with the ids of their messages and another id of the session.
+    lines = [{**json.loads(each), "sessionId": resumed.stem} for each in data.splitlines()]
+    resumed.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    assert shell("index").code == 0
+    first.unlink()
+    assert shell("index").code == 0
+    with closing(sqlite3.connect(database)) as db:
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (len(AGENTS) + 1,)
+    assert shell("forget", "--yes", str(resumed)).code == 0
+    with closing(sqlite3.connect(database)) as db:
+        assert db.execute("SELECT count(*) FROM versions").fetchone() == (len(AGENTS) - 1,)
+
+
 def test_bytes_that_were_away_when_their_file_was_forgotten_are_erased_at_the_next_start(
     shell: Shell,
 ) -> None:

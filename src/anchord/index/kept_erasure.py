@@ -9,6 +9,7 @@ from pathlib import Path
 from anchord.config.roots import covers
 from anchord.core.types import Root
 from anchord.errors import StoreError, StoreUnavailableError
+from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.trash import TRASH_DAYS
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
@@ -16,6 +17,8 @@ from anchord.sources.conversations.kept.store import Place
 
 _LEAST_NAME_CHARS = 20
 """A shorter name, such as `session.json`, does not tell one transcript from another."""
+_ID_CHARS = range(16, 81)
+"""A shorter id, such as a number, is in other transcripts as well."""
 _TRASH_NS = TRASH_DAYS * 24 * 3600 * 10**9
 
 
@@ -61,13 +64,16 @@ def erase_trashed(
         repairs.append(f"kept transcripts that were deleted could not be erased: {error.message}")
 
 
-def erase_forgotten(keeper: TranscriptKeeper, file: Path, path: str) -> int:
-    """Erase what is kept of a file or folder, and of the same transcripts that were moved.
+def erase_forgotten(keeper: TranscriptKeeper, archive: Archive, file: Path, path: str) -> int:
+    """Erase what is kept of a file or folder, and of transcripts that are gone and contain it.
 
-    A transcript elsewhere that exists stays.
+    These share a piece or a long name with it, or have the id of one of its messages: the
+    transcript was moved, or this one resumes it. All kept bytes of files that are gone are read for
+    that. A transcript elsewhere that exists stays.
 
     Args:
         keeper: What is kept.
+        archive: Has the exchanges that come from the path, still.
         file: The database of kept transcripts.
         path: Absolute path of the file or folder.
 
@@ -102,6 +108,14 @@ def erase_forgotten(keeper: TranscriptKeeper, file: Path, path: str) -> int:
     moved = {*store.sharing_with(below)}
     moved.update(*(store.find_named(each) for each in names if len(each) >= _LEAST_NAME_CHARS))
     gone = {place for place in moved if not os.path.lexists(place.absolute)}
+    message_ids = archive.find_from(path).message_ids()
+    if ids := {os.fsencode(each) for each in message_ids if len(each) in _ID_CHARS}:
+        others = set(store.find_below("/")).difference(below, gone)
+        gone |= {
+            place
+            for place in others
+            if not os.path.lexists(place.absolute) and store.contains_any(place, ids)
+        }
     count = store.erase({*below, *gone})
     store.truncate_wal()
     return count

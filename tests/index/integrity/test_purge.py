@@ -125,7 +125,7 @@ def test_a_folder_leaves_every_place_in_an_order_in_which_nothing_comes_back(ind
     result = purge_path(index.writer, index.path("private"))
     names = [event[0] if isinstance(event, tuple) else event for event in index.events]
     assert names == [
-        "saved", "erased", "vectors", "intents", "rows", "confirmed", "indexed", "reread",
+        "saved", 3600.0, "erased", "vectors", "intents", "rows", "confirmed", "indexed", "reread",
         "catalog's log", "cache's log", "archive's log", 3600.0, "saved",
     ]  # fmt: skip
     assert index.events[0][1].forgotten_paths == (index.path("private"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from anchord.sources.conversations.exchanges import POSITIONAL_IDS
 
@@ -22,6 +23,14 @@ class FoundInArchive(NamedTuple):
     """Ids of transcript files elsewhere that contain some of the exchanges too."""
     shared: frozenset[int]
     """Ids of the exchanges that these files contain."""
+
+    def message_ids(self) -> set[str]:
+        """Return the ids that the exchanges have in their transcripts.
+
+        Those that only say a position are left out: other sessions have the same.
+        """
+        ids = {unquote(path.rpartition("/")[2]) for _, _, path in self.exchanges}
+        return {each.rstrip("+") for each in ids if not each.startswith(POSITIONAL_IDS)}
 
 
 def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:

@@ -15,7 +15,9 @@ or shown, and only the user can read it. What is deleted is overwritten.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +27,7 @@ from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite
 from anchord.core.sqlite_errors import damaged_error
 from anchord.core.types import Fingerprint
-from anchord.errors import NewerStateError
+from anchord.errors import NewerStateError, StoreDamagedError
 from anchord.sources.conversations.kept.pieces import (
     MOST_BYTES,
     digest_of,
@@ -63,6 +65,8 @@ CREATE INDEX pieces_by_chunk ON pieces(chunk);
 """
 
 _HAS_VERSION = "EXISTS(SELECT 1 FROM versions v WHERE v.file=f.id)"
+_JSON_STRING = re.compile(rb'"(?=([^"\\]{16,80})")')
+"""Strings that are as long as an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,16 +204,31 @@ class KeptTranscripts:
         )
         count = 0
         for digest, content in rows:
-            try:
-                data = zstandard.decompress(content, max_output_size=MOST_BYTES)
-            except zstandard.ZstdError as error:
-                raise self._damage() from error
-            if digest_of(data) != digest:
-                raise self._damage()
+            data = self._decompress(digest, content)
             count += len(data)
             yield data
         if count != version.size:
             raise self._damage()
+
+    def contains_any(self, place: Place, ids: AbstractSet[bytes]) -> bool:
+        """Return whether a version of a file has one of some ids as a JSON string.
+
+        What is compressed in the file itself is not looked into.
+
+        Args:
+            place: The file.
+            ids: Ids of 16 to 80 bytes, such as those of messages.
+
+        Raises:
+            StoreDamagedError: A piece is not what was stored.
+        """
+        rows = self._db.execute(
+            "SELECT digest, content FROM chunks WHERE id IN (SELECT p.chunk FROM files f "
+            "JOIN versions v ON v.file=f.id JOIN pieces p ON p.version=v.id "
+            "WHERE f.folder=? AND f.path=?)",
+            place.encoded(),
+        )
+        return any(not ids.isdisjoint(_JSON_STRING.findall(self._decompress(*row))) for row in rows)
 
     def totals(self) -> KeptTotals:
         """Count what is kept."""
@@ -224,7 +243,16 @@ class KeptTranscripts:
             disk_bytes=pages * page_bytes,
         )
 
-    def _damage(self) -> Exception:
+    def _decompress(self, digest: bytes, content: bytes) -> bytes:
+        try:
+            data = zstandard.decompress(content, max_output_size=MOST_BYTES)
+        except zstandard.ZstdError as error:
+            raise self._damage() from error
+        if digest_of(data) != digest:
+            raise self._damage()
+        return data
+
+    def _damage(self) -> StoreDamagedError:
         return damaged_error(str(self._file), "a piece of a transcript")
 
 
