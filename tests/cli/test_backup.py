@@ -94,6 +94,13 @@ def test_a_restored_home_equals_the_old_one_and_embeds_nothing(shell: Shell) -> 
     assert len(exchanges(Path(other["ANCHORD_HOME"]))) == len(TURNS)
 
 
+def test_a_backup_has_no_token_of_the_server(shell: Shell) -> None:
+    token = shell.home / "data" / "mcp-token"
+    token.write_text("x" * 43)
+    assert shell("backup", str(shell.base / "backups")).code == 0
+    assert not list((shell.base / "backups").rglob(token.name))
+
+
 def test_a_second_backup_copies_only_what_changed(shell: Shell) -> None:
     first = backed_up(shell)
     again = backed_up(shell)

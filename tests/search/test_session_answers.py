@@ -12,6 +12,7 @@ from conversations.conftest import Talks, claude
 
 from anchord.errors import UsageError
 from anchord.ipc.messages.sessions import SessionAnswer, SessionParams, SessionsParams
+from anchord.search import project_names
 from anchord.search.project_names import ProjectNames, repository_name
 from anchord.search.session_answers import describe_session, list_sessions
 from anchord.sources.conversations.archive.session_records import SessionRecord, SessionRecords
@@ -176,3 +177,19 @@ def test_a_folder_of_a_repository_chooses_the_sessions_of_the_repository(
     git(checkout, "init", "-q")
     repository_name.cache_clear()
     assert [each.id for each in listed(kept, project=str(checkout / "src"))] == [NEW, OLD]
+
+
+def test_a_name_is_looked_up_again_after_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [6_000_000.0]
+    monkeypatch.setattr(project_names, "monotonic", lambda: now[0])
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    assert ProjectNames().name_of(str(folder)) == "checkout"
+    assert repository_name(str(folder)) == ""
+    git(folder, "init", "-q")
+    git(folder, "remote", "add", "origin", "git@example.org:me/parser.git")
+    assert ProjectNames().name_of(str(folder)) == "checkout"
+    now[0] += 60
+    assert ProjectNames().name_of(str(folder)) == "parser"

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from anchord.config.roots import find_root
 from anchord.core.dates import format_utc, nanoseconds_of, parse_time
+from anchord.core.ids import hash_content
 from anchord.core.quoting import escape_non_utf8, quote_name, quote_names, unescape_line
 from anchord.core.types import Root, RootedPath
 from anchord.errors import UsageError
@@ -30,6 +31,8 @@ from anchord.store.catalog.file_lists import ListedFile
 
 FILE_KINDS = ("markdown", "text", "code", "transcript")
 _PAGE = 1_000
+_MAX_CURSOR_PATH = 256
+"""Bytes of a path in a cursor."""
 _DEFAULT_SINCE = "24h"
 
 Selects = Callable[[RootedPath], bool]
@@ -59,7 +62,7 @@ def handle_files(
     coverage = coverage or without_daemon(catalog)
     selects = _selector(reader.roots, params.root, params.path)
     found: list[ListedFile] = []
-    after = _position(params.cursor)
+    after = _position(catalog, params.cursor)
     folders = {root.name: root.path for root in reader.roots}
     is_last_page = params.limit == 0
     while not is_last_page and len(found) <= params.limit:
@@ -72,7 +75,7 @@ def handle_files(
     has_more = len(found) > len(shown) > 0
     return FilesAnswer(
         files=tuple(_indexed_file(each, folders) for each in shown),
-        next=_cursor(shown[-1]) if has_more else "",
+        next=_cursor(shown[-1].origin) if has_more else "",
         note="; ".join(coverage.sentences()),
         complete=coverage.is_complete,
     )
@@ -150,19 +153,49 @@ def _selector(roots: Sequence[Root], root: str, glob: str) -> Selects:
     return selects
 
 
-def _cursor(last: ListedFile) -> str:
-    """Return where to go on: opaque, because a path can have characters that answers escape."""
-    position = f"{last.origin.root}\0{last.origin.path}"
-    return urlsafe_b64encode(os.fsencode(position)).decode()
+def _cursor(last: RootedPath) -> str:
+    """Return where to go on: opaque, because a path can have characters that answers escape.
+
+    Of a long path, which would not fit an answer, it has the beginning and a digest.
+    """
+    position = os.fsencode(f"{last.root}\0{last.path}")
+    end = len(os.fsencode(last.root)) + 1 + _MAX_CURSOR_PATH
+    if len(position) > end:
+        position = position[:end] + b"\0" + _digest(last).encode()
+    return urlsafe_b64encode(position).decode()
 
 
-def _position(cursor: str) -> RootedPath:
+def _position(catalog: SqliteCatalog, cursor: str) -> RootedPath:
+    """Return the file after which a list goes on.
+
+    Raises:
+        UsageError: The cursor is not one of `_cursor`.
+    """
     try:
         position = os.fsdecode(b64decode(cursor, altchars=b"-_", validate=True))
-        root, path = position.split("\0") if position else ("", "")
+        root, path, *digests = position.split("\0") if position else ("", "")
     except ValueError:
         raise UsageError("this is no cursor", "give `next` of the answer before") from None
-    return RootedPath(root, path)
+    begin = RootedPath(root, path)
+    return _find_long_path(catalog, begin, digests[0]) if digests else begin
+
+
+def _find_long_path(catalog: SqliteCatalog, begin: RootedPath, digest: str) -> RootedPath:
+    """Return the file of which a cursor has the beginning of its path; that, if it is gone."""
+    after = begin
+    beginning = os.fsencode(begin.path)  # It may end within a character.
+    while page := catalog.list_indexed_files(after, _PAGE):
+        for listed in page:
+            after = listed.origin
+            if after.root != begin.root or not os.fsencode(after.path).startswith(beginning):
+                return begin
+            if _digest(after) == digest:
+                return after
+    return begin
+
+
+def _digest(origin: RootedPath) -> str:
+    return hash_content(os.fsencode(origin.path))[:32]
 
 
 def _kind(listed: ListedFile) -> str:

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from time import monotonic
 
 from anchord.search.headings import folder_of_worktree, project_name
 from anchord.sources.files.git_repositories import (
@@ -61,6 +62,7 @@ class ProjectNames:
         Args:
             projects: Projects as transcripts name them.
         """
+        _begin_minute(int(monotonic() // 60))
         folders = {each for each in projects if each.startswith("/")}
         self._folders = {_encode(folder): folder for folder in sorted(folders)}
         self._folders |= {_sha256(folder): folder for folder in sorted(folders)}
@@ -104,6 +106,13 @@ def repository_name(folder: str) -> str:
                 return _name_of_repository(common_folder_of(git_folder))
         top = os.path.dirname(top)
     return ""
+
+
+@functools.lru_cache(1)
+def _begin_minute(_number: int) -> None:
+    """Forget once a minute what folders are called: a daemon runs for weeks."""
+    repository_name.cache_clear()
+    _decode.cache_clear()
 
 
 def _name_of_repository(common_folder: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from anchord.cli.app import app, ensure_paths, print_line
 from anchord.cli.parameters import Option
-from anchord.core.quoting import escape_line
+from anchord.core.quoting import escape_line, quote_name
 from anchord.errors import UsageError
 
 
@@ -31,11 +31,16 @@ def mcp(
     if not http:
         server.run("stdio")
         return
+    from anchord.cli.output.markup import is_terminal
     from anchord.mcp.http_server import HttpServer
 
+    token_file = str(paths.http_token_file)
     http_server = HttpServer(server, paths, port)
     print_line(f"ready: {http_server.url}")
-    print_line(http_server.header)
+    if is_terminal():
+        print_line(http_server.header)
+    else:  # It may go to a log, which others can read.
+        print_line(f"The token for `Authorization: Bearer` is in {quote_name(token_file)}.")
     http_server.run()
 
 

@@ -18,6 +18,8 @@ _TOOL_NAME = re.compile(r"\[([^\]]{1,60})\]")
 _FENCE = re.compile(r"^```.*?$\n(.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
 _CODE_OR_TAG = re.compile(r"(^```.*?^```|^(?: {4}|\t).*?$|(`+)[^`]+\2)|<", re.MULTILINE | re.DOTALL)
 _MOST_TOOLS = 6
+_NAMES = {"attachment": "Attachment", "summary": "Summary"}
+"""Kind of an exchange that is said by neither -> its name."""
 _STYLE = """
 body{max-width:48rem;margin:2rem auto;padding:0 1rem;color:#222;
 font:16px/1.5 system-ui,sans-serif}
@@ -128,9 +130,8 @@ def _show_tags(text: str) -> str:
 
 def _parts(exchange: SessionExchange, program: str) -> Iterator[tuple[str, str]]:
     """Yield who said what."""
-    names = {"attachment": "Attachment", "summary": "Summary"}
-    if exchange.kind in names:
-        yield names[exchange.kind], "\n\n".join(filter(None, (exchange.question, exchange.answer)))
+    if exchange.kind in _NAMES:
+        yield _NAMES[exchange.kind], "\n\n".join(filter(None, (exchange.question, exchange.answer)))
         return
     if exchange.question.strip():
         yield "You", exchange.question
@@ -142,18 +143,30 @@ def _parts(exchange: SessionExchange, program: str) -> Iterator[tuple[str, str]]
 
 
 def as_markdown(session: SessionDetail, zone: tzinfo | None) -> str:
-    """Return a session as Markdown: the texts as they were said, and each tool call in a line."""
+    """Return a session as Markdown: the texts as they were said, and each tool call in a line.
+
+    A line of a text that looks like the heading of a speaker is escaped with a backslash.
+    """
     program = program_name(session.agent)
     lines = [f"# {session.title or session.id}", "", ", ".join(facts_of(session, zone)), ""]
     lines += [f"Session `{session.id}`", ""]
     for exchange in session.exchanges:
         for who, text in _parts(exchange, program):
             at = long_time(exchange.at, zone) if who != program else ""
-            lines += [f"## {who}{f', {at}' if at else ''}", "", text.strip("\n"), ""]
+            lines += [f"## {who}{f', {at}' if at else ''}", "", _said_by_nobody(text, program), ""]
             if who == program:
-                lines += [f"- {each}" for each in exchange.tools]
+                lines += [f"- {_said_by_nobody(each, program)}" for each in exchange.tools]
                 lines += [""] if exchange.tools else []
     return "\n".join(lines)
+
+
+def _said_by_nobody(text: str, program: str) -> str:
+    """Return a text in which no line is the heading of a speaker, with "#" or underlined."""
+    who = f"(?:{'|'.join(map(re.escape, ('You', program, *_NAMES.values())))})"
+    heading = rf"^([ \t>]*)(?=#+[ \t]*{who}\b)"
+    underlined = rf"^([ \t>]*)(?={who}\b[^\n]*\n[ \t>]*(?:=+|-+)[ \t]*$)"
+    text = re.sub(heading, r"\1\\", text.strip("\n"), flags=re.MULTILINE | re.IGNORECASE)
+    return re.sub(underlined, r"\1\\# ", text, flags=re.MULTILINE | re.IGNORECASE)
 
 
 def as_html(session: SessionDetail, zone: tzinfo | None) -> str:

@@ -26,7 +26,15 @@ TABLE_NAME = "data/lance/chunks.lance"
 """Where the table is in a snapshot, wherever it is in the home."""
 LAST_BACKUP_NAME = "backup.json"
 _SKIPPED_NAMES = frozenset(
-    {"anchord.lock", "promoting", "parsing", "next.sqlite", "vectors.sqlite", LAST_BACKUP_NAME}
+    {
+        "anchord.lock",
+        "promoting",
+        "parsing",
+        "next.sqlite",
+        "vectors.sqlite",
+        "mcp-token",  # A secret, and a new one is made where it is missing.
+        LAST_BACKUP_NAME,
+    }
 )
 _SKIPPED_SUFFIXES = frozenset({".tmp", ".sqlite-wal", ".sqlite-shm", ".sqlite-journal"})
 _SKIPPED_ENDS = ("-damaged", "-salvaging")
