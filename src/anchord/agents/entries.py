@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -39,7 +38,7 @@ def is_foreign(text: str, form: Form) -> bool:
 
 
 def _is_anchord(command: Sequence[str]) -> bool:
-    names = map(os.path.basename, command)
+    names = (word.rpartition("/")[2] for word in command)
     return "mcp" in command[1:] and any(SERVER_NAME in name for name in names)
 
 

@@ -53,7 +53,7 @@ class Stand:
             paths=SimpleNamespace(
                 archive_file="archive", catalog_file="catalog", kept_transcripts_file="kept"
             ),
-            keeper=SimpleNamespace(due={}),
+            keeper=SimpleNamespace(check_place=lambda: None, due={}),
             files=SimpleNamespace(folder_files=SimpleNamespace(worktrees="worktrees")),
             profile=SimpleNamespace(recipe="recipe", token_counter=len),
             configured_profile=SimpleNamespace(

@@ -225,6 +225,7 @@ class Maintenance:
             StoreError: The catalog cannot be written.
         """
         writer = self._writer
+        writer.keeper.check_place()
         if not writer.keeper.due:
             return
         if seconds is None:

@@ -54,6 +54,26 @@ def talks(tmp_path: Path) -> Iterator[Kept]:
     made.close()
 
 
+def test_a_file_that_was_removed_while_in_use_is_damage_told_once(talks: Kept) -> None:
+    talks.write("s1.jsonl", claude(("What?", answer("that"))))
+    talks.keeper.check_place()
+    for file in talks.base.glob("transcripts.sqlite*"):
+        file.unlink()
+    with pytest.raises(StoreDamagedError, match="was removed or replaced while anchord ran"):
+        talks.keeper.check_place()
+    talks.keeper.check_place()
+    assert "transcripts.sqlite was removed" in talks.keeper.problem
+
+
+def test_nothing_is_written_to_a_file_that_was_removed(talks: Kept) -> None:
+    for file in talks.base.glob("transcripts.sqlite*"):
+        file.unlink()
+    talks.write("s1.jsonl", claude(("What?", answer("that"))))
+    talks.sync()
+    assert talks.keeper.damage
+    assert list(talks.keeper.due) == [FILE]
+
+
 def test_a_transcript_is_kept_as_it_is_read(talks: Kept) -> None:
     data = claude(("What?", answer("that")))
     talks.write("s1.jsonl", data)

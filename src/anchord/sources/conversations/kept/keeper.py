@@ -96,15 +96,28 @@ class TranscriptKeeper:
         """End the pause after an error."""
         self._paused_until = 0.0
 
+    def check_place(self) -> None:
+        """Notice that the file was removed while nothing had to be kept.
+
+        Raises:
+            StoreDamagedError: It was. Raised once: a restart begins a new one.
+        """
+        if self.store and not self.damage:
+            self._try((), False, lambda: None)
+        self._raise_damage()
+
+    def _raise_damage(self) -> None:
+        if self.damage and not self._is_damage_raised:
+            self._is_damage_raised = True
+            raise self.damage
+
     def keep_next(self) -> bool:
         """Keep the next file that is due; return whether another one can be kept now.
 
         Raises:
             StoreDamagedError: The store is damaged. Raised once: a restart repairs it.
         """
-        if self.damage and not self._is_damage_raised:
-            self._is_damage_raised = True
-            raise self.damage
+        self._raise_damage()
         if self.due and not self.is_paused and not self.damage:
             origin = next(iter(self.due))
             has_forgotten = self.due.pop(origin)
@@ -143,6 +156,8 @@ class TranscriptKeeper:
     ) -> None:
         """Do one step for some files; they stay due if it fails."""
         try:
+            if self.store:
+                self.store.require_in_place()
             step()
         except StoreError as error:
             self.problem = error.message

@@ -120,10 +120,22 @@ class KeptTranscripts:
         except BaseException:
             self._db.close()
             raise
+        self._inode = _inode(file)
 
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+    def require_in_place(self) -> None:
+        """Raise if the file was removed or replaced since it was opened.
+
+        What is written to a removed file is lost with the process.
+
+        Raises:
+            StoreDamagedError: Another file is at its path, or none.
+        """
+        if _inode(self._file) != self._inode:
+            raise StoreDamagedError(f"{self._file} was removed or replaced while anchord ran")
 
     # What is kept
 
@@ -254,6 +266,14 @@ class KeptTranscripts:
 
     def _damage(self) -> StoreDamagedError:
         return damaged_error(str(self._file), "a piece of a transcript")
+
+
+def _inode(file: Path) -> int:
+    """Return the number of a file; 0 if there is none."""
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _prepare(db: CheckedConnection, *, read_only: bool) -> None:
