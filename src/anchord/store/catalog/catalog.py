@@ -452,8 +452,7 @@ class SqliteCatalog:
 
     def mark_all_for_reread(self) -> None:
         """Make the next walk read every file again, even if its size and times are unchanged."""
-        with self._db.transaction():
-            self._db.execute("UPDATE files SET read_ns=0")
+        self._db.execute("UPDATE files SET read_ns=0")
 
     def mark_all_for_rechunk(self) -> None:
         """Make the next walk read and chunk every file again, by deleting all recipe digests."""
