@@ -444,21 +444,14 @@ class SqliteCatalog:
             )
 
     def delete_root_records(self, root: str) -> None:
-        """Delete the records of all files of a root, with what is recorded of their changes.
-
-        The table and the root itself stay.
-
-        Args:
-            root: The root's name. For an unknown one nothing happens.
-        """
+        """Delete the records and changes of all files of a root; for an unknown one do nothing."""
         with self._db.transaction():
-            self._db.execute("DELETE FROM files WHERE root=?", (root,))
-            self._db.execute("DELETE FROM changes WHERE root=?", (root,))
+            for table in ("files", "changes"):
+                self._db.execute(f"DELETE FROM {table} WHERE root=?", (root,))
 
     def mark_all_for_reread(self) -> None:
         """Make the next walk read every file again, even if its size and times are unchanged."""
-        with self._db.transaction():
-            self._db.execute("UPDATE files SET read_ns=0")
+        self._db.execute("UPDATE files SET read_ns=0")
 
     def mark_all_for_rechunk(self) -> None:
         """Make the next walk read and chunk every file again, by deleting all recipe digests."""
