@@ -146,6 +146,21 @@ def test_deleted_transcripts_are_listed_and_restored_byte_for_byte(swept: Shell)
     assert {each["state"] for each in swept("sessions", "--json").json} == {"here"}
 
 
+def test_a_transcript_without_an_exchange_is_restored_by_its_path(shell: Shell) -> None:
+    path, data = codex_session(9)
+    first_line = data.splitlines(keepends=True)[0]
+    file = shell.base / path
+    file.write_bytes(first_line)
+    assert shell("index").code == 0
+    file.unlink()
+    assert shell("index").code == 0
+    assert len(shell("sessions", "--json").json) == len(AGENTS)
+    said = shell("session", str(file), "--restore").out
+    assert said == f'Restored "{file}" ({len(first_line)} bytes).\n'
+    assert file.read_bytes() == first_line
+    shell("session", f"{file}x", "--restore").is_refused(2, "no session")
+
+
 def test_a_file_that_is_in_the_way_is_left_as_it_is(swept: Shell) -> None:
     file = swept.base / claude_session()[0]
     file.write_bytes(b"mine\n")

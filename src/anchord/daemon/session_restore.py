@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from anchord.config.paths import Paths
@@ -66,7 +67,13 @@ def restore_session(
             raise UsageError(
                 "there are no conversations yet", "`anchord discover --add` indexes them"
             )
-        record = find_session(archive, wanted, archive.session_records.all())
+        try:
+            record = find_session(archive, wanted, archive.session_records.all())
+        except UsageError:
+            # A transcript without an exchange of its own, such as one of a sub-agent.
+            record = _record_of_file(paths, wanted)
+            if record is None:
+                raise
     if not paths.kept_transcripts_file.exists():
         raise _not_kept(record)
     kept = KeptTranscripts(paths.kept_transcripts_file, read_only=True)
@@ -106,6 +113,32 @@ def restore_session(
         return results
     finally:
         kept.close()
+
+
+def _record_of_file(paths: Paths, wanted: str) -> SessionRecord | None:
+    """Return a record for a kept transcript file that no session is known of; None if none is."""
+    path = os.path.abspath(os.path.expanduser(wanted))
+    if "/" not in wanted or not paths.kept_transcripts_file.exists():
+        return None
+    with closing(KeptTranscripts(paths.kept_transcripts_file, read_only=True)) as kept:
+        place = next((each for each in kept.find_below(path) if each.absolute == path), None)
+        if place is None or not kept.versions(place):
+            return None
+    return SessionRecord(
+        id=0,
+        source="",
+        name=wanted,
+        title="",
+        project="",
+        parent="",
+        root="",
+        detached_because="",
+        folder=place.folder,
+        path=place.path,
+        last_at="",
+        exchange_count=0,
+        has_file=False,
+    )
 
 
 def _not_kept(record: SessionRecord) -> AnchordError:
