@@ -71,9 +71,10 @@ def restore_session(
             record = find_session(archive, wanted, archive.session_records.all())
         except UsageError:
             # A transcript without an exchange of its own, such as one of a sub-agent.
-            record = _record_of_file(paths, wanted)
-            if record is None:
+            unlisted = _record_of_file(paths, wanted)
+            if unlisted is None:
                 raise
+            record = unlisted
     if not paths.kept_transcripts_file.exists():
         raise _not_kept(record)
     kept = KeptTranscripts(paths.kept_transcripts_file, read_only=True)
