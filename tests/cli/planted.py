@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
@@ -229,8 +230,8 @@ def _sqlite_values(file: Path) -> Iterator[bytes]:
             name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")
         ]
         for table in tables:
-            for row in db.execute(f'SELECT * FROM "{table}"'):
-                for value in row:
+            with suppress(sqlite3.DatabaseError):  # A damaged copy that was set aside.
+                for value in chain.from_iterable(db.execute(f'SELECT * FROM "{table}"')):
                     data = value if isinstance(value, bytes) else str(value).encode()
                     yield data
                     with suppress(zlib.error):

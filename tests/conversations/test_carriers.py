@@ -277,6 +277,7 @@ def test_an_archive_of_the_first_schema_is_carried_on(talks: Talks) -> None:
     with closing(sqlite3.connect(talks.base / "conversations.sqlite", isolation_level=None)) as db:
         for table in ("heads", "roots", "detached", "deleted", "forgotten"):
             db.execute(f"DROP TABLE {table}")
+        db.execute("DROP INDEX exchanges_listed")
         for column in ("last_path", "detached_ns"):
             db.execute(f"ALTER TABLE exchanges DROP COLUMN {column}")
         db.execute("UPDATE carriers SET reader='1'")
