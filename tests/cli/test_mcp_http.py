@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from cli.conftest import Shell
 
+from anchord.cli.output.console import stderr_console, stdout_console
 from anchord.mcp.http_server import HttpServer
+
+
+@pytest.fixture(autouse=True)
+def consoles_of_their_own() -> Iterator[None]:
+    """Let no other test print to what this module makes a terminal."""
+    yield
+    for console in (stdout_console, stderr_console):
+        console.cache_clear()
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
