@@ -193,10 +193,12 @@ def _archive_losses(world: World, answer: Answer) -> Iterator[Finding]:
 
 
 def _note_the_trash(world: World) -> None:
-    """Note what may be in the trash: its transcript is gone, from a root that deletes."""
-    if world.moved_roots:
-        return
-    sourceless = world.sourceless_words()
+    """Note what may be in the trash: its transcript is gone, from a root that deletes.
+
+    What is in a root whose folder is away seems to be gone, and is not deleted.
+    """
+    away = world.moved_roots.keys()
+    sourceless = {word for word in world.sourceless_words() if not world.archived[word] & away}
     folders = {root.folder for root in world.roots if root.on_delete == "delete"}
     # A file that came back cut off brings only those exchanges back that can be read in it.
     world.trashed -= world.present_words()
