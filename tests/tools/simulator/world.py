@@ -187,6 +187,7 @@ class World:
 
     def note_what_is_read(self) -> None:
         """Remember what each file contained when the program has just read it."""
+        self.read = {path: data for path, data in self.read.items() if path.exists()}
         for path in self.files_below("project"):
             self.read[path] = path.read_bytes()
         # The identity of a root's folder is forgotten with the root.
