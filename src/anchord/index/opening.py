@@ -75,52 +75,62 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     Raises:
         StoreError: There is no index yet, or it cannot be opened.
     """
-    catalog = SqliteCatalog(paths.catalog_file, read_only=True)
-    cli_state = load_cli_state(paths.cli_state_file)
-    memory = SourceMemory(paths.source_memory_file, read_only=True)
-    roots = gather_roots(
-        config,
-        cli_state.given_roots,
-        (),
-        paths.own_folders,
-    )
-    roots = keep_configured_folders(roots, memory)
-    parser_process = ParserProcess()
-    quarantine = CrashJournal(paths.data_folder, read_only=True)
-    inputs = _profile_inputs(
-        paths,
-        config,
-        roots,
-        (quarantine, parser_process),
-        catalog,
-    )
-    profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
-    store = LanceStore(
-        store_uri(paths, config),
-        profile.dimension,
-        "",
-        read_only=True,
-    )
-    roots_by_name = {root.name: root for root in roots}
-    archive = Archive(paths.archive_file, read_only=True) if paths.archive_file.exists() else None
-    files = open_source_tree(
-        paths,
-        config,
-        roots_by_name,
-        archive,
-        (memory, cli_state),
-    )
-    return IndexReader(
-        paths=paths,
-        config=config,
-        roots=roots,
-        profile=profile,
-        catalog=catalog,
-        store=store,
-        files=files,
-        parser_process=parser_process,
-        reranker=reranker_of(config, RERANKER_LOAD_S),
-    )
+    with ExitStack() as undo:
+        catalog = SqliteCatalog(paths.catalog_file, read_only=True)
+        undo.callback(catalog.close)
+        cli_state = load_cli_state(paths.cli_state_file)
+        memory = SourceMemory(paths.source_memory_file, read_only=True)
+        roots = gather_roots(
+            config,
+            cli_state.given_roots,
+            (),
+            paths.own_folders,
+        )
+        roots = keep_configured_folders(roots, memory)
+        parser_process = ParserProcess()
+        undo.callback(parser_process.close)
+        quarantine = CrashJournal(paths.data_folder, read_only=True)
+        inputs = _profile_inputs(
+            paths,
+            config,
+            roots,
+            (quarantine, parser_process),
+            catalog,
+        )
+        profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
+        undo.callback(profile.embedder.close)
+        store = LanceStore(
+            store_uri(paths, config),
+            profile.dimension,
+            "",
+            read_only=True,
+        )
+        roots_by_name = {root.name: root for root in roots}
+        archive = (
+            Archive(paths.archive_file, read_only=True) if paths.archive_file.exists() else None
+        )
+        if archive:
+            undo.callback(archive.close)
+        files = open_source_tree(
+            paths,
+            config,
+            roots_by_name,
+            archive,
+            (memory, cli_state),
+        )
+        reader = IndexReader(
+            paths=paths,
+            config=config,
+            roots=roots,
+            profile=profile,
+            catalog=catalog,
+            store=store,
+            files=files,
+            parser_process=parser_process,
+            reranker=reranker_of(config, RERANKER_LOAD_S),
+        )
+        undo.pop_all()
+        return reader
 
 
 @retry_after_damage
