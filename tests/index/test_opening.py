@@ -12,7 +12,8 @@ from index.running import index_all
 
 from anchord.config.paths import Paths, find_paths
 from anchord.config.schema import Config, EmbeddingConfig
-from anchord.errors import StoreUnavailableError
+from anchord.core.sqlite_connection import open_sqlite
+from anchord.errors import StoreError, StoreUnavailableError
 from anchord.index import opening
 from anchord.index.opening import open_reader, open_writer
 from anchord.sources.conversations.archive.detached import DetachedExchanges
@@ -74,3 +75,15 @@ def test_a_failed_open_leaves_no_database_open(
             kept = error  # A traceback holds what was opened, as in a program that logs it.
             assert str(kept) == "the disk is full"
         assert databases_open(paths) == []
+
+
+@pytest.mark.skipif(not OPEN_FILES.is_dir(), reason="only Linux lists a process's open files")
+def test_an_error_of_a_database_does_not_hold_its_files(paths: Paths) -> None:
+    """A program that keeps the error would keep the files, and their locks, of a closed database."""
+    database = open_sqlite(paths.archive_file, read_only=False)
+    database.execute("BEGIN")
+    with pytest.raises(StoreError) as raised:
+        database.executemany("INSERT INTO roots VALUES(?,?)", [("a", b"1"), ("b", b"2"), ("b", 3)])
+    database.close()
+    assert databases_open(paths) == []
+    assert raised.traceback
