@@ -335,6 +335,19 @@ def test_forget_deletes_what_a_moved_transcript_left_behind(
     assert not found(talks) & {question for question, _ in TURNS}
 
 
+def test_forget_of_a_transcript_that_was_just_renamed_keeps_it_out_under_any_name(
+    talks: Shell,
+) -> None:
+    """Its former name counted as another file that contains the same, which nobody had forgotten."""
+    renamed = (talks.notes / "s1.jsonl").rename(talks.notes / "renamed.jsonl")
+    forgotten = talks("forget", "--yes", str(renamed), "--json").json
+    assert (forgotten["exchanges"], forgotten["also_in"]) == (len(TURNS), [])
+    renamed.rename(talks.notes / "again.jsonl")
+    assert talks("index").code == 0
+    assert found(talks) == {question for question, _ in GONE}
+    assert talks("verify").code == 0
+
+
 def test_forget_of_what_is_not_indexed_fails_with_one_line(talks: Shell) -> None:
     failed = talks("forget", str(talks.notes / "typo.jsonl"))
     assert failed.code == 1
