@@ -89,7 +89,8 @@ def _files_with(db: sqlite3.Connection, exchange_id: int) -> list[tuple[int, str
     """Return id, root's folder and absolute path of the transcript files with an exchange."""
     rows = db.execute(
         "SELECT c.id, coalesce(f.folder, x''), c.path FROM tellings t "
-        "JOIN carriers c ON c.id=t.carrier LEFT JOIN (SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached) f "
+        "JOIN carriers c ON c.id=t.carrier LEFT JOIN "
+        "(SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached) f "
         "ON f.name=c.root WHERE t.exchange=?",
         (exchange_id,),
     )
