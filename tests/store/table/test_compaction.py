@@ -213,6 +213,34 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
     ] == [1, 1, 1]
 
 
+def test_all_fragments_and_parts_become_one_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance_fold, "SMALL_FRAGMENT_ROWS", 8)
+    store, _ = many(tmp_path, 30)
+    maintain(store)
+    for number in range(30, 40):
+        row = Row(
+            id=str(number),
+            doc_id="doc",
+            root="root",
+            path="a.md",
+            kind="markdown",
+            header_path="",
+            content_hash="hash",
+            vector_key=f"key {number}",
+            text="text",
+            search_text=f"word{number}",
+        )
+        store.upsert([row], {row.vector_key: 4 * VECTOR})
+    assert maintain(store, merge_indices=True) == []
+    assert store.stats().fragments == 2
+    assert maintain(store, merge_indices=True, merge_all=True) == []
+    assert (parts(store), store.stats().fragments) == (1, 1)
+    assert store.count_rows() == 40
+    assert len(store.search_by_words("word35", 5, SearchFilters())) == 1
+
+
 @pytest.mark.slow
 def test_what_is_large_is_written_again_once_there_is_a_third_of_it_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
