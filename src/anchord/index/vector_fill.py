@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -24,8 +23,8 @@ from anchord.core.types import (
     RootedPath,
     Vector,
 )
-from anchord.errors import EmbedderError, StoreError
-from anchord.index.commit import Committer, with_unembeddable_lines
+from anchord.errors import EmbedderError
+from anchord.index.commit import S_PER_CACHING, Committer, with_unembeddable_lines
 from anchord.index.file_planner import FilePlanner
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
@@ -34,8 +33,6 @@ FILES_PER_FILL = 64
 TEXTS_PER_WRITE = 256
 S_PER_WRITE = 2.0
 """Made vectors are written after so many texts or seconds."""
-S_PER_CACHING = 0.3
-"""From so long after a write on, vectors are put into the vector cache: what a crash can lose."""
 _TEXTS_PER_CALL = 1_024
 """Texts that the model gets at once: it batches those of similar length together."""
 _MAX_TEXTS_IN_MEMORY = 4_096
@@ -190,7 +187,7 @@ class VectorFill:
         known.update(self._committer.unembeddable_vectors(keys))
         if known:
             self._write(known, embedded_keys=set())
-        self._delete_cached(list(cached))
+        self._committer.delete_cached(cached)
 
     def _next_texts(self) -> dict[str, str]:
         """Return vector key -> text of the next texts to embed."""
@@ -234,13 +231,8 @@ class VectorFill:
         finally:
             if unwritten:
                 self._write(unwritten, embedded_keys=set(unwritten))
-            self._delete_cached(cached)
+            self._committer.delete_cached(cached)
         return False
-
-    def _delete_cached(self, keys: Sequence[str]) -> None:
-        """Delete vectors that the table has now; at worst they stay for the cache's seven days."""
-        with suppress(StoreError):
-            self._dependencies.vector_cache.delete(keys)
 
     def _write(self, vectors: Mapping[str, Vector], embedded_keys: set[str]) -> None:
         """Write vectors to all begun files' rows of their keys.

@@ -22,6 +22,7 @@ from anchord.store.table import maintenance
 from anchord.store.table.compaction import CompactionWorker, verify_fragments
 from anchord.store.table.maintenance import erase_deleted_rows, maintain, slows_searches
 from anchord.store.table.table import LanceStore
+from anchord.store.table.version_files import delete_damaged_versions
 from anchord.store.writer_lock import WriterLock, lock_holder_pid
 
 VECTOR = array("f", [1.0, 0.0, 0.0, 0.0]).tobytes()
@@ -439,6 +440,24 @@ def test_where_a_file_of_the_newest_version_cannot_be_read_nothing_old_goes(
     spoiled.write_bytes(spoiled.read_bytes()[:100])
     assert any(problem.startswith("deleting old versions failed") for problem in maintain(store))
     assert store.stats().versions >= versions
+
+
+def test_an_old_version_that_cannot_be_read_keeps_no_other_from_being_deleted(
+    tmp_path: Path,
+) -> None:
+    store = filled(tmp_path)
+    versions = Path(store.dataset_uri) / "_versions"
+    oldest, newest = max(versions.glob("*.manifest")), min(versions.glob("*.manifest"))
+    for damaged in (b"", oldest.read_bytes()[:-30] + b"LANC", b"\xff" * 400 + b"LANC"):
+        oldest.write_bytes(damaged)
+        assert delete_damaged_versions(Path(store.dataset_uri)) == [oldest.name]
+        assert newest.exists()
+        oldest.write_bytes(damaged)
+        erase_deleted_rows(store)
+        assert len(list(versions.glob("*.manifest"))) == 1
+        assert store.count_rows() == COMMITS
+        maintain(store)
+        newest = min(versions.glob("*.manifest"))
 
 
 def test_old_versions_wait_until_there_are_very_many(

@@ -21,7 +21,7 @@ import msgspec
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
 from anchord.store.table.lance_errors import LANCE_ERRORS, describe, panics_as_errors
-from anchord.store.table.version_files import read_version_files
+from anchord.store.table.version_files import delete_damaged_versions, read_version_files
 
 TARGET_FRAGMENT_ROWS = 65_536
 SMALL_FRAGMENT_ROWS = 8_192
@@ -107,6 +107,8 @@ def compact_table(
             newest = lance.dataset(request.dataset)
             verify_fragments(newest, verified)
             fsync_newest_version(newest)
+            if (table := Path(dataset.uri.removeprefix("file://"))).is_dir():
+                delete_damaged_versions(table)
             dataset.cleanup_old_versions(older_than=min_age)
 
         steps.append(("deleting old versions", delete_old_versions))

@@ -43,6 +43,7 @@ from anchord.store.table.lance_errors import (
 )
 from anchord.store.table.schema import create_or_replace_indices
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
+from anchord.store.table.version_files import delete_damaged_versions
 
 COMPACT_AFTER_COMMITS = 48
 """Compact after this many commits even while there is more to write.
@@ -190,6 +191,7 @@ def erase_deleted_rows(store: LanceStore) -> int:
         )
         run_sync(rebuild_indices(table))
         update_vector_index(lance.dataset(store.dataset_uri), rebuild=True)
+        delete_damaged_versions(table)
         lance.dataset(store.dataset_uri).cleanup_old_versions(
             older_than=timedelta(0), delete_unverified=True
         )
