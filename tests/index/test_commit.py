@@ -293,7 +293,7 @@ def test_the_last_batch_is_not_thrown_away(commit: Commits) -> None:
 def test_a_long_embedding_gives_signs_of_life_and_keeps_its_vectors_until_the_commit(
     commit: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "S_PER_CACHING", 0.0)
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
     commit.model.fails_after = 9
     with pytest.raises(EmbedderError):
         commit(update(texts(11)))
@@ -513,7 +513,7 @@ def test_nothing_is_looked_up_for_an_update_of_lines_alone(
 def test_a_vector_is_put_into_the_cache_once(
     commit: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "S_PER_CACHING", 0.0)
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
     kept: list[list[str]] = []
     monkeypatch.setattr(commit.cache, "put", lambda vectors, _: kept.append(list(vectors)))
     commit(update(texts(5)))
@@ -525,7 +525,7 @@ def test_a_vector_is_put_into_the_cache_once(
 def test_vectors_that_waited_in_the_cache_leave_it_with_the_commit(
     commit: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "S_PER_CACHING", 0.0)
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
     commit.model.fails_after = 4
     with pytest.raises(EmbedderError):
         commit(update(texts(9)))

@@ -241,7 +241,7 @@ def test_a_crash_loses_only_what_the_model_works_on(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With two seconds of a slow model lost, a fifth of a small index was embedded twice."""
-    monkeypatch.setattr(module, "S_PER_CACHING", 0.0)
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
     monkeypatch.setattr(module, "S_PER_WRITE", 1e9)
     world.write(A, *names(20))
     world.index(A)

@@ -7,7 +7,6 @@ text is embedded twice.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -21,9 +20,8 @@ from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
 MAX_EMBED_S_PER_COMMIT = 3.0
 """Upper bound on embedding work between two commits."""
-S_PER_CACHING = 0.3
-"""Vectors that wait for a commit or a write go to the vector cache after so long: what a crash can
-lose."""
+NS_PER_CACHING = 300_000_000
+"""Vectors that wait for a commit or a write for longer are put into the vector cache."""
 TEXTS_PER_COMMIT_RANGE = (64, 2_048)
 """The fewest and the most texts to embed for one commit, whatever the model's throughput."""
 DIRECT_TEXTS = 16
@@ -286,7 +284,7 @@ class Committer:
         keys = list(text_by_key)
         made: dict[str, Vector] = {}
         uncached: dict[str, Vector] = {}
-        cached_at = time.monotonic()
+        cached_ns = self.dependencies.clock()
         is_complete = False
         self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if keys else 0)
         try:
@@ -296,10 +294,10 @@ class Committer:
                 has_more = len(made) < len(keys)
                 self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if has_more else 0)
                 # Invariant: a crash loses at most the vectors of `uncached`.
-                if has_more and time.monotonic() - cached_at >= S_PER_CACHING:
+                if has_more and self.dependencies.clock() - cached_ns >= NS_PER_CACHING:
                     self._cache_until_commit(uncached)
                     uncached.clear()
-                    cached_at = time.monotonic()
+                    cached_ns = self.dependencies.clock()
                 if has_more and should_stop():
                     return None
             is_complete = True

@@ -24,7 +24,7 @@ from anchord.core.types import (
     Vector,
 )
 from anchord.errors import EmbedderError
-from anchord.index.commit import S_PER_CACHING, Committer, with_unembeddable_lines
+from anchord.index.commit import NS_PER_CACHING, Committer, with_unembeddable_lines
 from anchord.index.file_planner import FilePlanner
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
@@ -218,7 +218,7 @@ class VectorFill:
                     made, unwritten = unwritten, {}
                     self._write(made, embedded_keys=set(made))
                     written_at = time.monotonic()
-                elif left and waited_s >= S_PER_CACHING:
+                elif left and waited_s * 1e9 >= NS_PER_CACHING:
                     # Invariant: a crash loses at most the vectors of `unwritten` without these.
                     uncached = {key: unwritten[key] for key in unwritten.keys() - set(cached)}
                     self._dependencies.vector_cache.put(uncached, self._dependencies.clock())
