@@ -213,7 +213,7 @@ def _stems(text: str) -> frozenset[str]:
 
 def word_stems(text: str) -> frozenset[str]:
     """Return the stems of all words of a text, in lower case."""
-    return frozenset(map(_stem, _WORD.findall(text.lower())))
+    return frozenset(map(_stem, set(_WORD.findall(text.lower()))))
 
 
 def is_unspaced(word: str) -> bool:

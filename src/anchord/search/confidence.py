@@ -19,7 +19,7 @@ from itertools import chain
 from anchord.core.ports import ChunkStore
 from anchord.core.query_syntax import ParsedQuery, is_unspaced, word_stems
 from anchord.core.types import Hit, Row
-from anchord.core.word_forms import spans_of_other_forms
+from anchord.core.word_forms import has_other_form
 from anchord.search.passages import Passage
 from anchord.search.query_kind import content_words
 
@@ -31,6 +31,7 @@ _EVIDENCE_HITS = 20
 _LIKELY = 0.57
 _STRONG = 0.7
 _PAIR = 2
+_WORD = re.compile(r"\w+")
 _PART_OF_NAME = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
 
 
@@ -110,11 +111,12 @@ def judge_hits(
     words = query_words(query)
     words_by_id = {hit.id: words_in(text, words, query) for hit, text in texts_of_hits}
     all_words = _share(frozenset().union(*words_by_id.values()), words)
+    identifier_share = query.identifier_share
 
     def judge(hit: Hit) -> Judgement:
         share = _share(words_by_id[hit.id], words)
         if hit.contains_identifier:
-            share = max(share, query.identifier_share)
+            share = max(share, identifier_share)
         cosine = highest_other_cosine if hit.cosine is None else hit.cosine
         meaning = None
         if scale is not None and cosine is not None:
@@ -184,8 +186,11 @@ def query_words(query: ParsedQuery) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_pairs, stems)))
 
 
+@lru_cache(maxsize=256)
 def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[str]:
     """Return which of a query's words a text contains, in any form that the word index finds.
+
+    A search asks twice for the texts that it shows.
 
     Args:
         text: The text.
@@ -197,8 +202,7 @@ def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[
     if not missing:
         return found
     found |= {word for word in filter(is_unspaced, missing) if word in text}
-    # The parts of names, such as `token_budget` and `tokenBudget`.
-    found |= missing & word_stems(_PART_OF_NAME.sub(" ", text))
+    found |= missing & _stems_of_parts(text)
     lowered = text.lower()
     prefixes = [prefix.lower() for prefix in query.required_prefixes]
     for word in missing - found:
@@ -211,7 +215,13 @@ def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[
 def _has_other_form(stem: str, text: str, query: ParsedQuery) -> bool:
     """Return whether a text has a word of a query, given by its stem, in another form."""
     written = _written_words(query.text).get(stem, ())
-    return any(spans_of_other_forms(word, text) for word in written)
+    return any(has_other_form(word, text) for word in written)
+
+
+def _stems_of_parts(text: str) -> frozenset[str]:
+    """Return the stems of the parts of names, such as `token_budget` and `tokenBudget`."""
+    names = filter(_PART_OF_NAME.search, set(_WORD.findall(text)))
+    return word_stems(_PART_OF_NAME.sub(" ", " ".join(names)))
 
 
 @lru_cache(maxsize=64)

@@ -73,6 +73,7 @@ def make_search_request(
             is_flat=params.show_chunks,
         ),
         near=_near_folders(roots, params.cwd) if params.cwd else (),
+        strong_only=params.is_prompt,
         recency=_recency_of(params.recent),
     )
 
