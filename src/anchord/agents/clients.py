@@ -228,6 +228,11 @@ class Places:
             "cline": f"{code}/globalStorage/saoudrizwan.claude-dev",
         }
 
+    @property
+    def kept_folders(self) -> frozenset[str]:
+        """The folders that stay when they are empty."""
+        return frozenset([self.home, self.project, self.folders["config"]])
+
     def path(self, place: str) -> str:
         """Return the path of a place: of this user with `{...}`, else of the project."""
         if place.startswith("{"):
