@@ -9,12 +9,7 @@ import pytest
 
 from anchord.core.natural_language import COMMON_WORDS, detect_language
 from anchord.core.query_syntax import matched_words, parse_query
-from anchord.core.word_forms import (
-    forms_of_query,
-    forms_of_text,
-    has_other_form,
-    spans_of_other_forms,
-)
+from anchord.core.word_forms import forms_of_query, forms_of_text
 
 SAMPLES = tomllib.loads(
     (Path(__file__).parents[1] / "search" / "languages.toml").read_text("utf-8")
@@ -101,11 +96,3 @@ def test_every_language_has_common_words_and_a_stemmer() -> None:
 )
 def test_other_forms_of_words_are_highlighted(query: str, text: str, matched: list[str]) -> None:
     assert matched_words(parse_query(query), text) == matched
-
-
-def test_a_word_has_another_form_in_a_text_where_one_would_be_highlighted() -> None:
-    texts = [texts[0] for texts in DOCUMENTS.values()]
-    words = {word for text in texts for word in text.split()[:4]} | {"Buch", "走る", "book"}
-    for text in texts:
-        for word in words:
-            assert has_other_form(word, text) == bool(spans_of_other_forms(word, text))

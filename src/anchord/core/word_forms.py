@@ -142,9 +142,16 @@ def spans_of_other_forms(query: str, text: str) -> list[tuple[int, int]]:
     Returns:
         Ranges [start, end) of characters, in no order; they may overlap.
     """
-    spans = [match.span() for pair in _pairs(query) for match in re.finditer(pair, text)]
+    pairs = {
+        run[start : start + 2]
+        for run in _UNSPACED_RUN.findall(query)
+        for start in range(len(run) - 1)
+        if not _HIRAGANA_PAIR.match(run, start)
+    }
+    spans = [match.span() for pair in pairs for match in re.finditer(pair, text)]
     language = _language_of(text)
-    if _has_no_forms(text, language):
+    # Words of such a text have no other form in ASCII.
+    if language not in _LATIN_LANGUAGES and (text.isascii() or query.isascii()):
         return spans
     wanted = _searched_words(query)
     spans += [
@@ -153,39 +160,6 @@ def spans_of_other_forms(query: str, text: str) -> list[tuple[int, int]]:
         if not wanted.isdisjoint(_forms_of_word(word[0].lower(), language))
     ]
     return spans
-
-
-def has_other_form(query: str, text: str) -> bool:
-    """Return whether `spans_of_other_forms` finds anything; quick for many queries of one text."""
-    if any(pair in text for pair in _pairs(query)):
-        return True
-    forms = _forms_in(text)
-    return bool(forms) and not _searched_words(query).isdisjoint(forms)
-
-
-def _has_no_forms(text: str, language: str) -> bool:
-    return text.isascii() and language not in _LATIN_LANGUAGES
-
-
-@lru_cache(maxsize=256)
-def _pairs(query: str) -> frozenset[str]:
-    """Return the pairs of characters in the Chinese and Japanese of a query."""
-    return frozenset(
-        run[start : start + 2]
-        for run in _UNSPACED_RUN.findall(query)
-        for start in range(len(run) - 1)
-        if not _HIRAGANA_PAIR.match(run, start)
-    )
-
-
-@lru_cache(maxsize=64)
-def _forms_in(text: str) -> frozenset[str]:
-    """Return the words of a text and their other forms; none where those add nothing."""
-    language = _language_of(text)
-    if _has_no_forms(text, language):
-        return frozenset()
-    words = {word.lower() for word in _INFLECTED_WORD.findall(text)}
-    return frozenset().union(*(_forms_of_word(word, language) for word in words))
 
 
 @lru_cache(maxsize=64)

@@ -17,9 +17,10 @@ from functools import lru_cache
 from itertools import chain
 
 from anchord.core.ports import ChunkStore
-from anchord.core.query_syntax import ParsedQuery, is_unspaced, word_stems
+from anchord.core.query_syntax import ParsedQuery, is_unspaced
 from anchord.core.types import Hit, Row
-from anchord.core.word_forms import has_other_form
+from anchord.core.word_forms import spans_of_other_forms
+from anchord.core.word_stems import stems_among, word_stems
 from anchord.search.passages import Passage
 from anchord.search.query_kind import content_words
 
@@ -31,7 +32,6 @@ _EVIDENCE_HITS = 20
 _LIKELY = 0.57
 _STRONG = 0.7
 _PAIR = 2
-_WORD = re.compile(r"\w+")
 _PART_OF_NAME = re.compile(r"_|(?<=[a-z])(?=[A-Z])")
 
 
@@ -197,13 +197,15 @@ def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[
         words: The query's words, as `query_words` returns them.
         query: The query.
     """
-    found = words & word_stems(text)
+    found = stems_among(words, text)
     missing = words - found
     if not missing:
         return found
     found |= {word for word in filter(is_unspaced, missing) if word in text}
-    found |= missing & _stems_of_parts(text)
+    # The parts of names, such as `token_budget` and `tokenBudget`.
     lowered = text.lower()
+    if within := frozenset(word for word in missing - found if word in lowered):
+        found |= stems_among(within, _PART_OF_NAME.sub(" ", text))
     prefixes = [prefix.lower() for prefix in query.required_prefixes]
     for word in missing - found:
         is_prefix = any(prefix.startswith(word) and prefix in lowered for prefix in prefixes)
@@ -215,13 +217,7 @@ def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[
 def _has_other_form(stem: str, text: str, query: ParsedQuery) -> bool:
     """Return whether a text has a word of a query, given by its stem, in another form."""
     written = _written_words(query.text).get(stem, ())
-    return any(has_other_form(word, text) for word in written)
-
-
-def _stems_of_parts(text: str) -> frozenset[str]:
-    """Return the stems of the parts of names, such as `token_budget` and `tokenBudget`."""
-    names = filter(_PART_OF_NAME.search, set(_WORD.findall(text)))
-    return word_stems(_PART_OF_NAME.sub(" ", " ".join(names)))
+    return any(spans_of_other_forms(word, text) for word in written)
 
 
 @lru_cache(maxsize=64)
