@@ -111,6 +111,12 @@ def test_the_settings_of_a_project_are_in_its_folder(client: Client, user: User)
     assert user.files() == {}
 
 
+def test_an_entry_for_zed_is_one_for_old_and_new_versions(user: User) -> None:
+    assert user("connect", "zed", "--yes").code == 0
+    entry = values_of(user.home / ".config/zed/settings.json")["context_servers"]["anchord"]
+    assert entry == {"source": "custom", "command": COMMAND[0], "args": COMMAND[1:]}
+
+
 def test_the_clients_that_are_here_are_found(user: User) -> None:
     user("connect", "--yes").is_refused(2, "found no client")
     user.program("gemini")
