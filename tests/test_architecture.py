@@ -71,7 +71,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "daemon.engine": "daemon.main daemon.doctor daemon.service.install",
     "daemon.shared_reader": "daemon.engine daemon.handlers daemon.main daemon.status daemon.writer",
     "daemon.access": "daemon.main daemon.handlers daemon.writer daemon.status",
-    "agents.recall": "agents.connecting agents.steps agents.clients agents.entries agents.settings_files",
+    "agents.recall": "agents.connecting agents.connections agents.steps agents.clients agents.entries agents.settings_files",
     "cli.output": "cli.commands",
 }
 """A part of a package, and the sibling modules that it must not import."""
@@ -97,7 +97,7 @@ PURE = tuple(
     index.row_id_lookahead index.moved_files index.worktree_plans
     core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms
     search.backends search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
-    embedding.batching embedding.poison_text agents.clients agents.entries agents.json_edit agents.json_text agents.toml_edit
+    embedding.batching embedding.poison_text agents.changed_lines agents.clients agents.entries agents.json_edit agents.json_text agents.toml_edit
     agents.recall.prompts agents.recall.selection
     """.split()  # noqa: SIM905 - likewise
 )
