@@ -18,11 +18,14 @@ _MOST_ID_CHARS = 24
 _RECENT = timedelta(days=300)
 _STATES = {
     "here": "[green]here[/]",
+    "shorter": "[red]shorter[/]",
+    "damaged": "[red]damaged[/]",
     "deleted": "[yellow]deleted[/]",
     "detached": "[dim]detached[/]",
     "prompts-only": "[dim]prompts only[/]",
 }
 _STATE_WIDTH = 8
+_NO_PROGRAM = "unknown program"
 _INDENT = "    "
 _LEAST_PLACE = 5
 _NO_TITLE = "(nothing was asked)"
@@ -46,6 +49,26 @@ def session_lines(sessions: Sequence[SessionAnswer], width: int, now: datetime) 
             if wide
             else _two_lines(session, short_id, width, now)
         )
+
+
+def transcript_lines(
+    transcripts: Sequence[SessionAnswer], width: int, now: datetime
+) -> Iterator[str]:
+    """Yield the lines of a list of transcripts without a conversation of their own.
+
+    Paths are not cut: they are what `anchord session` takes.
+
+    Args:
+        transcripts: In the order in which they are shown; `note` says why each has none.
+        width: Columns of the terminal.
+        now: The time, with a zone.
+    """
+    for each in transcripts:
+        when = short_time(each.last_at, now) or "no time"
+        program = program_name(each.agent) if each.agent else _NO_PROGRAM
+        yield f"{when}  [dim]{_shown(program)}[/]  {_STATES[each.state]}"
+        yield f"{_INDENT}[cyan]{_shown(each.path)}[/]"
+        yield f"{_INDENT}{_text(each.note, width - len(_INDENT))}"
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:

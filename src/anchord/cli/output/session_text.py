@@ -39,6 +39,8 @@ def facts_of(session: SessionDetail, zone: tzinfo | None) -> list[str]:
     )
     states = {
         "here": "transcript is here",
+        "shorter": "transcript is here, shorter than what anchord keeps",
+        "damaged": "transcript is here, damaged (NUL bytes)",
         "deleted": "transcript was deleted",
         "detached": "not indexed any more",
         "prompts-only": "only the prompts are known",
@@ -49,6 +51,11 @@ def facts_of(session: SessionDetail, zone: tzinfo | None) -> list[str]:
     project = f"project {session.project}" if session.project else ""
     facts = [program_name(session.agent), project, times.strip(" to"), count(session.turns, "turn")]
     return [*filter(None, facts), state]
+
+
+def sentence_of(session: SessionDetail) -> str:
+    """Return why a transcript has no exchange of its own."""
+    return f"{session.note[:1].upper()}{session.note[1:]}."
 
 
 def long_time(at: str, zone: tzinfo | None) -> str:
@@ -105,6 +112,8 @@ def as_terminal_text(
 
     say(session.title or session.id, "bold")
     say(", ".join(facts_of(session, zone)), "dim")
+    if session.note:
+        say(sentence_of(session))
     for exchange in session.exchanges:
         console.print()
         for who, text in _parts(exchange, program):
@@ -149,6 +158,7 @@ def as_markdown(session: SessionDetail, zone: tzinfo | None) -> str:
     """
     program = program_name(session.agent)
     lines = [f"# {session.title or session.id}", "", ", ".join(facts_of(session, zone)), ""]
+    lines += [sentence_of(session), ""] if session.note else []
     lines += [f"Session `{session.id}`", ""]
     for exchange in session.exchanges:
         for who, text in _parts(exchange, program):
@@ -177,6 +187,8 @@ def as_html(session: SessionDetail, zone: tzinfo | None) -> str:
         f"<h1>{title}</h1>",
         f'<p class="facts">{html.escape(", ".join(facts_of(session, zone)))}</p>',
     ]
+    if session.note:
+        body.append(f"<p>{html.escape(sentence_of(session))}</p>")
     for exchange in session.exchanges:
         for who, text in _parts(exchange, program):
             at = long_time(exchange.at, zone) if who != program else ""
