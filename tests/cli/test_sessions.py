@@ -366,9 +366,11 @@ def test_doctor_warns_of_transcripts_that_will_be_deleted(shell: Shell) -> None:
     assert "after 7 days" in shell("doctor").out
     path, data = claude_session()
     (shell.base / path).with_name("new.jsonl").write_bytes(data.replace(b"-0000-", b"-1111-"))
-    assert "of its 2 sessions, 1 are not archived yet" in shell("doctor").out
+    assert "of its 2 sessions, 1 is not archived yet" in shell("doctor").out
     shell.configure()
-    assert "are not indexed" in shell("doctor").out
+    assert "its 2 sessions in" in shell("doctor").out
+    (shell.base / path).unlink()
+    assert "is not indexed" in shell("doctor").out
 
 
 def test_doctor_does_not_count_a_transcript_as_kept_that_is_not(shell: Shell) -> None:
@@ -377,17 +379,17 @@ def test_doctor_does_not_count_a_transcript_as_kept_that_is_not(shell: Shell) ->
     assert "byte for byte" in shell("doctor").out
     data = file.read_bytes()
     file.write_bytes(data + b"{}\n")
-    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert "1 transcript is not kept byte for byte" in shell("doctor").out
     assert shell("index").code == 0
     assert "has all of its 1 session, byte for byte" in shell("doctor").out
     with closing(sqlite3.connect(database)) as db:  # As of a file that outgrew the limit.
         db.execute("UPDATE versions SET size=size-1")
         db.commit()
-    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert "1 transcript is not kept byte for byte" in shell("doctor").out
     with closing(sqlite3.connect(database)) as db:  # As of a file that may not be kept.
         db.execute("DELETE FROM versions")
         db.commit()
-    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert "1 transcript is not kept byte for byte" in shell("doctor").out
 
 
 def moved_home(shell: Shell, base: Path) -> Shell:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from anchord.cli.app import JsonOption, app, ensure_paths, print_json, print_line, warn
 from anchord.cli.output.console import print_text, terminal_size
-from anchord.cli.output.session_table import count
 from anchord.cli.parameters import Argument, Option
 from anchord.cli.registry import Exit
 from anchord.cli.values import complete_root
 from anchord.config.paths import Paths
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_text, quote_command, quote_name
 from anchord.daemon.archive_access import ask_daemon_or_archive
 from anchord.errors import UsageError
@@ -89,7 +89,7 @@ def _print_other_transcripts(others: Sequence[SessionAnswer]) -> None:
         return
     verb = "has" if len(others) == 1 else "have"
     print_line(
-        f"{count(len(others), 'more kept transcript')} {verb} no conversation of "
+        f"{counted(len(others), 'more kept transcript')} {verb} no conversation of "
         f"{'its' if len(others) == 1 else 'their'} own; `anchord sessions --kept` says why."
     )
 
@@ -108,7 +108,7 @@ def _print_what_to_do(found: Sequence[SessionAnswer], *, is_all: bool) -> None:
     deleted = [each for each in found if each.state != "here" and each.kept]
     if deleted:
         command = quote_command("anchord session --restore", deleted[0].id[:8], "ID")
-        transcripts = "1 transcript" if len(deleted) == 1 else f"{len(deleted)} transcripts"
+        transcripts = counted(len(deleted), "transcript")
         print_line(f"{transcripts} of these can be restored: {command}")
     if not is_all:
         print_line(f"The newest {len(found)}; `-n 0` lists all.")

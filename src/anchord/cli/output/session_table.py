@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.wrapping import cell_width, truncate
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_gaps
 from anchord.ipc.messages.sessions import SessionAnswer
 from anchord.sources.conversations.programs import program_name
@@ -94,16 +95,11 @@ def short_time(at: str, now: datetime) -> str:
     return f"{local:%d %b %Y}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime) -> Iterator[str]:
     when = f"{short_time(session.last_at, now):<12}"
     program = _cell(program_name(session.agent), 11)
     project = _cell(session.project, 16)
-    counts = f"{count(session.turns, 'turn'):>9} {count(session.files, 'file'):>8}"
+    counts = f"{counted(session.turns, 'turn'):>9} {counted(session.files, 'file'):>8}"
     state_width = max(_STATE_WIDTH, len(session.state))
     used = 12 + 2 + 11 + 2 + 16 + 2 + 2 + len(counts) + 2 + state_width + 2 + len(short_id)
     title = _cell(session.title or _NO_TITLE, max(width - used, 10))
@@ -116,7 +112,7 @@ def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime)
 
 def _two_lines(session: SessionAnswer, short_id: str, width: int, now: datetime) -> Iterator[str]:
     when = short_time(session.last_at, now) or "no time"
-    turns = count(session.turns, "turn")
+    turns = counted(session.turns, "turn")
     used = len(when) + 2 + len(turns) + 2 + len(session.state) + 2 + len(short_id)
     about = ", ".join(filter(None, (session.project, program_name(session.agent))))
     left = width - used - 2

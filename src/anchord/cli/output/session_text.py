@@ -11,8 +11,8 @@ from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from anchord.cli.output.contained_markdown import code_span, contain, escape_inline
-from anchord.cli.output.session_table import count
 from anchord.cli.output.wrapping import wrap
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_text, sanitize_line
 from anchord.ipc.messages.sessions import SessionDetail, SessionExchange
 from anchord.sources.conversations.programs import program_name
@@ -60,7 +60,12 @@ def facts_of(session: SessionDetail, zone: tzinfo | None) -> list[str]:
     if session.state != "here" and session.kept:
         state += ", and can be restored"
     project = f"project {session.project}" if session.project else ""
-    facts = [program_name(session.agent), project, times.strip(" to"), count(session.turns, "turn")]
+    facts = [
+        program_name(session.agent),
+        project,
+        times.strip(" to"),
+        counted(session.turns, "turn"),
+    ]
     return [*filter(None, facts), state]
 
 
@@ -104,7 +109,6 @@ def as_terminal_text(
         with_colors: Whether to write a terminal's codes.
     """
     from rich.console import Console
-    from rich.text import Text
 
     console = Console(
         file=io.StringIO(),
@@ -114,32 +118,41 @@ def as_terminal_text(
         highlight=False,
         emoji=False,
     )
-    program = program_name(session.agent)
-
-    def say(text: str, style: str = "") -> None:
-        console.print(Text(sanitize_line(text), style=style))
-
-    say(session.title or session.id, "bold")
-    say(", ".join(facts_of(session, zone)), "dim")
+    _say(console, session.title or session.id, "bold")
+    _say(console, ", ".join(facts_of(session, zone)), "dim")
     if session.note:
-        say(sentence_of(session))
+        _say(console, sentence_of(session))
+    program = program_name(session.agent)
     for exchange in session.exchanges:
         console.print()
-        for who, text in _parts(exchange, program):
-            is_answer = who == program
-            at = "" if is_answer else long_time(exchange.at, zone)
-            say(f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
-            is_markdown = is_answer and len(text) <= _MOST_MARKDOWN_CHARS
-            show = _markdown_lines if is_markdown else _plain_lines
-            for line in show(console, escape_text(text.strip("\n"))):
-                console.file.write(f"{_INDENT}{line}\n")
-        if exchange.tools:
-            say(f"  [tools] {tools_line(exchange.tools)}", "dim")
+        _say_exchange(console, exchange, program, zone)
     if len(session.exchanges) < session.exchange_count:
         console.print()
-        say(f"{len(session.exchanges)} of {count(session.exchange_count, 'exchange')}", "dim")
+        exchanges = counted(session.exchange_count, "exchange")
+        _say(console, f"{len(session.exchanges)} of {exchanges}", "dim")
     lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]  # a StringIO
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _say_exchange(
+    console: Console, exchange: SessionExchange, program: str, zone: tzinfo | None
+) -> None:
+    for who, text in _parts(exchange, program):
+        is_answer = who == program
+        at = "" if is_answer else long_time(exchange.at, zone)
+        _say(console, f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
+        is_markdown = is_answer and len(text) <= _MOST_MARKDOWN_CHARS
+        lines_of = _markdown_lines if is_markdown else _plain_lines
+        for line in lines_of(console, escape_text(text.strip("\n"))):
+            console.file.write(f"{_INDENT}{line}\n")
+    if exchange.tools:
+        _say(console, f"  [tools] {tools_line(exchange.tools)}", "dim")
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    from rich.text import Text
+
+    console.print(Text(sanitize_line(text), style=style))
 
 
 def _markdown_lines(console: Console, text: str) -> list[str]:

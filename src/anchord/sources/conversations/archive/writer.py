@@ -122,11 +122,7 @@ class ArchiveWriter(Archive):
         """
         values = (
             source,
-            fingerprint.size,
-            fingerprint.mtime_ns,
-            fingerprint.ctime_ns,
-            fingerprint.inode,
-            fingerprint.device,
+            *fingerprint,
             read_state.reader_version,
             read_state.resume_point,
             read_state.unknown_counts,
