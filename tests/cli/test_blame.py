@@ -117,7 +117,7 @@ def test_the_exchanges_that_changed_a_file_come_newest_first_from_every_checkout
     in_tree = [("s3", "named", True), ("s2", "edited", False), ("s1", "edited", True)]
     assert touches(shell, f"{shell.base}/tree/src/parse.py") == in_tree
     assert touches(shell, f"{shell.base}/other/src/parse.py") == [("s4", "edited", False)]
-    assert touches(shell, f"{shell.base}/app/src/gone.py") == []
+    shell("blame", f"{shell.base}/app/src/gone.py").is_refused(1, "does not exist")
     answer = shell("blame", f"{shell.base}/app/src/parse.py", "--json", "-n", "1").json
     assert (len(answer["touches"]), answer["omitted"], answer["inside"]) == (1, 2, "src/parse.py")
     (touch,) = answer["touches"]
