@@ -7,18 +7,23 @@ text is embedded twice.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from anchord.core.ids import is_due, without_due_mark
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import FileRecord, FileUpdate, Problem, RootedPath, Row, Vector
-from anchord.errors import EmbedderError
+from anchord.errors import EmbedderError, StoreError
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
 MAX_EMBED_S_PER_COMMIT = 3.0
-"""Upper bound on embedding work between two commits, and so on what a crash can lose."""
+"""Upper bound on embedding work between two commits."""
+S_PER_CACHING = 0.3
+"""Vectors that wait for a commit or a write go to the vector cache after so long: what a crash can
+lose."""
 TEXTS_PER_COMMIT_RANGE = (64, 2_048)
 """The fewest and the most texts to embed for one commit, whatever the model's throughput."""
 DIRECT_TEXTS = 16
@@ -78,6 +83,8 @@ class Committer:
     """How many commits changed the table."""
     _keys_embedded_ahead: set[str] = field(default_factory=set)
     """Keys of vectors that were made for a commit that was then interrupted."""
+    _cached_keys: set[str] = field(default_factory=set)
+    """Keys of vectors that wait in the vector cache for a commit."""
     _unembeddable_keys: set[str] | None = None
     _excluded_keys: frozenset[str] = frozenset()
     """Vectors of the rows that this commit deletes because the rules exclude their file."""
@@ -176,6 +183,8 @@ class Committer:
         ahead = self._keys_embedded_ahead.intersection(changes.text_by_key) - due_keys
         embedded_keys = ahead.union(made)
         self._keys_embedded_ahead -= embedded_keys
+        self.delete_cached(self._cached_keys & embedded_keys)
+        self._cached_keys -= embedded_keys
         return CommitResult(confirmed, embedded_keys, due_keys)
 
     def _embed_if_soon(
@@ -277,7 +286,7 @@ class Committer:
         keys = list(text_by_key)
         made: dict[str, Vector] = {}
         uncached: dict[str, Vector] = {}
-        cache_after = self.texts_per_commit
+        cached_at = time.monotonic()
         is_complete = False
         self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if keys else 0)
         try:
@@ -287,9 +296,10 @@ class Committer:
                 has_more = len(made) < len(keys)
                 self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if has_more else 0)
                 # Invariant: a crash loses at most the vectors of `uncached`.
-                if has_more and len(uncached) >= cache_after:
-                    self._cache_vectors(uncached)
+                if has_more and time.monotonic() - cached_at >= S_PER_CACHING:
+                    self._cache_until_commit(uncached)
                     uncached.clear()
+                    cached_at = time.monotonic()
                 if has_more and should_stop():
                     return None
             is_complete = True
@@ -297,9 +307,19 @@ class Committer:
             self.record_unembeddable(made)
             if not is_complete:
                 if uncached:
-                    self._cache_vectors(uncached)
+                    self._cache_until_commit(uncached)
                 self._keys_embedded_ahead.update(made)
         return made
+
+    def _cache_until_commit(self, vectors: Mapping[str, Vector]) -> None:
+        self._cache_vectors(vectors)
+        self._cached_keys.update(vectors)
+
+    def delete_cached(self, vector_keys: Collection[str]) -> None:
+        """Delete vectors from the cache that the table has; at worst they stay for seven days."""
+        if vector_keys:
+            with suppress(StoreError):
+                self.dependencies.vector_cache.delete(sorted(vector_keys))
 
     def _cache_vectors(self, vectors: Mapping[str, Vector]) -> None:
         kept = {key: each for key, each in vectors.items() if key not in self._excluded_keys}
