@@ -125,7 +125,7 @@ HOMES: dict[str, str] = {
     "xxhash": "core.ids",
     "Stemmer": "core.word_forms",
     "pathspec": "sources.files.built_in_rules",
-    "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
+    "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text cli.output.contained_markdown",
     "sentencex": "chunking.strategies.sentences",
     "zstandard": "sources.conversations.containers sources.conversations.kept",
     "tree_sitter": "chunking.formats.code_symbols",

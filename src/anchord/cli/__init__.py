@@ -1,7 +1,8 @@
 """The command `anchord`: reads arguments, calls the daemon or the index, prints the answer.
 
 Exit codes: 0 success (or healthy), 1 failure (or degraded), 2 usage or configuration error, 3 not
-running, 130 Ctrl-C. An error is one line on standard error, which says what to do.
+running, 75 try again later, 130 Ctrl-C. An error is one line on standard error, which says what to
+do.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -17,6 +18,7 @@ from anchord.errors import AnchordError, StoreUnavailableError
 _EXIT_FAILURE = 1
 _EXIT_INTERRUPTED = 130
 _EXIT_BROKEN_PIPE = 141
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_MEMORY = ("can't start new thread", "failed to map segment from shared object")
 """Messages of Python and of the dynamic linker."""
 _OUT_OF_MEMORY = (
@@ -52,7 +54,7 @@ def run_command_line() -> int:
     except OSError as error:
         _print_error(_describe_os_error(error))
         _discard_output()
-        return _EXIT_FAILURE
+        return StoreUnavailableError.exit_code if error.errno in _DISK_FULL else _EXIT_FAILURE
     except (MemoryError, RuntimeError, ImportError) as error:
         if not isinstance(error, MemoryError) and not str(error).endswith(_NO_MEMORY):
             raise
@@ -117,6 +119,8 @@ def _describe_os_error(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the current folder was deleted; change to another folder"
     cause = os.strerror(error.errno).lower() if error.errno else str(error)
+    if not error.filename and error.errno in _DISK_FULL:
+        return f"the output cannot be written: {cause}; free some space, then try again"
     if not error.filename:
         return f"the output cannot be written: {cause}; check where it is redirected to"
     from anchord.core.os_errors import from_os_error
