@@ -22,7 +22,7 @@ FOUND = [
         "hmm, I feel like this stdin consumption is limiting",
     ),
     ("PostgreSQL over MongoDB", "claude-code", "Why PostgreSQL over MongoDB?"),
-    ("rate limiting", "codex", "Add rate limiting"),
+    ("Add rate limiting", "codex", "Add rate limiting"),
     ("setup.py dependencies docker", "slack", "what should setup.py do?"),
     ("theme oauth selector", "pi", "read packages/coding-agent/docs/theme.md in full"),
     ("help me with Go", "opencode", "Hello, help me with Go"),
