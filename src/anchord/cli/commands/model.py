@@ -109,7 +109,7 @@ def _default_name(model: str) -> str:
 def _checked(entry: ModelConfig, config: Config) -> dict[str, object]:
     """Return what `list` shows of a model."""
     from anchord.embedding.model_files import find_token_counting_model
-    from anchord.index.profile import pin_of
+    from anchord.index.embedders import pin_of
 
     try:
         pin = pin_of(config, entry.name)

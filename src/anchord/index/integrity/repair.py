@@ -20,6 +20,7 @@ from anchord.index.integrity.verify import (
     verify,
 )
 from anchord.index.integrity.verify_archive import TranscriptProgress, compare_archive
+from anchord.index.models import Models
 from anchord.index.session import IndexReader, IndexWriter
 
 _EXTRA_KINDS = frozenset({DifferenceKind.EXTRA, DifferenceKind.DUPLICATE})
@@ -55,9 +56,9 @@ def verify_index(
         profile.token_counter,
     )
     heartbeat = reader.heartbeat.beat if isinstance(reader, IndexWriter) else no_heartbeat
-    embedder_and_sample_size = (profile.embedder, vector_sample_size)
+    models = Models(profile.embedder, profile.further.embedders)
     result = verify(
-        expected_parts, reader.catalog, reader.store, embedder_and_sample_size, heartbeat
+        expected_parts, reader.catalog, reader.store, (models, vector_sample_size), heartbeat
     )
     kept_files = Counter(result.kept_files)
     kept_files.update(each.root for each in archived.unreadable_files)
