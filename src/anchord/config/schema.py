@@ -164,6 +164,11 @@ class EmbeddingConfig(ModelOptions, frozen=True, kw_only=True):
     by_language: dict[str, str] = msgspec.field(default_factory=dict)
     """Code of a language -> the NAME of the further model for documents in it."""
 
+    @property
+    def model_names(self) -> set[str]:
+        """What `model` says here, and in each of the further models."""
+        return {self.model, *(options.model for options in self.further.values())}
+
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The [search] table."""

@@ -154,8 +154,8 @@ class TableConnection:
         has_other_models = self._is_writer and found != self._dimensions
         if has_other_models or found[""] != self._dimensions[""]:
             raise DimensionMismatchError(
-                f"{self.uri} has vectors of another dimension than the configured model",
-                "run `anchord index` to rebuild it, or configure the former model again",
+                f"{self.uri} has vectors of another dimension or of other models than configured",
+                "run `anchord index` to rebuild it, or configure the former models again",
             )
         if self._is_writer and self._model and _noted_model(schema) != self._model:
             # The table is a copy of one that another model made, or older than the note.
