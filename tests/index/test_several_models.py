@@ -11,12 +11,13 @@ import lancedb
 import pytest
 
 import anchord
+from anchord.api.lancedb import open_table
 from anchord.core.ids import make_model_tag, model_tag_of
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError
 
-MAIN, FURTHER, THIRD = "hash-384/1", "hash-64/1", "hash-32/1"
-TAG, THIRD_TAG = make_model_tag(FURTHER), make_model_tag(THIRD)
+MAIN, FURTHER = "hash-384/1", "hash-64/1"
+TAG = make_model_tag(FURTHER)
 GERMAN = """# Suppe
 
 Die Zwiebeln werden langsam in der Butter gekocht, und das ist nicht schwer.
@@ -68,6 +69,10 @@ class Home:
         table: Any = lancedb.connect(self.home / "data" / "lance").open_table("chunks")
         return list(table.to_arrow().to_pylist())
 
+    def sorted_rows(self) -> list[dict[str, Any]]:
+        """Return the rows in the order of their ids."""
+        return sorted(self.rows(), key=lambda row: str(row["id"]))
+
     def tags(self) -> dict[str, set[str]]:
         """Return ROOT/PATH -> the tags of the models of its rows, and check where vectors are."""
         tags: dict[str, set[str]] = {}
@@ -107,72 +112,69 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Embedded]:
     return texts
 
 
-def test_a_document_has_the_model_of_its_language(home: Home, embedded: Embedded) -> None:
-    home.configure(BY_LANGUAGE)
+def test_a_document_has_the_model_of_its_root_or_of_its_language(
+    home: Home, embedded: Embedded
+) -> None:
+    home.configure(BY_LANGUAGE, eins='embedding = "german"')
     home.index()
     assert home.tags() == {
         "eins/suppe.md": {TAG},
-        "eins/bread.md": {""},
+        "eins/bread.md": {TAG},
         "zwei/suppe.md": {TAG},
         "zwei/bread.md": {""},
     }
     assert set(embedded.values()) == {1}
 
 
-def test_a_root_has_a_model_of_its_own_whatever_its_language(home: Home) -> None:
-    home.configure(BY_LANGUAGE, eins='embedding = "german"')
-    home.index()
-    assert home.tags()["eins/bread.md"] == {TAG}
-    assert home.tags()["zwei/bread.md"] == {""}
-
-
-def test_an_index_of_one_model_is_as_before_and_gets_no_second_column(
+def test_an_index_of_one_model_stays_as_it_is_and_is_again_when_the_others_go(
     home: Home, embedded: Embedded
 ) -> None:
     home.configure(ONE)
     home.index()
-    before = home.rows()
+    before = home.sorted_rows()
     assert home.columns() == {"vector"}
-    embedded.clear()
-    # Described, and used for no document: nothing changes.
+    assert not any(home.tags()["eins/suppe.md"])
     home.configure(BY_ROOT)
     home.index()
-    assert home.rows() == before
-    assert not embedded
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ((ONE, {}), (BY_LANGUAGE, {})),
-        ((BY_LANGUAGE, {}), (ONE, {})),
-        ((BY_ROOT, {"eins": 'embedding = "other"'}), (BY_ROOT, {"zwei": 'embedding = "other"'})),
-        ((BY_LANGUAGE, {}), (BY_LANGUAGE.replace("64", "32"), {})),
-    ],
-    ids=["added", "removed", "other root", "another model"],
-)
-def test_an_index_is_what_a_rebuild_gives_after_any_change_of_its_models(
-    tmp_path: Path,
-    home: Home,
-    embedded: Embedded,
-    first: tuple[str, dict[str, str]],
-    second: tuple[str, dict[str, str]],
-) -> None:
-    home.configure(first[0], **first[1])
+    assert home.sorted_rows() == before, "it is described, and no document has it"
+    home.configure(BY_LANGUAGE)
     home.index()
-    home.configure(second[0], **second[1])
+    assert home.columns() == {"vector", f"vector_{TAG}"}
+    assert home.tags()["zwei/suppe.md"] == {TAG}
+    home.configure(ONE)
     home.index()
+    assert home.sorted_rows() == before
+    assert home.columns() == {"vector"}
     assert set(embedded.values()) == {1}, "no text is embedded twice by one model"
-    (tmp_path / "fresh").mkdir()
-    fresh = Home(tmp_path / "fresh")
-    fresh.configure(second[0], **second[1])
-    fresh.index()
 
-    def told(which: Home) -> list[dict[str, Any]]:
-        return sorted(which.rows(), key=lambda row: str(row["id"]))
 
-    assert told(home) == told(fresh)
-    assert home.columns() == fresh.columns()
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "root", "later", "later_root"),
+    [
+        (BY_ROOT, "eins", BY_ROOT, "zwei"),
+        (BY_LANGUAGE, "", BY_LANGUAGE.replace("64", "32"), ""),
+        (ONE, "", BY_LANGUAGE, "eins"),
+    ],
+    ids=["other root", "another model", "added"],
+)
+def test_an_index_is_what_a_new_one_would_be_after_a_change_of_its_models(
+    tmp_path: Path, text: str, root: str, later: str, later_root: str
+) -> None:
+    def settings(text: str, root: str) -> dict[str, str]:
+        name = "other" if text == BY_ROOT else "german"
+        return {root: f'embedding = "{name}"'} if root else {}
+
+    homes = []
+    for number, steps in enumerate([[(text, root), (later, later_root)], [(later, later_root)]]):
+        (tmp_path / str(number)).mkdir()
+        homes.append(Home(tmp_path / str(number)))
+        for step in steps:
+            homes[-1].configure(step[0], **settings(*step))
+            homes[-1].index()
+    changed, new = homes
+    assert changed.sorted_rows() == new.sorted_rows()
+    assert changed.columns() == new.columns()
 
 
 def test_a_model_that_changes_its_part_embeds_nothing_again(home: Home, embedded: Embedded) -> None:
@@ -191,6 +193,7 @@ def test_a_model_that_changes_its_part_embeds_nothing_again(home: Home, embedded
     assert not embedded
 
 
+@pytest.mark.slow
 def test_a_file_that_changes_its_language_changes_its_model(home: Home, embedded: Embedded) -> None:
     home.configure(BY_LANGUAGE)
     home.index()
@@ -205,21 +208,18 @@ def test_a_file_that_changes_its_language_changes_its_model(home: Home, embedded
     assert not embedded, "the vector cache has them"
 
 
-def test_a_search_by_meaning_finds_the_documents_of_every_model(home: Home) -> None:
-    home.configure(BY_LANGUAGE)
-    home.index()
-    with anchord.open(home.home) as index:
-        for words, path in (("zwiebeln butter gekocht", "suppe.md"), ("knead dough", "bread.md")):
-            answer = index.search(words, mode="vector")
-            assert answer.groups[0][0].path == path
-            assert "words alone" not in answer.note
-
-
-def test_a_model_that_is_away_leaves_the_documents_of_the_others(
+def test_a_search_by_meaning_finds_the_documents_of_every_model(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home.configure(BY_LANGUAGE)
     home.index()
+    with open_table(home.home) as table:
+        (row,) = table.search("knead dough").limit(1).to_list()
+        assert row["path"] == "bread.md"
+        search = table.search("zwiebeln butter gekocht", vector_column_name=f"vector_{TAG}")
+        assert {row["path"] for row in search.limit(9).to_list()} == {"suppe.md"}
+        (row, *_) = table.search("zwiebeln", query_type="fts").limit(1).to_list()
+        assert row["path"] == "suppe.md"
     real = HashEmbedder.embed
 
     def embed(embedder: HashEmbedder, texts: Sequence[str], **keys: Any) -> Any:  # noqa: ANN401 - as in the original
@@ -227,8 +227,14 @@ def test_a_model_that_is_away_leaves_the_documents_of_the_others(
             raise EmbedderError("it sleeps")
         return real(embedder, texts, **keys)
 
-    monkeypatch.setattr(HashEmbedder, "embed", embed)
     with anchord.open(home.home) as index:
+        for words, path in (("zwiebeln butter gekocht", "suppe.md"), ("knead dough", "bread.md")):
+            answer = index.search(words, mode="vector")
+            assert answer.groups[0][0].path == path
+            assert "words alone" not in answer.note
+        status = index.status()
+        assert [model.provider for model in status.embedder.further] == ["hash"]
+        monkeypatch.setattr(HashEmbedder, "embed", embed)
         answer = index.search("knead dough", mode="vector")
         assert answer.groups[0][0].path == "bread.md"
         assert "are found by words alone: it sleeps" in answer.note

@@ -27,6 +27,8 @@ from anchord.core.types import Action, FileOutcome, RootedPath, Vector
 from anchord.errors import DimensionMismatchError, StoreDamagedError, UsageError
 from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.indexer import Indexer
+from anchord.index.integrity.purge import carry_rules_over
+from anchord.index.leaving_vectors import cache_leaving_vectors
 from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
@@ -200,6 +202,9 @@ class GenerationBuild:
         writer = self._writer
         profile = writer.configured_profile
         former_profile = writer.profile
+        has_further = bool(former_profile.further.models or profile.further.models)
+        if has_further and not self.request.is_from_scratch:
+            cache_leaving_vectors(writer.store, self.store, writer.vector_cache)
         profile.record_in_catalog(self.catalog)
         self.catalog.set_meta("clean", "0")
         # Invariant: until `begin_promotion` returns, a crash leaves the former generation serving.
@@ -271,6 +276,7 @@ class GenerationBuild:
             writer.catalog.copy_to(writer.paths.next_catalog_file)
         self.store = self._open_table(NEXT_TABLE_NAME)
         self.catalog = _open_next_catalog(writer.paths)
+        carry_rules_over(writer.catalog, self.catalog)
         if self.request.rechunks_all_files:
             self.catalog.mark_all_for_rechunk()
         self.catalog.set_meta(_BUILD_META_KEY, self._identity)
