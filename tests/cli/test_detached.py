@@ -136,6 +136,30 @@ def test_a_removed_root_is_kept_named_found_and_comes_back(talks: Shell) -> None
     assert found(talks) == ALL
 
 
+@pytest.mark.parametrize("change", ["same", "moved", "excluded", "deleting"])
+def test_verify_is_not_equal_before_a_returned_root_has_its_conversations_again(
+    talks: Shell, change: str
+) -> None:
+    """What only the archive has of it is in no file that could be compared."""
+    talks("remove", "talks")
+    more: list[str] = []
+    folder = talks.notes
+    if change == "moved":
+        folder = folder.rename(talks.base / "elsewhere")
+    elif change == "excluded":
+        more = ['exclude = ["s2.jsonl"]']
+    elif change == "deleting":
+        more = ['on_delete = "delete"']
+    configure(talks, folder, "talks", *more)
+    listed = talks("verify", "--json").json["differences"]
+    only_here = {each["chunk_id"] for each in listed if each["path"].endswith("s2.jsonl")}
+    expected = 0 if change in {"excluded", "deleting"} else len(GONE)
+    assert {each["kind"] for each in listed} == {"unarchived"}
+    assert len(only_here) == expected
+    assert embedded(talks) == 0
+    assert talks("verify").code == 0
+
+
 def test_remove_says_what_stays(talks: Shell) -> None:
     printed = talks("remove", "talks").out
     assert "6 exchanges of its conversations are kept" in printed
@@ -309,6 +333,19 @@ def test_forget_deletes_what_a_moved_transcript_left_behind(
     assert talks("forget", str(moved), "--yes").code == 0
     assert archived(talks) == {question for question, _ in GONE}
     assert not found(talks) & {question for question, _ in TURNS}
+
+
+def test_forget_of_a_transcript_that_was_just_renamed_keeps_it_out_under_any_name(
+    talks: Shell,
+) -> None:
+    """Its former name counted as another file that contains the same, which nobody had forgotten."""
+    renamed = (talks.notes / "s1.jsonl").rename(talks.notes / "renamed.jsonl")
+    forgotten = talks("forget", "--yes", str(renamed), "--json").json
+    assert (forgotten["exchanges"], forgotten["also_in"]) == (len(TURNS), [])
+    renamed.rename(talks.notes / "again.jsonl")
+    assert talks("index").code == 0
+    assert found(talks) == {question for question, _ in GONE}
+    assert talks("verify").code == 0
 
 
 def test_forget_of_what_is_not_indexed_fails_with_one_line(talks: Shell) -> None:

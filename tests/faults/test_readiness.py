@@ -291,6 +291,36 @@ def test_files_that_maintenance_deletes_are_not_taken_for_lost(service: Service)
     assert service.status()["repairs"] == []
 
 
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_forget_ends_though_a_file_of_the_table_is_damaged(
+    service: Service, monkeypatch: pytest.MonkeyPatch, *, is_interrupted: bool
+) -> None:
+    """Rewriting the table without the rows was what failed: for good, with a wrong reason."""
+    gone = service.write("gone.md", "# Gone\n\nThese words go.\n")
+    indexed(service)
+    if is_interrupted:
+        with monkeypatch.context() as fault:
+            fault.setattr(table_maintenance, "erase_deleted_rows", _fail)
+            with pytest.raises(AnchordError, match="in use"):
+                service.ask("forget", path=str(gone))
+        service.stop()
+    for file in in_use(service, "data"):
+        flip(file)
+    if is_interrupted:
+        service.start().sync()
+        assert "`forget`" in str(service.status()["repairs"])
+        assert "is complete now" in str(service.status()["repairs"])
+    else:
+        assert service.ask("forget", path=str(gone))["files"] == 1
+        service.sync()
+    assert "gone.md" not in service.paths()
+    assert service.is_right()
+
+
+def _fail(_: object) -> None:
+    raise StoreError("a file is in use", "")
+
+
 # Pause
 
 

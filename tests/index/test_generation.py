@@ -217,6 +217,18 @@ def test_a_closed_build_of_the_same_request_goes_on_and_another_begins_anew(
     build.delete()
 
 
+def test_a_root_that_left_since_the_build_was_closed_leaves_nothing_in_it(
+    writer: IndexWriter,
+) -> None:
+    finished(writer, RECHUNK).close()
+    writer.drop_root("more")
+    build = finished(writer, RECHUNK)
+    assert build.was_resumed
+    build.promote()
+    assert {row.root for row in writer.store.all_rows()} == {"docs"}
+    assert verify_index(writer, None).differences == ()
+
+
 @pytest.mark.parametrize("lost", ["catalog", "table", "damaged"])
 def test_half_of_an_unfinished_build_is_not_continued(writer: IndexWriter, lost: str) -> None:
     build = GenerationBuild(writer, RECHUNK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import filterfalse
 
 _MAX_KEYWORDS = 5
 _WORD = re.compile(r"[^\W\d_]\w{2,}")
@@ -62,7 +63,6 @@ def keywords_of(text: str) -> tuple[str, ...]:
 
     Of equally frequent words the one that comes first in the text is first.
     """
-    counts = Counter(_WORD.findall(text.lower()))
-    for word in counts.keys() & _STOP_WORDS:
-        del counts[word]
+    words = _WORD.findall(text.lower())
+    counts = Counter(filterfalse(_STOP_WORDS.__contains__, words))
     return tuple(word for word, _ in counts.most_common(_MAX_KEYWORDS))

@@ -107,12 +107,12 @@ def detect_language(text: str) -> str:
     Args:
         text: Any text. Texts of fewer than ten words often have too few common words.
     """
-    votes: Counter[str] = Counter()
+    votes: dict[str, int] = {}  # A Counter takes twice as long.
     # In the order of their first words, which decides between languages of as many votes.
     counts = Counter(filter(_LANGUAGES_BY_WORD.__contains__, _words(text.lower())))
     for word, count in counts.items():
         for language in _LANGUAGES_BY_WORD[word]:
-            votes[language] += count
+            votes[language] = votes.get(language, 0) + count
     best, best_count = max(votes.items(), key=itemgetter(1), default=("", 0))
     return best if best_count >= _MIN_VOTES else ""
 

@@ -18,6 +18,7 @@ from functools import lru_cache
 
 from anchord.core.lazy_re import lazy_re
 from anchord.core.word_forms import spans_of_other_forms
+from anchord.core.word_stems import find_words, word_stems
 
 _PIECE = lazy_re(
     r'(?<![^\s(])(?P<excluded>-)?"(?P<phrase>\s*[^\s"][^"]*)"(?!\w)|(?P<word>[^\s"]+|")'
@@ -158,9 +159,7 @@ def find_match_spans(query: ParsedQuery, text: str) -> list[tuple[int, int]]:
         Ranges [start, end) of characters, sorted and disjoint.
     """
     stems = _stems(query.text)
-    words = _WORD.finditer(text)
-    matching = [word for word in words if _stem(word[0].lower()) in stems]
-    spans = [word.span() for word in matching]
+    spans = [word.span() for word in find_words(stems, text)]
     spans += spans_of_other_forms(query.text, text)
     for pattern in _literal_patterns(query):
         spans += [match.span() for match in re.finditer(pattern, text)]
@@ -211,30 +210,14 @@ def _stems(text: str) -> frozenset[str]:
     return word_stems(text) - _COMMON_STEMS
 
 
-def word_stems(text: str) -> frozenset[str]:
-    """Return the stems of all words of a text, in lower case."""
-    return frozenset(map(_stem, _WORD.findall(text.lower())))
-
-
 def is_unspaced(word: str) -> bool:
     """Return whether a word has characters of a script that puts no space between words."""
     return bool(_UNSPACED_CHARACTER.search(word))
 
 
-_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ers", "er", "ed", "es", "e", "s", "y")
-"""Longest first: the first that fits is dropped."""
-_MIN_STEM_LENGTH = 3
 _STOP_WORD_STEMS = (
     "a an and are as at b be but by do for how i if in into is it no not of on or such th that the "
     "their then there these they thi this to wa was what when where which who why will with"
 )
 _COMMON_STEMS = frozenset(_STOP_WORD_STEMS.split())
 """Stems of words that occur in every text."""
-
-
-@lru_cache(maxsize=16_384)
-def _stem(word: str) -> str:
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM_LENGTH:
-            return word[: -len(ending)]
-    return word

@@ -46,28 +46,28 @@ class CheckedCursor(sqlite3.Cursor):
         try:
             return super().execute(*arguments)
         except _Failure as error:
-            raise _translated(_file_of(self), error) from error
+            raise _failed(self, error) from error
 
     def executemany(self, *arguments: Any) -> CheckedCursor:  # noqa: ANN401 - likewise
         """Run one statement for many rows."""
         try:
             return super().executemany(*arguments)
         except _Failure as error:
-            raise _translated(_file_of(self), error) from error
+            raise _failed(self, error) from error
 
     def fetchone(self) -> Any:  # noqa: ANN401 - likewise
         """Return the next row; None after the last."""
         try:
             return super().fetchone()
         except _Failure as error:
-            raise _translated(_file_of(self), error) from error
+            raise _failed(self, error) from error
 
     def fetchall(self) -> list[Any]:
         """Return the remaining rows."""
         try:
             return super().fetchall()
         except _Failure as error:
-            raise _translated(_file_of(self), error) from error
+            raise _failed(self, error) from error
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]  # an iterator over the same rows
         """Iterate over the remaining rows."""
@@ -75,7 +75,7 @@ class CheckedCursor(sqlite3.Cursor):
             # The loop runs in C: a method of ours for each row would slow a walk down.
             yield from iter(super().__next__, _END)
         except _Failure as error:
-            raise _translated(_file_of(self), error) from error
+            raise _failed(self, error) from error
 
 
 class CheckedConnection(sqlite3.Connection):
@@ -146,6 +146,18 @@ class CheckedConnection(sqlite3.Connection):
         except StoreDamagedError:
             return False
         return bool(result == "ok")
+
+
+def _failed(cursor: CheckedCursor, error: Exception) -> StoreError:
+    """Close a cursor, and return the error to raise.
+
+    The error's traceback holds the cursor, and a cursor that was not closed holds the files of a
+    connection that was.
+    """
+    translated = _translated(_file_of(cursor), error)
+    with suppress(sqlite3.Error):
+        cursor.close()
+    return translated
 
 
 def open_sqlite(file: Path, *, read_only: bool) -> CheckedConnection:

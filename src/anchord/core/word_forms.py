@@ -149,10 +149,11 @@ def spans_of_other_forms(query: str, text: str) -> list[tuple[int, int]]:
         if not _HIRAGANA_PAIR.match(run, start)
     }
     spans = [match.span() for pair in pairs for match in re.finditer(pair, text)]
-    wanted = _searched_words(query)
     language = _language_of(text)
-    if text.isascii() and language not in _LATIN_LANGUAGES:
+    # Words of such a text have no other form in ASCII.
+    if language not in _LATIN_LANGUAGES and (text.isascii() or query.isascii()):
         return spans
+    wanted = _searched_words(query)
     spans += [
         word.span()
         for word in _INFLECTED_WORD.finditer(text)

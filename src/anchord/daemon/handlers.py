@@ -38,6 +38,7 @@ from anchord.daemon.writer.loop import WriterLoop
 from anchord.errors import AnchordError, TimeoutExpiredError
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, require_local_table
 from anchord.index.integrity.purge import preview_purge, purge_path, unforget_path
+from anchord.index.integrity.table_repair import retry_after_repair
 from anchord.index.metrics import WorkCounters
 from anchord.index.reconcile import ReconcileResult
 from anchord.index.session import IndexReader, IndexWriter
@@ -362,7 +363,7 @@ class RpcHandlers:
     def _purge(self, path: str) -> ForgetAnswer:
         """Delete a path's rows. A generation that is being built may hold some: it starts again."""
         with self._loop.builds.suspended():
-            purged = purge_path(self._writer, path)
+            purged = retry_after_repair(self._writer, lambda: purge_path(self._writer, path))
         for name, state in self._loop.work_queue.root_watcher.states.items():
             if state.held_deletions:  # They may have been of this path.
                 self._loop.work_queue.reconcile(name)

@@ -42,9 +42,11 @@ T = TypeVar("T")
 _EmbeddedTexts = list[tuple[int, Vector | None]]
 """(index in the batch, vector), None for a text that the server refuses."""
 
-_BATCH = (8_192, 64)
-"""The most tokens and texts of a request."""
+_BATCH = (8_192, 32)
+"""The most tokens and texts of a request: text-embeddings-inference refuses more texts as it comes,
+and a crash loses what is in flight."""
 _IN_FLIGHT = 4
+_MAX_UNCLAIMED = 8 * _IN_FLIGHT
 _TRIES = 5
 _QUERY_TRIES = 2
 _LIMITS = RequestLimits(timeout_s=120.0, connect_timeout_s=5.0, max_pause_s=60.0)
@@ -68,6 +70,17 @@ class EmbeddingServer:
     """Numbers in a vector; 0 for unknown."""
     query_prefix: str = ""
     text_prefix: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class _SentBatch:
+    """A batch that a thread sends, or waits to send."""
+
+    texts: Sequence[str]
+    is_sent: bool = False
+    """Whether the request has begun: the server makes its vectors, whoever waits for them."""
+    is_abandoned: bool = False
+    """Whether it need not be sent any more."""
 
 
 class OpenAIEmbedder:
@@ -112,6 +125,11 @@ class OpenAIEmbedder:
         self._dimension_lock = threading.Lock()
         self._recent_batches: deque[tuple[float, int]] = deque()
         """(time of the end, texts) of the batches in the last 60 s."""
+        self._unclaimed: deque[tuple[Future[_EmbeddedTexts], _SentBatch]] = deque(
+            maxlen=_MAX_UNCLAIMED
+        )
+        """Requests whose caller left before they were answered."""
+        self._unclaimed_lock = threading.Lock()
         # Two more connections than batches, so that queries need not wait for one.
         self._client = OpenAIClient(server.url, server.key, max_connections=_IN_FLIGHT + 2)
 
@@ -197,33 +215,44 @@ class OpenAIEmbedder:
     def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
         """Yield batches in any order, each as index of a text -> its vector (see `embed`).
 
+        A caller may leave before the end. What is in flight then is not sent again: a later call
+        with the same texts gets its vectors.
+
         Raises:
             EmbedderError: the server cannot be used now. It is raised after the batches in flight;
                 the vectors yielded before are valid.
         """
         if not texts:
             return
-        token_counts = shared_token_counter(self._tokenizer).count_without_caching(texts)
-        batches = iter(batch_by_token_count(token_counts, *_BATCH))
-        in_flight: dict[Future[_EmbeddedTexts], list[int]] = {}
+        in_flight = self._claim(texts)
+        numbers_by_text: dict[str, list[int]] = {}
+        for number, text in enumerate(texts):
+            numbers_by_text.setdefault(text, []).append(number)
+        claimed = {text for batch in in_flight.values() for text in batch.texts}
+        batches = self._split_into_batches(
+            [text for text in numbers_by_text if text not in claimed]
+        )
         failure: BaseException | None = None
-        abandoned = threading.Event()
         try:
             while True:
                 if failure is None:
-                    self._send_batches(in_flight, batches, texts, abandoned)
+                    self._send_batches(in_flight, batches)
                 if not in_flight:
                     break
                 for future in self._wait(in_flight):
-                    numbers = in_flight.pop(future)
+                    batch = in_flight.pop(future)
                     error = future.exception()
                     failure = failure or error
                     if error is None:
-                        embedded = future.result()
-                        yield {numbers[i]: self._count_text(vector) for i, vector in embedded}
+                        made = future.result()
+                        vectors = ((batch.texts[at], self._count_text(each)) for at, each in made)
+                        yield {
+                            number: vector
+                            for text, vector in vectors
+                            for number in numbers_by_text.get(text, ())
+                        }
         finally:
-            # Threads that still wait for a slot send nothing any more.
-            abandoned.set()
+            self._leave(in_flight)
         if failure:
             raise failure
 
@@ -237,21 +266,43 @@ class OpenAIEmbedder:
 
     # Threads
 
+    def _split_into_batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        token_counts = shared_token_counter(self._tokenizer).count_without_caching(texts)
+        for indexes in batch_by_token_count(token_counts, *_BATCH):
+            yield [texts[index] for index in indexes]
+
+    def _claim(self, texts: Sequence[str]) -> dict[Future[_EmbeddedTexts], _SentBatch]:
+        """Take over the requests with some of these texts whose callers have left."""
+        wanted = set(texts)
+        with self._unclaimed_lock:
+            usable = [
+                (future, batch)
+                for future, batch in self._unclaimed
+                if not (future.done() and future.exception())
+            ]
+            claimed = {
+                future: batch for future, batch in usable if not wanted.isdisjoint(batch.texts)
+            }
+            self._unclaimed.clear()
+            self._unclaimed.extend(each for each in usable if each[0] not in claimed)
+        return claimed
+
+    def _leave(self, in_flight: Mapping[Future[_EmbeddedTexts], _SentBatch]) -> None:
+        """Let nothing more be sent of these batches, and keep what was sent for later calls."""
+        for batch in in_flight.values():
+            batch.is_abandoned = True
+        with self._unclaimed_lock:
+            self._unclaimed.extend(each for each in in_flight.items() if each[1].is_sent)
+
     def _send_batches(
         self,
-        in_flight: dict[Future[_EmbeddedTexts], list[int]],
-        batches: Iterator[list[int]],
-        texts: Sequence[str],
-        abandoned: threading.Event,
+        in_flight: dict[Future[_EmbeddedTexts], _SentBatch],
+        batches: Iterator[list[str]],
     ) -> None:
         """Start batches until four are in flight or none is left."""
-        while len(in_flight) < _IN_FLIGHT:
-            numbers = next(batches, None)
-            if numbers is None:
-                return
-            batch = [texts[number] for number in numbers]
-            future = self._start_thread(partial(self._embed_batch, batch, abandoned))
-            in_flight[future] = numbers
+        while len(in_flight) < _IN_FLIGHT and (texts := next(batches, None)):
+            batch = _SentBatch(texts)
+            in_flight[self._start_thread(partial(self._embed_batch, batch))] = batch
 
     def _start_thread(self, job: Callable[[], T]) -> Future[T]:
         """Run a job in a daemon thread, for which neither `close` nor the end of the process waits.
@@ -285,13 +336,14 @@ class OpenAIEmbedder:
             if done:
                 return done
 
-    def _embed_batch(self, texts: Sequence[str], abandoned: threading.Event) -> _EmbeddedTexts:
+    def _embed_batch(self, batch: _SentBatch) -> _EmbeddedTexts:
         with self._slots:
-            if abandoned.is_set():
+            if batch.is_abandoned:
                 raise EmbedderError("the batch was abandoned")
-            embedded = list(embed_isolating_failures(texts, self._post, BatchFailedError))
+            batch.is_sent = True
+            embedded = list(embed_isolating_failures(batch.texts, self._post, BatchFailedError))
         now = time.monotonic()
-        self._recent_batches.append((now, len(texts)))
+        self._recent_batches.append((now, len(batch.texts)))
         while now - self._recent_batches[0][0] > _RATE_WINDOW_S:
             self._recent_batches.popleft()
         return embedded

@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -97,10 +97,13 @@ def open_or_salvage_archive(
     repairs.append(_describe(result, reason, damaged_folder))
     # What was saved can differ from what the index has, such as a session's title.
     _mark_for_reread(catalog, with_exchanges=True)
-    archive = ArchiveWriter(paths.archive_file)
-    _restore_forgotten(archive, catalog)
-    _restore_folders(archive, catalog)
-    return archive
+    with ExitStack() as undo:
+        archive = ArchiveWriter(paths.archive_file)
+        undo.callback(archive.close)
+        _restore_forgotten(archive, catalog)
+        _restore_folders(archive, catalog)
+        undo.pop_all()
+        return archive
 
 
 def save_forgotten(archive: ArchiveWriter, catalog: SqliteCatalog) -> None:
@@ -191,14 +194,16 @@ def _find_damage(paths: Paths, *, was_clean_shutdown: bool) -> ArchiveWriter | s
         return "a page could not be read"
     if damage := find_damage_before_open(paths.archive_file):
         return damage
-    try:
-        archive = ArchiveWriter(paths.archive_file)
-    except StoreDamagedError as error:
-        return error.message
-    if was_clean_shutdown or archive.is_intact():
-        return archive
-    archive.close()
-    return "pages of it are damaged"
+    with ExitStack() as undo:
+        try:
+            archive = ArchiveWriter(paths.archive_file)
+        except StoreDamagedError as error:
+            return error.message
+        undo.callback(archive.close)
+        if was_clean_shutdown or archive.is_intact():
+            undo.pop_all()
+            return archive
+        return "pages of it are damaged"
 
 
 def _write_salvaged(paths: Paths, damaged_folder: Path) -> SalvageResult:

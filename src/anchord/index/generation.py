@@ -99,6 +99,9 @@ class GenerationBuild:
             self._start()
         self._has_begun_again = False
         self._indexer = self._make_indexer()
+        if self.was_resumed:  # A root can have left while nothing built.
+            for name in set(self.catalog.root_names()) - writer.roots_by_name.keys():
+                self.drop_root(name)
 
     def _make_indexer(self) -> Indexer:
         """Return the indexer that writes the new catalog and table."""

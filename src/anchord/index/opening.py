@@ -25,7 +25,7 @@ from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
 from anchord.index.embedders import ProfileInputs
 from anchord.index.integrity.purge import finish_interrupted_forget
-from anchord.index.integrity.table_repair import repair_index_table
+from anchord.index.integrity.table_repair import retry_at_start
 from anchord.index.kept_erasure import erase_forgotten_at_start, erase_trashed
 from anchord.index.kept_transcripts import (
     note_kept_count,
@@ -61,7 +61,7 @@ from anchord.sources.files.root_identity import keep_configured_folders
 from anchord.sources.files.source_memory import SourceMemory
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.crash_journal import CrashJournal
-from anchord.store.table.connection import TableReadError, model_of_table
+from anchord.store.table.connection import model_of_table
 from anchord.store.table.table import TABLE_FOLDER, TABLE_NAME, LanceStore
 from anchord.store.table.uri import is_local
 from anchord.store.table_owner import claim_table_folder
@@ -75,52 +75,62 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
     Raises:
         StoreError: There is no index yet, or it cannot be opened.
     """
-    catalog = SqliteCatalog(paths.catalog_file, read_only=True)
-    cli_state = load_cli_state(paths.cli_state_file)
-    memory = SourceMemory(paths.source_memory_file, read_only=True)
-    roots = gather_roots(
-        config,
-        cli_state.given_roots,
-        (),
-        paths.own_folders,
-    )
-    roots = keep_configured_folders(roots, memory)
-    parser_process = ParserProcess()
-    quarantine = CrashJournal(paths.data_folder, read_only=True)
-    inputs = _profile_inputs(
-        paths,
-        config,
-        roots,
-        (quarantine, parser_process),
-        catalog,
-    )
-    profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
-    store = LanceStore(
-        store_uri(paths, config),
-        profile.dimension,
-        "",
-        read_only=True,
-    )
-    roots_by_name = {root.name: root for root in roots}
-    archive = Archive(paths.archive_file, read_only=True) if paths.archive_file.exists() else None
-    files = open_source_tree(
-        paths,
-        config,
-        roots_by_name,
-        archive,
-        (memory, cli_state),
-    )
-    return IndexReader(
-        paths=paths,
-        config=config,
-        roots=roots,
-        profile=profile,
-        catalog=catalog,
-        store=store,
-        files=files,
-        parser_process=parser_process,
-        reranker=reranker_of(config, RERANKER_LOAD_S),
-    )
+    with ExitStack() as undo:
+        catalog = SqliteCatalog(paths.catalog_file, read_only=True)
+        undo.callback(catalog.close)
+        cli_state = load_cli_state(paths.cli_state_file)
+        memory = SourceMemory(paths.source_memory_file, read_only=True)
+        roots = gather_roots(
+            config,
+            cli_state.given_roots,
+            (),
+            paths.own_folders,
+        )
+        roots = keep_configured_folders(roots, memory)
+        parser_process = ParserProcess()
+        undo.callback(parser_process.close)
+        quarantine = CrashJournal(paths.data_folder, read_only=True)
+        inputs = _profile_inputs(
+            paths,
+            config,
+            roots,
+            (quarantine, parser_process),
+            catalog,
+        )
+        profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
+        undo.callback(profile.embedder.close)
+        store = LanceStore(
+            store_uri(paths, config),
+            profile.dimension,
+            "",
+            read_only=True,
+        )
+        roots_by_name = {root.name: root for root in roots}
+        archive = (
+            Archive(paths.archive_file, read_only=True) if paths.archive_file.exists() else None
+        )
+        if archive:
+            undo.callback(archive.close)
+        files = open_source_tree(
+            paths,
+            config,
+            roots_by_name,
+            archive,
+            (memory, cli_state),
+        )
+        reader = IndexReader(
+            paths=paths,
+            config=config,
+            roots=roots,
+            profile=profile,
+            catalog=catalog,
+            store=store,
+            files=files,
+            parser_process=parser_process,
+            reranker=reranker_of(config, RERANKER_LOAD_S),
+        )
+        undo.pop_all()
+        return reader
 
 
 @retry_after_damage
@@ -236,7 +246,7 @@ def open_writer(
             quarantine=quarantine,
             repairs=repairs,
         )
-        _sync_roots_or_repair(writer, roots)
+        retry_at_start(writer, lambda: _sync_roots(writer, roots))
         update_at_start(archive, catalog, roots, files.folder_files)
         note_archive_state(archive, catalog)
         _update_kept_transcripts(writer, is_archive_whole=had_archive and archive_repairs == 0)
@@ -319,22 +329,6 @@ def _open_generation(
             names,
         )
     return profile, store, was_clean
-
-
-def _sync_roots_or_repair(writer: IndexWriter, roots: Sequence[Root]) -> None:
-    """Do `_sync_roots`; if rows of a root that left cannot be read, repair the table first."""
-    try:
-        _sync_roots(writer, roots)
-    except TableReadError:
-        writer.repairs += repair_index_table(
-            writer,
-            (),
-            rebuild_indices=True,
-        )
-        # Rows of any file may be missing now: the table is compared with the catalog before
-        # anything is called up to date.
-        writer.was_clean_shutdown = False
-        _sync_roots(writer, roots)
 
 
 def _sync_roots(writer: IndexWriter, roots: Sequence[Root]) -> None:

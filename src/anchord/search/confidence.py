@@ -17,9 +17,10 @@ from functools import lru_cache
 from itertools import chain
 
 from anchord.core.ports import ChunkStore
-from anchord.core.query_syntax import ParsedQuery, is_unspaced, word_stems
+from anchord.core.query_syntax import ParsedQuery, is_unspaced
 from anchord.core.types import Hit, Row
 from anchord.core.word_forms import spans_of_other_forms
+from anchord.core.word_stems import stems_among, word_stems
 from anchord.search.passages import Passage
 from anchord.search.query_kind import content_words
 
@@ -192,14 +193,15 @@ def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[
         words: The query's words, as `query_words` returns them.
         query: The query.
     """
-    found = words & word_stems(text)
+    found = stems_among(words, text)
     missing = words - found
     if not missing:
         return found
     found |= {word for word in filter(is_unspaced, missing) if word in text}
     # The parts of names, such as `token_budget` and `tokenBudget`.
-    found |= missing & word_stems(_PART_OF_NAME.sub(" ", text))
     lowered = text.lower()
+    if within := frozenset(word for word in missing - found if word in lowered):
+        found |= stems_among(within, _PART_OF_NAME.sub(" ", text))
     prefixes = [prefix.lower() for prefix in query.required_prefixes]
     for word in missing - found:
         is_prefix = any(prefix.startswith(word) and prefix in lowered for prefix in prefixes)

@@ -16,6 +16,7 @@ from anchord.index.integrity.table_repair import (
     audit_index,
     repair_index_table,
     retry_after_repair,
+    retry_at_start,
 )
 from anchord.store.table.connection import TableReadError
 from anchord.store.table.damage import TableRepair
@@ -174,6 +175,23 @@ def test_a_job_that_cannot_read_rows_is_run_again_after_a_repair(index: Index) -
         ("indexing", []),
         "indexed",
     ]
+
+
+def test_while_an_index_is_opened_nothing_is_indexed_after_a_repair(index: Index) -> None:
+    """The start audits the table later: what could be missing is not vouched for until then."""
+    errors = [TableReadError("rows cannot be read", "")]
+
+    def job() -> str:
+        if errors:
+            raise errors.pop()
+        return "answer"
+
+    index.writer.was_clean_shutdown = True
+    assert retry_at_start(index.writer, lambda: "at once") == "at once"
+    assert index.writer.was_clean_shutdown
+    assert retry_at_start(index.writer, job) == "answer"
+    assert not index.writer.was_clean_shutdown
+    assert index.events == [("repair", (), True), ("refresh", True)]
 
 
 def test_another_error_of_a_job_is_not_repaired(index: Index) -> None:

@@ -151,6 +151,8 @@ class Campaign:
             tally.count(result)
             if tally.sequences % _PROGRESS_EVERY == 0:
                 sys.stderr.write(f"{tally.sequences:,} sequences, {tally.failed:,} differed\n")
+            if result.kinds:
+                sys.stderr.write(f"seed {seed} differed: {', '.join(sorted(result.kinds))}\n")
             tally.examples.update(new)
         for kind in new:
             sys.stdout.write(_example(seed, kind, result, workers, is_daemon=is_daemon))

@@ -43,6 +43,8 @@ def backup(stage: Stage, rng: Random) -> list[Finding]:
         stage.snapshot = None if stage.is_daemon else before
     elif "there is no index yet" in answer.error and not (world.data / "state.sqlite").exists():
         pass  # There is nothing to back up.
+    elif "while it replaced the index" in answer.error and (world.data / "promoting").exists():
+        pass  # It says so, and that the next `index` finishes the replacement.
     elif not (fault or world.damage or answer.code == 3):
         findings.append(Finding("backup-refused", f"{answer.code} {answer.error.strip()[-300:]}"))
     if any(world.backups.glob("*/manifest.json")):

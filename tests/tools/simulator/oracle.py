@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import lancedb
 from tools.simulator.transcripts import WORDS
-from tools.simulator.world import LINE_WORDS, Root, World
+from tools.simulator.world import LINE_WORDS, Root, World, words_of
 
 BRINGS_UP_TO_DATE = frozenset({"index", "reindex", "rebuild", "sync"})
 TRASH_S = 30 * 24 * 3600
@@ -193,14 +193,21 @@ def _archive_losses(world: World, answer: Answer) -> Iterator[Finding]:
 
 
 def _note_the_trash(world: World) -> None:
-    """Note what may be in the trash: its transcript is gone, from a root that deletes."""
-    if world.moved_roots:
-        return
-    sourceless = world.sourceless_words()
-    folders = {root.folder for root in world.roots if root.on_delete == "delete"}
+    """Note what may be in the trash: its transcript is gone, from a root that deletes.
+
+    What is in a root whose folder is away seems to be gone, and is not deleted.
+    """
+    away = world.moved_roots.keys()
+    sourceless = {word for word in world.sourceless_words() if not world.archived[word] & away}
+    deleting = [root for root in world.roots if root.on_delete == "delete"]
+    folders = {root.folder for root in deleting}
     # A file that came back cut off brings only those exchanges back that can be read in it.
     world.trashed -= world.present_words()
     world.trashed |= {word for word in sourceless if world.archived[word] & folders}
+    # A transcript that left the folder is a deletion to a root that does not see where it is now.
+    for root in deleting:
+        left = {word for word in world.archived if root.folder in world.archived[word]}
+        world.trashed |= left - world.words_below(root) if root.folder not in away else set()
 
 
 def rebase_archive(world: World) -> None:
@@ -305,13 +312,16 @@ def _rows_of_forgotten(world: World, words: set[str], path: str) -> Iterator[Fin
 
 
 def _words_to_read(world: World) -> set[str]:
-    """Return the words of all transcripts that are not forgotten."""
+    """Return the words of all transcripts that are not forgotten, of torn ones too.
+
+    Of a torn file the program reads more than the oracle can.
+    """
     return {
         word
         for root in world.roots
         if root.kind == "conversations"
-        for readable in world.transcripts(root).values()
-        for word in readable
+        for path, readable in world.transcripts(root).items()
+        for word in {*readable, *words_of(path)}
     }
 
 

@@ -179,14 +179,14 @@ class World:
     def note_what_is_said(self) -> None:
         """Remember which words each transcript contains now, torn or not."""
         for path in self.files_below("conversations"):
-            words = WORDS.findall(path.read_bytes().decode("utf-8", "replace"))
-            self.said_at.setdefault(path, set()).update(words)
+            self.said_at.setdefault(path, set()).update(words_of(path))
         for path, said in self.said_at.items():
             if not path.exists() and self.is_excluded(path):
                 self.left_excluded |= said
 
     def note_what_is_read(self) -> None:
         """Remember what each file contained when the program has just read it."""
+        self.read = {path: data for path, data in self.read.items() if path.exists()}
         for path in self.files_below("project"):
             self.read[path] = path.read_bytes()
         # The identity of a root's folder is forgotten with the root.
@@ -282,9 +282,20 @@ class World:
         existing = filter(Path.exists, self.said_at)
         return set().union(*map(readable_words, existing))
 
+    def words_below(self, root: Root) -> set[str]:
+        """Return the words that transcripts have contained which are in a root's folder now."""
+        folder = self.folder_of(root)
+        below = (path for path in self.said_at if path.exists() and path.is_relative_to(folder))
+        return set().union(*(self.said_at[path] for path in below))
+
     def keep(self, path: Path) -> None:
         """Remember a file's content for a later restore."""
         self.attic[path] = path.read_bytes()
+
+
+def words_of(path: Path) -> set[str]:
+    """Return the words that a transcript's bytes contain, torn or not."""
+    return set(WORDS.findall(path.read_bytes().decode("utf-8", "replace")))
 
 
 def _walk(folder: Path, forgotten: set[Path], suffixes: tuple[str, ...]) -> Iterator[Path]:

@@ -33,6 +33,7 @@ from anchord.sources.conversations.archive.reader import find_damage
 from anchord.sources.conversations.kept.salvage import find_damaged_piece
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.compaction import COMPACTION_TIMEOUT_S, CompactionWorker
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.maintenance import (
     COMPACT_AFTER_COMMITS,
     has_many_deleted_rows,
@@ -206,6 +207,8 @@ class Maintenance:
         try:
             erase_replaced_secrets(self._writer)
         except StoreError as error:
+            if isinstance(error, TableReadError):
+                self._index_check.request_repair()
             self.errors = [f"replaced secrets may still be on the disk: {error}"]
             return
         finally:

@@ -14,6 +14,7 @@ from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_recovery import save_forgotten
 from anchord.index.file_plans import plan_row_removal
+from anchord.index.integrity.table_repair import retry_at_start
 from anchord.index.kept_erasure import erase_forgotten
 from anchord.index.kept_transcripts import accept_unforgotten
 from anchord.index.metrics import log_outcome
@@ -96,6 +97,7 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
 
     Raises:
         UsageError: The path is in no root and no conversation comes from it, or it is a root.
+        TableReadError: A file of the table is damaged. Repair the table and call again.
         StoreError: Kept transcripts cannot be erased now: only the path is noted, call again. Or
             the table's files could not be rewritten: searches no longer find the rows; call again
             to remove them from the disk.
@@ -148,7 +150,7 @@ def finish_interrupted_forget(writer: IndexWriter) -> None:
     path = os.fsdecode(begun.path)
     shown = quote_name(path)
     try:
-        purge_path(writer, path)
+        retry_at_start(writer, lambda: purge_path(writer, path))
     except (StoreError, UsageError) as error:
         # UsageError: the configuration has changed, and the path contains an indexed folder now.
         writer.repairs.append(f"`forget` of {shown} was interrupted and cannot end: {error}")

@@ -94,6 +94,24 @@ def retry_after_repair(writer: IndexWriter, job: Callable[[], T]) -> T:
     return job()
 
 
+def retry_at_start(writer: IndexWriter, job: Callable[[], T]) -> T:
+    """Do the same while an index is opened: nothing is indexed yet.
+
+    Rows of any file may be missing afterwards: the table is compared with the catalog before
+    anything is called up to date.
+    """
+    try:
+        return job()
+    except TableReadError:
+        writer.repairs += repair_index_table(
+            writer,
+            (),
+            rebuild_indices=True,
+        )
+        writer.was_clean_shutdown = False
+    return job()
+
+
 def audit_index(writer: IndexWriter) -> Sequence[RootedPath]:
     """Compare the ids and hashes of all rows with the catalog; delete stray rows.
 

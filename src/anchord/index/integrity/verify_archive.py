@@ -8,6 +8,7 @@ that no file contains any more are not compared: only the archive has them.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
@@ -15,10 +16,24 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from anchord.core.change_detection import RACY_WINDOW_NS
-from anchord.core.types import NO_FINGERPRINT, Absent, Fingerprint, Problem, RootedPath, WalkResult
+from anchord.core.types import (
+    NO_FINGERPRINT,
+    Absent,
+    Fingerprint,
+    Problem,
+    Root,
+    RootedPath,
+    WalkResult,
+)
 from anchord.index.integrity.verify import Difference, DifferenceKind
 from anchord.index.profile import ingest_options_of
 from anchord.index.session import IndexReader, IndexWriter
+from anchord.sources.conversations.archive.detached import (
+    DetachedExchange,
+    DetachedGroup,
+    DetachReason,
+)
+from anchord.sources.conversations.archive.path_lookup import path_inside
 from anchord.sources.conversations.archive.reader import Archive, TranscriptFileRecord
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester
@@ -76,6 +91,10 @@ def compare_archive(reader: IndexReader, on_progress: TranscriptProgress) -> Arc
             if comparison.transcripts.isdisjoint(_folders_of(origin)):
                 _compare_file(reader, whole_reads, origin, comparison)
     comparison.differences.extend(_of_excluded_files(reader))
+    known = {(each.origin, each.chunk_id) for each in comparison.differences}
+    comparison.differences.extend(
+        each for each in _of_returning_roots(reader) if (each.origin, each.chunk_id) not in known
+    )
     return comparison
 
 
@@ -95,6 +114,42 @@ def _of_excluded_files(reader: IndexReader) -> Iterator[Difference]:
                 paths = {*archive.forms_in(origin), *orphans.get(origin, ())}
                 for path in sorted(paths):
                     yield Difference(DifferenceKind.ARCHIVED, origin, path)
+
+
+def _of_returning_roots(reader: IndexReader) -> Iterator[Difference]:
+    """Yield the detached exchanges that the next start gives back to a root.
+
+    Their root was removed and is configured again. A writer has given them back already.
+    """
+    archive = reader.files.archive
+    if archive is None or isinstance(reader, IndexWriter):
+        return
+    groups = {each.key: each for each in archive.detached_groups()}
+    roots = [root for root in reader.roots if root.kind == "conversations"]
+    if not (roots and any(group.reason is DetachReason.ROOT for group in groups.values())):
+        return
+    path_filter = reader.files.folder_files.path_filter()
+    for exchange in archive.detached_exchanges():
+        group = groups[exchange.group_key]
+        for root in roots if group.reason is DetachReason.ROOT else ():
+            path = _path_after_return(exchange, group, root)
+            if path is None or (path and not path_filter(RootedPath(root.name, path)).is_included):
+                continue
+            if root.on_delete == "keep" or os.path.lexists(os.path.join(root.path, path)):
+                origin = RootedPath(root.name, path)
+                yield Difference(DifferenceKind.NOT_ARCHIVED, origin, exchange.path)
+
+
+def _path_after_return(exchange: DetachedExchange, group: DetachedGroup, root: Root) -> str | None:
+    """Return the path of an exchange's last file in a root, as `attach_root` decides.
+
+    Returns:
+        "" for an unknown file; None if the exchange does not belong to the root.
+    """
+    path = exchange.transcript_path
+    if group.root == root.name and not os.path.isdir(group.folder):  # The folder was moved.
+        return path
+    return path_inside(root.path, os.path.join(group.folder, path))
 
 
 def _list_files(reader: IndexReader) -> Iterator[RootedPath]:

@@ -32,6 +32,7 @@ from anchord.store.table.compaction import (
     compact_table,
     update_vector_index,
 )
+from anchord.store.table.connection import TableReadError
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.lance_errors import (
     LANCE_ERRORS,
@@ -67,6 +68,7 @@ Every commit lists all versions, and each version all fragments and index parts:
 saves they would slow commits down and take more room than the rows. A reader whose version was
 deleted opens the newest; after a power loss the newest is whole.
 """
+_AFTER_REPAIR = "`anchord index` repairs the table, and ends what `forget` began"
 _FORMER_TABLE_NAME = "former"
 _VERSION_HINT = "latest_version_hint.json"
 
@@ -150,15 +152,14 @@ def erase_deleted_rows(store: LanceStore) -> int:
         How many files were deleted.
 
     Raises:
-        StoreError: A step failed, or a file that may hold deleted text is still there. No row is
-            lost, but the deleted text may still be on the disk.
+        StoreUnavailableError: The disk is full, and the like.
+        TableReadError: A file of the table is damaged.
+        StoreError: A file that may hold deleted text is still there. No row is lost.
     """
     import lance  # noqa: PLC0415 - 0.4 s and 80 MB, and rarely needed
 
     if len(store.all_ids()) != store.count_rows():
-        raise StoreError(
-            "the table cannot be read as a whole", "`anchord index` repairs it; then try again"
-        )
+        raise TableReadError("the table cannot be read as a whole", _AFTER_REPAIR)
     table = Path(store.dataset_uri)
     files_before = _files(table)
     try:
@@ -176,9 +177,9 @@ def erase_deleted_rows(store: LanceStore) -> int:
         )
     except LANCE_ERRORS as error:
         raise_if_unavailable(f"the table in {table}", error)
-        raise StoreError(
+        raise TableReadError(
             f"the index could not be rewritten without the deleted texts: {first_line(error)}",
-            "free some disk space and run the command again",
+            _AFTER_REPAIR,
         ) from error
     store.refresh()
     files_after = _files(table)

@@ -70,13 +70,34 @@ def find_from(db: sqlite3.Connection, path: str) -> FoundInArchive:
 
 
 def _other_files(db: sqlite3.Connection, found: FoundInArchive) -> dict[int, set[int]]:
-    """Return which other transcript files contain the exchanges: exchange id -> file ids."""
+    """Return which other transcript files contain the exchanges: exchange id -> file ids.
+
+    Not one that was deleted or renamed since it was read. In a folder that is away all files count.
+    """
     own = {file_id for file_id, _, _ in found.files}
     files_by_exchange: dict[int, set[int]] = {}
     for exchange_id, _, _ in found.exchanges:
-        rows = db.execute("SELECT carrier FROM tellings WHERE exchange=?", (exchange_id,))
-        files_by_exchange[exchange_id] = {file_id for (file_id,) in rows} - own
+        files_by_exchange[exchange_id] = {
+            file_id
+            for file_id, folder, path in _files_with(db, exchange_id)
+            if file_id not in own and (os.path.lexists(path) or not os.path.isdir(folder))
+        }
     return files_by_exchange
+
+
+def _files_with(db: sqlite3.Connection, exchange_id: int) -> list[tuple[int, str, str]]:
+    """Return id, root's folder and absolute path of the transcript files with an exchange."""
+    rows = db.execute(
+        "SELECT c.id, coalesce(f.folder, x''), c.path FROM tellings t "
+        "JOIN carriers c ON c.id=t.carrier LEFT JOIN "
+        "(SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached) f "
+        "ON f.name=c.root WHERE t.exchange=?",
+        (exchange_id,),
+    )
+    return [
+        (file_id, os.fsdecode(folder), os.path.join(os.fsdecode(folder), os.fsdecode(path)))
+        for file_id, folder, path in rows
+    ]
 
 
 def _orphaned_copies(
@@ -147,16 +168,7 @@ def _is_orphan(db: sqlite3.Connection, exchange_id: int) -> bool:
 
 def _is_only_here(db: sqlite3.Connection, exchange_id: int) -> bool:
     """Return whether an exchange is in no transcript file that exists."""
-    paths = db.execute(
-        "SELECT f.folder, c.path FROM tellings t JOIN carriers c ON c.id=t.carrier JOIN "
-        "(SELECT name, folder FROM roots UNION ALL SELECT key, folder FROM detached) f "
-        "ON f.name=c.root WHERE t.exchange=?",
-        (exchange_id,),
-    )
-    return not any(
-        os.path.exists(os.path.join(os.fsdecode(folder), os.fsdecode(path)))
-        for folder, path in paths
-    )
+    return not any(os.path.exists(path) for _, _, path in _files_with(db, exchange_id))
 
 
 class BelowPath:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,7 +67,10 @@ class ArchiveWriter(Archive):
             NewerStateError: A newer version of anchord wrote the file.
         """
         super().__init__(file)
-        self.detached.restore_lost_groups()
+        with ExitStack() as undo:
+            undo.callback(self.close)
+            self.detached.restore_lost_groups()
+            undo.pop_all()
         self._titles = SessionTitles(self._db, self._next_version)
         self._forms = ExchangeForms(self._db, self._next_version)
         self.excluded_files = ExcludedFiles(self._db, self.detached, self._next_version)
