@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Embedded]:
+def embedded(monkeypatch: pytest.MonkeyPatch) -> Embedded:
     """Count how often each model embedded each text for the index; queries do not count."""
     texts: Embedded = Counter()
     real = HashEmbedder.embed_batches

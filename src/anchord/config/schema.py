@@ -7,7 +7,7 @@ reads no file; `config.file` does.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
@@ -251,7 +251,7 @@ TABLES: dict[str, Table] = {
     "privacy": PrivacyConfig,
 }
 _KIND_TABLES: dict[str, Table] = dict.fromkeys(DOCUMENT_KINDS, KindConfig)
-_INNER_TABLES: dict[Table, dict[str, InnerTable]] = {
+_INNER_TABLES: dict[Table, Mapping[str, InnerTable]] = {
     Config: TABLES,
     RootConfig: {"kinds": KindsConfig},
     KindsConfig: _KIND_TABLES,
