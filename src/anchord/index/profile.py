@@ -44,6 +44,7 @@ from anchord.index.further_models import (
     build_further_models,
     configured_settings,
 )
+from anchord.index.models import Models
 from anchord.index.recipe import Recipe
 from anchord.index.topics import OwnRooms
 from anchord.sources.conversations.ingest import IngestOptions
@@ -87,6 +88,11 @@ class IndexProfile:
         """Tag -> numbers in a vector, for each model; "" is the main one."""
         further = {tag: embedder.dimension for tag, embedder in self.further.embedders.items()}
         return {"": self.dimension, **further}
+
+    @property
+    def models(self) -> Models:
+        """What embeds a text by the model of its vector key."""
+        return Models(self.embedder, self.further.embedders)
 
     @property
     def embedders(self) -> list[AnyEmbedder]:

@@ -20,7 +20,6 @@ from anchord.index.integrity.verify import (
     verify,
 )
 from anchord.index.integrity.verify_archive import TranscriptProgress, compare_archive
-from anchord.index.models import Models
 from anchord.index.session import IndexReader, IndexWriter
 
 _EXTRA_KINDS = frozenset({DifferenceKind.EXTRA, DifferenceKind.DUPLICATE})
@@ -56,9 +55,12 @@ def verify_index(
         profile.token_counter,
     )
     heartbeat = reader.heartbeat.beat if isinstance(reader, IndexWriter) else no_heartbeat
-    models = Models(profile.embedder, profile.further.embedders)
     result = verify(
-        expected_parts, reader.catalog, reader.store, (models, vector_sample_size), heartbeat
+        expected_parts,
+        reader.catalog,
+        reader.store,
+        (profile.models, vector_sample_size),
+        heartbeat,
     )
     kept_files = Counter(result.kept_files)
     kept_files.update(each.root for each in archived.unreadable_files)
