@@ -71,7 +71,7 @@ FORBIDDEN_INSIDE: dict[str, str] = {
     "daemon.engine": "daemon.main daemon.doctor daemon.service.install",
     "daemon.shared_reader": "daemon.engine daemon.handlers daemon.main daemon.status daemon.writer",
     "daemon.access": "daemon.main daemon.handlers daemon.writer daemon.status",
-    "agents.recall": "agents.connecting agents.steps agents.clients agents.entries agents.settings_files",
+    "agents.recall": "agents.connecting agents.connections agents.steps agents.clients agents.entries agents.settings_files",
     "cli.output": "cli.commands",
 }
 """A part of a package, and the sibling modules that it must not import."""
@@ -93,11 +93,11 @@ PURE = tuple(
     sources.secrets sources.conversations.archive.merge sources.conversations.kept.pieces
     sources.conversations.kept.versions sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
-    index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.file_plans index.row_comparison index.indexer index.recipe index.topics index.model_choice index.models
+    index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.file_plans index.row_comparison index.indexer index.recipe index.topics index.model_choice index.models index.provisional_vectors
     index.row_id_lookahead index.moved_files index.worktree_plans
     core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms
     search.backends search.several_models search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
-    embedding.batching embedding.poison_text agents.clients agents.entries agents.json_edit agents.json_text agents.toml_edit
+    embedding.batching embedding.poison_text agents.changed_lines agents.clients agents.entries agents.json_edit agents.json_text agents.toml_edit
     agents.recall.prompts agents.recall.selection
     """.split()  # noqa: SIM905 - likewise
 )
@@ -125,7 +125,7 @@ HOMES: dict[str, str] = {
     "xxhash": "core.ids",
     "Stemmer": "core.word_forms",
     "pathspec": "sources.files.built_in_rules",
-    "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text",
+    "markdown_it": "chunking.formats.markdown_outline chunking.formats.rendered_text cli.output.contained_markdown",
     "sentencex": "chunking.strategies.sentences",
     "zstandard": "sources.conversations.containers sources.conversations.kept",
     "tree_sitter": "chunking.formats.code_symbols",

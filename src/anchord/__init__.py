@@ -5,10 +5,10 @@ Importing this package is cheap: each public name loads its module on first use.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
 from anchord._version import __version__
+
+TYPE_CHECKING = False
+"""Type checkers take it for True. To import `typing` takes longer than this package."""
 
 if TYPE_CHECKING:
     import os
@@ -54,5 +54,7 @@ def __getattr__(name: str) -> object:
         AttributeError: The package has no such name.
     """
     if name in _MODULES:
+        import importlib  # noqa: PLC0415 - takes longer than this package
+
         return getattr(importlib.import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -93,6 +94,7 @@ def test_a_file_that_was_not_there_is_gone_after_the_removal(client: Client, use
     )
     assert user("connect", client.name, "--remove", "--yes").code == 0
     assert user.files() == {}
+    assert [*user.home.rglob("*")] in ([], [user.home / ".config"])
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,12 @@ def test_the_settings_of_a_project_are_in_its_folder(client: Client, user: User)
     assert (of_project["client"], of_project["state"]) == (client.name, "connected")
     assert user("connect", client.name, "--scope", "project", "--remove", "--yes").code == 0
     assert user.files() == {}
+
+
+def test_an_entry_for_zed_is_one_for_old_and_new_versions(user: User) -> None:
+    assert user("connect", "zed", "--yes").code == 0
+    entry = values_of(user.home / ".config/zed/settings.json")["context_servers"]["anchord"]
+    assert entry == {"source": "custom", "command": COMMAND[0], "args": COMMAND[1:]}
 
 
 def test_the_clients_that_are_here_are_found(user: User) -> None:
@@ -393,28 +401,111 @@ def test_a_skill_of_the_user_s_own_is_kept(user: User) -> None:
     assert user.files() == before
 
 
-def test_an_entry_of_another_program_is_neither_changed_nor_removed(user: User) -> None:
-    text = '{"mcpServers": {"anchord": {"command": "/other/tool", "args": ["serve"]}}}'
-    file = user.write(".cursor/mcp.json", text)
-    for arguments in ((), ("--remove",)):
-        assert user("connect", "cursor", *arguments, "--yes").code == 0
+FOREIGN = {
+    "another program": {"command": "/other/tool", "args": ["serve"]},
+    "a program that runs anchord": {"command": "/bin/uvx", "args": ["anchord", "mcp"]},
+    "a program with a similar name": {"command": "npx", "args": ["anchord-proxy", "mcp"]},
+    "HTTP": {"url": "http://127.0.0.1:1/mcp", "headers": {"Authorization": "Bearer 1"}},
+    "HTTP and a command": {"httpUrl": "http://a/", "command": "/a/anchord", "args": ["mcp"]},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize(
+    ("client", "kind"),
+    [
+        *((client, "HTTP") for client in CLIENTS),
+        *((client, kind) for client in CLIENTS[1:3] for kind in [*FOREIGN, "a text"]),
+        (CLIENTS[2], "null"),
+    ],
+)
+def test_an_entry_of_somebody_else_is_neither_changed_nor_removed(
+    client: Client, kind: str, user: User
+) -> None:
+    entry: object = FOREIGN.get(kind, "x" if kind == "a text" else None)
+    group = client.form.group
+    if client.form.language == "toml":
+        fields = entry if isinstance(entry, dict) else {}
+        lines = [
+            f"{key} = {json.dumps(value)}" for key, value in fields.items() if key != "headers"
+        ]
+        text = "\n".join([f"[{group}.anchord]", *lines, ""])
+        if not isinstance(entry, dict):
+            text = f'[{group}]\nanchord = "x"\n'
+    else:
+        text = json.dumps({group: {"anchord": entry}, "z": 1}, indent=1)
+    file = user.write(str(settings_of(client, user).relative_to(user.home)), text)
+    for arguments, code in (((), 1), (("--remove",), 0)):
+        printed = user("connect", client.name, *arguments, "--yes")
+        assert printed.code == code
+        assert f"{client.title}: unchanged: the entry anchord starts another" in printed.out
         assert file.read_text() == text
-
-
-def test_an_entry_over_http_is_left_alone(user: User) -> None:
-    texts = {
-        ".cursor/mcp.json": '{"mcpServers": {"anchord": {"url": "http://127.0.0.1:1/mcp", "headers": {}}}}',
-        ".codex/config.toml": '[mcp_servers.anchord]\nurl = "http://127.0.0.1:1/mcp"\n',
-    }
-    for name, text in texts.items():
-        user.write(name, text)
-    for arguments in ((), ("--remove",)):
-        printed = user("connect", "cursor", "codex", *arguments, "--yes")
-        assert printed.code == 0
-        assert "Cursor: unchanged: the entry anchord starts another program" in printed.out
-        assert {name: (user.home / name).read_text() for name in texts} == texts
+        assert not Path(f"{file}.before-anchord.bak").exists()
     states = {each["client"]: each["state"] for each in user("connect", "--status", "--json").json}
-    assert states["cursor"] == states["codex"] == "has an entry anchord of another program"
+    assert states[client.name] == "has an entry anchord of another program"
+
+
+def test_hooks_of_another_program_that_end_alike_stay(user: User) -> None:
+    other = {"hooks": [{"type": "command", "command": "/bin/total recall hook"}]}
+    text = json.dumps({"hooks": {"SessionStart": [other]}})
+    file = user.write(".claude/settings.json", text)
+    assert user("connect", "claude", "--hooks", "--yes").code == 0
+    assert user("connect", "claude", "--remove", "--yes").code == 0
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize("link", [".mcp.json", ".claude", ".claude/settings.local.json"])
+def test_a_link_out_of_a_project_is_refused_with_its_target(link: str, user: User) -> None:
+    outside = user.write("outside/settings.local.json", "{}")
+    is_folder = link == ".claude"
+    place = user.project / link
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(outside.parent if is_folder else outside)
+    before = user.files()
+    for arguments in ((), ("--remove",)):
+        printed = user("connect", "claude", "--scope", "project", "--hooks", *arguments, "--yes")
+        assert printed.code == 1
+        assert f'is a link out of the project, to "{outside}"' in printed.err
+        assert user.files() == before
+    project = [each for each in user("connect", "--status", "--json").json if each["problem"]]
+    assert [each["scope"] for each in project] == (["project"] if link == ".mcp.json" else [])
+
+
+def test_a_link_within_a_project_is_followed(user: User) -> None:
+    target = user.project / "config" / "mcp.json"
+    target.parent.mkdir()
+    target.write_text("{}")
+    (user.project / ".mcp.json").symlink_to("config/mcp.json")
+    assert user("connect", "claude", "--scope", "project", "--yes").code == 0
+    assert "anchord" in target.read_text()
+
+
+def test_what_a_killed_connect_left_is_deleted_by_the_next_one(user: User) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    user.write(".cursor/mcp.json", "{}")
+    left = [
+        user.write(f".cursor/mcp.json{copy}.anchord-{gone.pid}.tmp", "half")
+        for copy in ("", ".before-anchord.bak")
+    ]
+    others = [
+        user.write(f".cursor/mcp.json.anchord-{os.getpid()}.tmp.x", ""),
+        user.write(f".cursor/mcp.json.anchord-{os.getppid()}.tmp", ""),
+        user.write(".cursor/other.json.anchord-1.tmp", ""),
+    ]
+    assert user("connect", "cursor", "--dry-run").code == 0
+    assert all(file.exists() for file in left)
+    assert user("connect", "cursor", "--remove", "--yes").code == 0
+    assert [file for file in left if file.exists()] == []
+    assert all(file.exists() for file in others)
+
+
+def test_a_file_is_not_written_through_a_link_that_somebody_planted(user: User) -> None:
+    victim = user.write("victim", "mine")
+    file = user.write(".cursor/mcp.json", "{}")
+    Path(f"{file}.anchord-{os.getpid()}.tmp").symlink_to(victim)
+    user("connect", "cursor", "--yes")
+    assert victim.read_text() == "mine"
 
 
 def test_the_removal_empties_the_target_of_a_link(user: User) -> None:
@@ -497,6 +588,11 @@ def test_doctor_names_clients_whose_command_is_gone(user: User) -> None:
 def test_doctor_needs_no_home_folder(user: User) -> None:
     printed = user("doctor", "--json", HOME="rel", ANCHORD_HOME=str(user.home / "h"))
     assert "this user has no home folder" in [each["what"] for each in printed.json]
+
+
+def test_an_unknown_client_is_refused_with_the_known_ones(user: User) -> None:
+    user("connect", "nope").is_refused(2, 'unknown client "nope"; known: claude, codex, cursor, ')
+    user("connect", "claud").is_refused(2, "did you mean claude? known: claude, ")
 
 
 @pytest.mark.parametrize(

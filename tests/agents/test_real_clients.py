@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,12 +58,17 @@ class Machine:
 
     def __call__(self, *command: str) -> str:
         """Run a command that must succeed; return what it printed."""
+        code, said = self.run(*command)
+        assert code == 0, said
+        return said
+
+    def run(self, *command: str) -> tuple[int, str]:
+        """Run a command; return its exit code and what it printed."""
         ran = subprocess.run(
             command, env=self.environment, cwd=self.project, stdin=subprocess.DEVNULL,
             capture_output=True, text=True, check=False, timeout=_PATIENCE_S,
         )  # fmt: skip
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        return ran.stdout + ran.stderr
+        return ran.returncode, ran.stdout + ran.stderr
 
     def anchord(self, *arguments: str) -> str:
         """Run anchord."""
@@ -124,6 +130,27 @@ def test_claude_code_loads_the_plugin(machine: Machine) -> None:
     machine.environment["ANCHORD_COMMAND"] = str(ANCHORD)
     listed = machine("claude", "--plugin-dir", str(PLUGIN_FOLDER), "mcp", "list")
     assert f"plugin:anchord:anchord: {ANCHORD} mcp - ✔ Connected" in listed
+
+
+@needs("claude")
+def test_claude_code_resumes_a_session_whose_transcript_was_restored(machine: Machine) -> None:
+    """Without an account it says that nobody is logged in once it has found the session."""
+    projects = machine.home / ".claude" / "projects"
+    assert "Not logged in" in machine.run("claude", "-p", "where did I put the red onions")[1]
+    (transcript,) = projects.rglob("*.jsonl")
+    resume = ("claude", "-p", "--resume", transcript.stem, "and where are they now")
+    home = Path(machine.environment["ANCHORD_HOME"])
+    home.mkdir(mode=0o700)
+    home.joinpath("config.toml").write_text('[embedding]\nprovider = "hash"\n')
+    machine.anchord("add", str(projects), "--kind", "conversations")
+    machine.anchord("index")
+    text = transcript.read_bytes()
+    shutil.rmtree(transcript.parent)
+    assert "No conversation found with session ID" in machine.run(*resume)[1]
+    machine.anchord("session", transcript.stem, "--restore")
+    assert transcript.read_bytes() == text
+    code, said = machine.run(*resume)
+    assert (code, "Not logged in" in said, "No conversation" in said) == (1, True, False)
 
 
 @needs("codex")

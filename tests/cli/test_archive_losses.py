@@ -43,7 +43,7 @@ def test_an_exchange_that_only_the_index_has_is_given_back_to_the_archive(
     delete_exchange(talks, "q1-s2")
     before = {question: text_of(talks, question) for question in ALL}
     ran = talks(*command)
-    assert "had lost 1 exchanges that no transcript contains any more" in ran.err
+    assert "had lost 1 exchange that no transcript contains any more" in ran.err
     assert found(talks) == archived(talks) == ALL
     assert {question: text_of(talks, question) for question in ALL} == before
     assert talks("verify").code == 0

@@ -117,7 +117,7 @@ def test_the_exchanges_that_changed_a_file_come_newest_first_from_every_checkout
     in_tree = [("s3", "named", True), ("s2", "edited", False), ("s1", "edited", True)]
     assert touches(shell, f"{shell.base}/tree/src/parse.py") == in_tree
     assert touches(shell, f"{shell.base}/other/src/parse.py") == [("s4", "edited", False)]
-    assert touches(shell, f"{shell.base}/app/src/gone.py") == []
+    shell("blame", f"{shell.base}/app/src/gone.py").is_refused(1, "does not exist")
     answer = shell("blame", f"{shell.base}/app/src/parse.py", "--json", "-n", "1").json
     assert (len(answer["touches"]), answer["omitted"], answer["inside"]) == (1, 2, "src/parse.py")
     (touch,) = answer["touches"]
@@ -170,8 +170,24 @@ def test_without_git_or_a_repository_or_such_lines_the_conversations_are_shown(
     outside = shell("blame", f"{shell.notes}/s1.jsonl")
     assert "No indexed conversation changed" in outside.out
     assert "not a git repository" in outside.err
-    shell("blame", f"{file}:0").is_refused(2, "no such lines")
-    shell("blame", f"{file}:9-2").is_refused(2, "no such lines")
+
+
+@pytest.mark.parametrize("lines", ["0", "0-9", "9-2", "x", "", "1-", "-3", "1,2", "1-2-3"])
+def test_a_wrong_range_of_lines_is_refused(shell: Shell, lines: str) -> None:
+    file = f"{shell.base}/app/src/parse.py:{lines}"
+    shell("blame", file).is_refused(2, f'"{lines}" is no range of lines', "FILE:10-20")
+
+
+def test_a_file_that_is_neither_there_nor_known_is_an_error(shell: Shell) -> None:
+    app = shell.base / "app"
+    for name in ("nope.py", "nope.py:3", "nope.py:x"):
+        refused = shell("blame", name, "--json", cwd=app)
+        refused.is_refused(1, "does not exist, and no indexed conversation names it")
+    # One that was deleted is known, and one with such a name comes before its lines.
+    (app / "src" / "parse.py").unlink()
+    assert shell("blame", "src/parse.py:1-2", cwd=app).code == 0
+    (app / "a:x").write_text("")
+    assert shell("blame", "a:x", cwd=app).code == 0
 
 
 @pytest.mark.parametrize(

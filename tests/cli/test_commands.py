@@ -634,7 +634,7 @@ def test_added_and_removed_roots_are_followed_at_once(running: Shell) -> None:
     ] == ["o p"]
     running("add", str(other)).is_refused(2, "o p")
     printed = running("remove", "o p")
-    assert (printed.code, printed.out) == (0, 'removed "o p": 1 chunks\n')
+    assert (printed.code, printed.out) == (0, 'removed "o p": 1 chunk\n')
     assert _hits(running("search", "capybara", "--mode", "text", "--json")) == []
 
 

@@ -162,7 +162,7 @@ def test_verify_is_not_equal_before_a_returned_root_has_its_conversations_again(
 
 def test_remove_says_what_stays(talks: Shell) -> None:
     printed = talks("remove", "talks").out
-    assert "6 exchanges of its conversations are kept" in printed
+    assert "its conversations are kept (6 exchanges)" in printed
 
 
 def test_a_root_that_gets_another_name_keeps_its_conversations(talks: Shell) -> None:
@@ -199,6 +199,24 @@ def test_an_outer_root_takes_over_the_conversations_of_an_inner_one(shell: Shell
     assert shell("index").code == 0
     assert found(shell) == ALL
     assert shell("verify").code == 0
+
+
+def test_a_root_that_becomes_a_folder_inside_keeps_what_a_copy_outside_contains_too(
+    shell: Shell,
+) -> None:
+    """The exchanges stayed with the copy, and the file inside counted as read."""
+    inner = shell.notes / "inner"
+    inner.mkdir()
+    (shell.notes / "copy.jsonl").write_bytes(claude(*TURNS))
+    configure(shell, shell.notes)
+    shell("index")
+    (inner / "s1.jsonl").write_bytes(claude(*TURNS))
+    shell("index")
+    for folder in (inner, shell.notes, inner):
+        configure(shell, folder)
+        assert embedded(shell) == 0
+        assert found(shell) == {question for question, _ in TURNS}
+        assert shell("verify").code == 0
 
 
 def test_another_folder_under_the_same_name_does_not_get_them(talks: Shell) -> None:

@@ -326,7 +326,7 @@ def test_conversations_that_exist_only_here_want_a_backup_a_week_old_at_most(
     (talks / "s1.jsonl").unlink()
     assert shell("index").code == 0
     finding = the(findings(shell), "backup")
-    assert (finding.health, "1 exchanges" in finding.observation) == (Health.DOUBTFUL, True)
+    assert (finding.health, "1 exchange of" in finding.observation) == (Health.DOUBTFUL, True)
     target = shell.base / "backups"
     assert shell("backup", str(target)).code == 0
     finding = the(findings(shell), "backup")

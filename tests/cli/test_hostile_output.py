@@ -205,7 +205,7 @@ def test_the_name_of_a_folder_cannot_speak_or_end_a_command(shell: Shell) -> Non
     folder.rename(shell.base / "away")
     assert shell("index").err == f"skipped: {quoted}: the folder does not exist\n"
     assert "`anchord remove NAME`" in shell("doctor").out
-    assert shell("remove", hostile).out == f"removed {quoted}: 1 chunks\n"
+    assert shell("remove", hostile).out == f"removed {quoted}: 1 chunk\n"
 
 
 @EACH_HOSTILE

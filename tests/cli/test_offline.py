@@ -409,7 +409,7 @@ def test_roots_are_added_listed_and_removed(shell: Shell) -> None:
     (shell.notes / "deep").mkdir()
     shell("add", str(shell.notes / "deep")).is_refused(2, 'already in the root "notes"')
     assert shell("index").code == 0
-    assert shell("remove", "notes").out == 'removed "notes": 1 chunks\n'
+    assert shell("remove", "notes").out == 'removed "notes": 1 chunk\n'
     assert "notes" not in {root["name"] for root in shell("roots", "--json").json}
     assert shell("dump").out == ""
     shell("remove", "notes").is_refused(2, 'no root "notes"')

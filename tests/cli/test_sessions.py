@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -163,9 +164,9 @@ def test_a_transcript_without_an_exchange_is_restored_by_its_path(shell: Shell) 
 
 def test_a_file_that_is_in_the_way_is_left_as_it_is(swept: Shell) -> None:
     file = swept.base / claude_session()[0]
-    file.write_bytes(b"mine\n")
+    file.write_bytes(b"mine\n" * 1_000)
     swept("session", CLAUDE, "--restore").is_refused(2, "is another file", "--to FILE")
-    assert file.read_bytes() == b"mine\n"
+    assert file.read_bytes() == b"mine\n" * 1_000
     elsewhere = swept.base / "elsewhere.jsonl"
     assert swept("session", CLAUDE, "--restore", "--to", str(elsewhere)).code == 0
     assert elsewhere.read_bytes() == claude_session()[1]
@@ -180,10 +181,18 @@ def test_what_a_transcript_lost_is_restored(shell: Shell) -> None:
     (shell.base / path).unlink()
     said = shell("session", CLAUDE, "--restore").out
     assert (shell.base / path).read_bytes() == data
-    assert "It has 2 versions: 1" in said
+    assert "It has 2 versions: " in said
+    whole, cut = re.findall(r"([0-9a-f]{8}) of ", said)
     (shell.base / path).unlink()
-    assert shell("session", CLAUDE, "--restore", "--version", "2").code == 0
+    assert shell("session", CLAUDE, "--restore", "--version", cut).code == 0
     assert (shell.base / path).read_bytes() == data[:200]
+    # Its name stays the same when another state goes on, and is the latest then.
+    (shell.base / path).write_bytes(data[:400])
+    assert shell("index").code == 0
+    (shell.base / path).unlink()
+    assert shell("session", CLAUDE, "--restore", "--version", whole[:4]).code == 0
+    assert (shell.base / path).read_bytes() == data
+    shell("session", CLAUDE, "--restore", "--version", "N").is_refused(2, "no version", whole)
 
 
 def test_a_session_reads_as_a_chat_as_markdown_and_as_html(swept: Shell) -> None:
@@ -357,9 +366,11 @@ def test_doctor_warns_of_transcripts_that_will_be_deleted(shell: Shell) -> None:
     assert "after 7 days" in shell("doctor").out
     path, data = claude_session()
     (shell.base / path).with_name("new.jsonl").write_bytes(data.replace(b"-0000-", b"-1111-"))
-    assert "of its 2 sessions, 1 are not archived yet" in shell("doctor").out
+    assert "of its 2 sessions, 1 is not archived yet" in shell("doctor").out
     shell.configure()
-    assert "are not indexed" in shell("doctor").out
+    assert "its 2 sessions in" in shell("doctor").out
+    (shell.base / path).unlink()
+    assert "is not indexed" in shell("doctor").out
 
 
 def test_doctor_does_not_count_a_transcript_as_kept_that_is_not(shell: Shell) -> None:
@@ -368,17 +379,17 @@ def test_doctor_does_not_count_a_transcript_as_kept_that_is_not(shell: Shell) ->
     assert "byte for byte" in shell("doctor").out
     data = file.read_bytes()
     file.write_bytes(data + b"{}\n")
-    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert "1 transcript is not kept byte for byte" in shell("doctor").out
     assert shell("index").code == 0
     assert "has all of its 1 session, byte for byte" in shell("doctor").out
     with closing(sqlite3.connect(database)) as db:  # As of a file that outgrew the limit.
         db.execute("UPDATE versions SET size=size-1")
         db.commit()
-    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert "1 transcript is not kept byte for byte" in shell("doctor").out
     with closing(sqlite3.connect(database)) as db:  # As of a file that may not be kept.
         db.execute("DELETE FROM versions")
         db.commit()
-    assert "1 transcripts are not kept byte for byte" in shell("doctor").out
+    assert "1 transcript is not kept byte for byte" in shell("doctor").out
 
 
 def moved_home(shell: Shell, base: Path) -> Shell:

@@ -290,10 +290,10 @@ def test_the_last_batch_is_not_thrown_away(commit: Commits) -> None:
     assert commit.beats == [MODEL_STEP_TIMEOUT_S, 0]
 
 
-def test_a_long_embedding_gives_signs_of_life_and_keeps_its_vectors_every_three_seconds(
+def test_a_long_embedding_gives_signs_of_life_and_keeps_its_vectors_until_the_commit(
     commit: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "TEXTS_PER_COMMIT_RANGE", (4, 4))
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
     commit.model.fails_after = 9
     with pytest.raises(EmbedderError):
         commit(update(texts(11)))
@@ -302,8 +302,11 @@ def test_a_long_embedding_gives_signs_of_life_and_keeps_its_vectors_every_three_
     commit.cache.kept.clear()
     commit.model.embedded.clear()
     commit.model.fails_after = 10**9
-    commit(update(texts(9, "other")))
-    assert len(commit.cache.kept) == 8  # The last part goes to the table.
+    cached: list[str] = []
+    with monkeypatch.context() as seen:
+        seen.setattr(commit.cache, "put", lambda vectors, _: cached.extend(vectors))
+        commit(update(texts(9, "other")))
+    assert len(cached) == 8  # The last part goes to the table.
     assert commit.beats == [*[MODEL_STEP_TIMEOUT_S] * 5, 0]
 
 
@@ -510,13 +513,27 @@ def test_nothing_is_looked_up_for_an_update_of_lines_alone(
 def test_a_vector_is_put_into_the_cache_once(
     commit: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "TEXTS_PER_COMMIT_RANGE", (4, 4))
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
     kept: list[list[str]] = []
     monkeypatch.setattr(commit.cache, "put", lambda vectors, _: kept.append(list(vectors)))
-    commit(update(texts(9)))
+    commit(update(texts(5)))
     assert kept == [
-        [f"key-of-text-{number}" for number in part] for part in (range(4), range(4, 8))
+        [f"key-of-text-{number}" for number in part] for part in (range(2), range(2, 4))
     ]
+
+
+def test_vectors_that_waited_in_the_cache_leave_it_with_the_commit(
+    commit: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
+    commit.model.fails_after = 4
+    with pytest.raises(EmbedderError):
+        commit(update(texts(9)))
+    assert len(commit.cache.kept) == 4
+    commit.model.fails_after = 10**9
+    commit(update(texts(9)))
+    assert commit.cache.kept == {}
+    assert len(commit.store.table) == 9
 
 
 # Texts that the model cannot embed

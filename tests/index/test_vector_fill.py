@@ -237,6 +237,33 @@ def test_vectors_are_written_every_so_many_texts(
     assert world.indexer.commit_count - commits == 3
 
 
+def test_a_crash_loses_only_what_the_model_works_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With two seconds of a slow model lost, a fifth of a small index was embedded twice."""
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
+    monkeypatch.setattr(module, "S_PER_WRITE", 1e9)
+    world.write(A, *names(20))
+    world.index(A)
+
+    class Killed(BaseException):
+        pass
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as kill:
+        kill.setattr(world.store, "set_vectors", die)  # Nothing that was made is written.
+        with pytest.raises(Killed):
+            world.fill(A, stop_after=12)
+    assert (world.due(), len(world.model.texts)) == (20, 12)
+    world.indexer = world.make()
+    (outcome,) = world.fill(A)
+    assert (outcome.embedded, outcome.reused) == (8, 12)
+    assert (world.due(), len(world.model.texts)) == (0, 20)
+    assert world.cache.kept == {}, "once in the table they leave the cache"
+
+
 def test_a_new_process_finds_the_files_that_lack_vectors(world: World) -> None:
     world.write(A, *names(20))
     world.write(B, "other")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from random import Random
 
@@ -674,6 +674,37 @@ def test_without_a_model_words_alone_judge_and_nothing_is_denied(shelf: Shelf) -
     answer = ask_with_a_scale(shelf, "aaa bbb ccc ddd onions")
     assert answer.is_about
     assert answer.judgement_by_id["soup"].meaning is None
+
+
+def test_strong_matches_alone_are_those_that_any_search_finds(shelf: Shelf) -> None:
+    shelf.put("near", "the onions simmer in the soup")
+    backends = Backends(shelf.store, shelf.embedder, cosine_scale=lambda: CosineScale(0.0, 0.5))
+    request = SearchRequest(query="simmer the onions")
+    answers = [
+        search(replace(request, strong_only=only), backends, shelf.catalogue)
+        for only in (False, True)
+    ]
+    found = [
+        {
+            passage.hit.id
+            for group in answer.groups
+            for passage in group
+            if answer.judgement_by_id[passage.hit.id].confidence is Confidence.STRONG
+        }
+        for answer in answers
+    ]
+    assert found[0] == found[1] == {each.hit.id for group in answers[1].groups for each in group}
+    assert found[1]
+
+
+def test_where_no_meaning_is_near_enough_for_a_strong_match_no_text_is_read(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(FakeStore, "get_display_rows")
+    backends = Backends(shelf.store, shelf.embedder, cosine_scale=lambda: CosineScale(0.9, 1.0))
+    request = SearchRequest(query="how long do I boil eggs", strong_only=True)
+    answer = search(request, backends, shelf.catalogue)
+    assert (answer.groups, answer.is_about) == ((), False)
 
 
 # Without a model

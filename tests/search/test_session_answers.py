@@ -13,6 +13,7 @@ from conversations.conftest import Talks, claude
 from anchord.errors import UsageError
 from anchord.ipc.messages.sessions import SessionAnswer, SessionParams, SessionsParams
 from anchord.search import project_names
+from anchord.search.kept_sessions import KeptState
 from anchord.search.project_names import ProjectNames, repository_name
 from anchord.search.session_answers import describe_session, list_sessions
 from anchord.sources.conversations.archive.session_records import SessionRecord, SessionRecords
@@ -41,7 +42,7 @@ def kept(tmp_path: Path) -> Iterator[Talks]:
 
 
 def listed(talks: Talks, **params: object) -> tuple[SessionAnswer, ...]:
-    return list_sessions(talks.archive, SessionsParams(**params), lambda _: False)  # type: ignore[arg-type]  # of a test
+    return list_sessions(talks.archive, SessionsParams(**params), lambda _: KeptState())  # type: ignore[arg-type]  # of a test
 
 
 def test_sessions_are_listed_newest_first_with_what_became_of_their_transcripts(
@@ -65,15 +66,21 @@ def test_sessions_are_chosen_by_project_agent_root_and_time(kept: Talks) -> None
         return [each.id for each in listed(kept, **params)]
 
     assert ids(project="APP") == ids(project="/home/me") == ids(agent="claude") == [NEW, OLD]
-    assert ids(project="/home/m") == ids(agent="codex") == ids(root="docs") == []
+    assert ids(project="/home/m") == []
+    with pytest.raises(UsageError, match='no agent "codex"'):
+        ids(agent="codex")
+    with pytest.raises(UsageError, match='no root "docs"'):
+        ids(root="docs")
+    with pytest.raises(UsageError, match='no project "zoo"'):
+        ids(project="zoo")
     assert ids(limit=1) == ids(since="2026-01-02T10:30Z") == [NEW]
     assert ids(until="2026-01-02T10:30Z") == [OLD]
-    assert list_sessions(None, SessionsParams(), lambda _: False) == ()
+    assert list_sessions(None, SessionsParams(), lambda _: KeptState()) == ()
 
 
 def test_a_session_is_found_by_its_id_a_beginning_its_file_and_an_exchange(kept: Talks) -> None:
     def found(wanted: str) -> str:
-        return describe_session(kept.archive, SessionParams(id=wanted), lambda _: False).id
+        return describe_session(kept.archive, SessionParams(id=wanted), lambda _: KeptState()).id
 
     path = str(kept.folder / f"-home-me-app/{OLD}.jsonl")
     assert {found(each) for each in (OLD, OLD[:12], path, f"q0-{OLD}")} == {OLD}
@@ -84,15 +91,15 @@ def test_a_session_is_found_by_its_id_a_beginning_its_file_and_an_exchange(kept:
     with pytest.raises(UsageError, match="there is no session"):
         found("")
     with pytest.raises(UsageError, match="no conversations yet"):
-        describe_session(None, SessionParams(id=OLD), lambda _: False)
+        describe_session(None, SessionParams(id=OLD), lambda _: KeptState())
 
 
 def test_a_session_is_answered_with_its_exchanges_in_their_order(kept: Talks) -> None:
-    whole = describe_session(kept.archive, SessionParams(id=NEW), lambda _: True)
+    whole = describe_session(kept.archive, SessionParams(id=NEW), lambda _: KeptState(is_kept=True))
     last = describe_session(
         kept.archive,
         SessionParams(id=NEW, offset=whole.exchange_count - 1, limit=5),
-        lambda _: True,
+        lambda _: KeptState(is_kept=True),
     )
     assert whole.kept
     assert [(each.question, each.answer) for each in last.exchanges] == [
@@ -113,7 +120,7 @@ def test_a_session_is_described_with_one_list_of_all(
         return list_all(records)
 
     monkeypatch.setattr(SessionRecords, "all", counted)
-    describe_session(kept.archive, SessionParams(id=NEW), lambda _: True)
+    describe_session(kept.archive, SessionParams(id=NEW), lambda _: KeptState(is_kept=True))
     assert len(calls) == 1
 
 

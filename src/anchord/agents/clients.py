@@ -39,8 +39,8 @@ class Form:
     group: str
     """The key of the object or table that has the entries."""
     language: Literal["json", "toml"] = "json"
-    kind: str = ""
-    """The value of `type`; "" without it."""
+    marks: tuple[tuple[str, str], ...] = ()
+    """Keys that have the same value in every entry, such as `type`."""
     variables: str = "env"
     """The key of the environment variables."""
     is_one_list: bool = False
@@ -48,7 +48,7 @@ class Form:
 
     def entry(self, server: Server) -> dict[str, Any]:
         """Return the entry for a server."""
-        entry: dict[str, Any] = {"type": self.kind} if self.kind else {}
+        entry: dict[str, Any] = dict(self.marks)
         if self.is_one_list:
             entry |= {"command": list(server.command), "enabled": True}
         else:
@@ -94,12 +94,13 @@ class Client:
 
 
 _STANDARD = Form(group="mcpServers")
+_STDIO = (("type", "stdio"),)
 
 CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude",
         title="Claude Code",
-        form=Form(group="mcpServers", kind="stdio"),
+        form=Form(group="mcpServers", marks=_STDIO),
         user_files=("{claude_state}/.claude.json",),
         signs=("{claude}",),
         program="claude",
@@ -144,7 +145,7 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="vscode",
         title="VS Code",
-        form=Form(group="servers", kind="stdio"),
+        form=Form(group="servers", marks=_STDIO),
         user_files=("{code}/mcp.json",),
         signs=("{code}",),
         program="code",
@@ -164,7 +165,9 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="opencode",
         title="opencode",
-        form=Form(group="mcp", kind="local", variables="environment", is_one_list=True),
+        form=Form(
+            group="mcp", marks=(("type", "local"),), variables="environment", is_one_list=True
+        ),
         user_files=("{config}/opencode/opencode.json", "{config}/opencode/opencode.jsonc"),
         signs=("{config}/opencode",),
         program="opencode",
@@ -173,7 +176,8 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="zed",
         title="Zed",
-        form=Form(group="context_servers"),
+        # Versions of 2025 require `source`, later ones ignore it; all require `args`.
+        form=Form(group="context_servers", marks=(("source", "custom"),)),
         user_files=("{config}/zed/settings.json",),
         signs=("{config}/zed",),
         program="zed",
@@ -191,7 +195,10 @@ CLIENTS: tuple[Client, ...] = (
         name="cline",
         title="Cline",
         form=_STANDARD,
-        user_files=("{cline}/settings/cline_mcp_settings.json",),
+        user_files=(
+            "{cline}/settings/cline_mcp_settings.json",
+            "{home}/.cline/data/settings/cline_mcp_settings.json",  # Its command line program's.
+        ),
         signs=("{cline}",),
     ),
 )
@@ -227,6 +234,11 @@ class Places:
             "code": code,
             "cline": f"{code}/globalStorage/saoudrizwan.claude-dev",
         }
+
+    @property
+    def kept_folders(self) -> frozenset[str]:
+        """The folders that stay when they are empty."""
+        return frozenset([self.home, self.project, self.folders["config"]])
 
     def path(self, place: str) -> str:
         """Return the path of a place: of this user with `{...}`, else of the project."""

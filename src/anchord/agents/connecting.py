@@ -1,112 +1,132 @@
-"""Makes the changes of `steps`, and says which clients are here and how they are connected."""
+"""Plans the changes for some clients as `steps`, and makes them."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from anchord.agents import settings_files
-from anchord.agents.clients import CLIENTS, Client, Places, Scope, Server
-from anchord.agents.entries import find_hooks, hook_program
-from anchord.agents.settings_files import copy_of, read
+from anchord.agents.clients import Client, Places, Scope, Server
+from anchord.agents.connections import connection
+from anchord.agents.settings_files import ChangedError, copy_of, read
 from anchord.agents.steps import (
     Step,
-    edited,
+    connecting_steps,
     edited_value,
-    hooks_file,
+    hook_step,
+    removing_steps,
     renewed,
-    settings_file,
 )
-from anchord.config.paths import find_paths
-from anchord.core.quoting import escape_non_utf8, quote_name
-from anchord.daemon.findings import Finding, Health
-from anchord.daemon.service.supervisor import anchord_command
-from anchord.errors import AnchordError, UsageError
+from anchord.core.quoting import quote_name
+from anchord.errors import AnchordError
 
 _COMMAND_TIMEOUT_S = 60.0
+_TRIES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connection:
-    """How a client is connected."""
+class Wish:
+    """What is to be done with clients."""
 
-    client: Client
+    places: Places
     scope: Scope
-    file: str
-    is_installed: bool
-    server: Server | None = None
-    """What its entry starts; None without an entry."""
-    is_current: bool = False
-    """Whether this is the anchord that was asked."""
-    hooks: tuple[str, ...] = ()
-    """The commands of anchord's hooks."""
-    problem: str = ""
-    """Why its settings cannot be read."""
+    server: Server | None
+    """What they are to start; None takes anchord out of them."""
+    hooks: bool = False
+    """Whether hooks are added; those that are there are updated anyway."""
+
+
+class Done(NamedTuple):
+    """A change that was made."""
+
+    step: Step
+    remarks: Sequence[str]
+    """What the user should know of it, in sentences."""
+
+
+@dataclass
+class Plan:
+    """The steps for some clients, and what keeps others from being connected."""
+
+    steps: list[Step] = field(default_factory=list)
+    problems: dict[str, AnchordError] = field(default_factory=dict)
+    """By the client's name."""
 
     @property
-    def state(self) -> str:
-        """Say the state in words."""
-        if self.problem:
-            return "settings cannot be read"
-        if self.server is None:
-            return "not connected" if self.is_installed else "not installed"
-        if not self.server.command:
-            return "has an entry anchord of another program"
-        return "connected" if self.is_current else "connected to another path or home"
+    def changes(self) -> list[Step]:
+        """The steps that change something."""
+        return [step for step in self.steps if step.action != "none"]
+
+    @property
+    def notes(self) -> list[Step]:
+        """The steps that change nothing for a reason."""
+        return [step for step in self.steps if step.note]
 
 
-def find_places(environment: Mapping[str, str], project: str) -> Places:
-    """Return the places of this user's settings.
+def make_plan(wish: Wish, clients: Sequence[Client]) -> Plan:
+    """Plan what is to be done with clients; nothing is written."""
+    plan = Plan()
+    for client in clients:
+        try:
+            plan.steps += list(_steps(wish, client))
+        except AnchordError as error:
+            plan.problems[client.name] = error
+    return plan
 
-    Args:
-        environment: Environment variables.
-        project: The folder of the project.
 
-    Raises:
-        UsageError: The user has no home folder.
+def _steps(wish: Wish, client: Client) -> Iterator[Step]:
+    places, scope, server = wish.places, wish.scope, wish.server
+    if server is None:
+        yield from removing_steps(client, places, scope, read, copy_of)
+        return
+    yield from connecting_steps(client, places, scope, server, read)
+    if client.hooks_file and (wish.hooks or connection(client, places, scope, server).hooks):
+        yield hook_step(client, places, scope, server, read)
+
+
+def apply_plan(plan: Plan, wish: Wish) -> Iterator[Done]:
+    """Make the changes, and yield each; what fails is added to the problems of the plan.
+
+    A change that fails stops the later ones of its client only. Clients that wrote their settings
+    in the same moment are planned and tried again.
     """
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home):
-        raise UsageError("this user has no home folder", "set HOME")
-    return Places(
-        home=home, environment=environment, project=project, is_mac=sys.platform == "darwin"
-    )
+    for step in plan.steps:
+        settings_files.delete_leftovers(step.file)
+    steps = plan.changes
+    for tries_left in reversed(range(_TRIES)):
+        changed = yield from _apply_steps(steps, plan, wish.places)
+        if not changed or not tries_left:
+            return
+        for client in changed:
+            del plan.problems[client.name]
+        again = make_plan(wish, changed)
+        plan.problems |= again.problems
+        steps = again.changes
 
 
-def this_server(environment: Mapping[str, str]) -> Server:
-    """Return the server of this installation and this home.
-
-    Raises:
-        UsageError: A path is not UTF-8, and no settings can have it.
-    """
-    home = environment.get("ANCHORD_HOME", "")
-    if home:
-        home = str(find_paths(environment).config_file.parent)
-    server = Server(command=(*anchord_command(), "mcp"), home=home)
-    for path in (*server.command, home):
-        if escape_non_utf8(path) != path:
-            raise UsageError(f"{quote_name(path)} is not UTF-8", "use a folder with another name")
-    return server
-
-
-def is_installed(client: Client, places: Places) -> bool:
-    """Return whether a client is here: its command, or a folder that it makes."""
-    path = places.environment.get("PATH")
-    if client.program and shutil.which(client.program, path=path):
-        return True
-    return any(os.path.isdir(places.path(sign)) for sign in client.signs)
+def _apply_steps(
+    steps: Sequence[Step], plan: Plan, places: Places
+) -> Generator[Done, None, list[Client]]:
+    """Make changes, and yield each; return the clients whose settings changed meanwhile."""
+    changed: list[Client] = []
+    for step in steps:
+        if step.client.name in plan.problems:
+            continue
+        try:
+            yield Done(step, _apply(step, places))
+        except AnchordError as error:
+            plan.problems[step.client.name] = error
+            if isinstance(error, ChangedError):
+                changed.append(step.client)
+    return changed
 
 
-def apply(step: Step, places: Places) -> list[str]:
-    """Make the change of a step.
-
-    Returns:
-        What the user should know of it, in sentences.
+def _apply(step: Step, places: Places) -> list[str]:
+    """Make the change of a step; return what the user should know of it.
 
     Raises:
         AnchordError: It cannot be made.
@@ -120,7 +140,12 @@ def apply(step: Step, places: Places) -> list[str]:
         step = renewed(step, read, copy_of)
         if step.action == "none":
             return remarks
-    return [*remarks, *_edit(step)]
+    remarks += _keep_copy(step)
+    if step.after is None:
+        settings_files.delete(step.file, step.before or "", places.kept_folders)
+    else:
+        settings_files.replace(step.file, step.before, step.after)
+    return remarks + _drop_copy(step)
 
 
 def _run(step: Step, places: Places) -> str:
@@ -144,8 +169,12 @@ def _run(step: Step, places: Places) -> str:
     return f"exit code {ran.returncode}"
 
 
-def _edit(step: Step) -> list[str]:
-    remarks = []
+def _keep_copy(step: Step) -> list[str]:
+    """Copy a file before its first change; return what the user should know of that.
+
+    Raises:
+        AnchordError: The skill of the user's own that the copy is of was changed since.
+    """
     copy = copy_of(step.file)
     earlier = read(copy)
     is_first = step.before is not None and not step.has_part(step.before)
@@ -156,85 +185,19 @@ def _edit(step: Step) -> list[str]:
             f"move {quote_name(copy)} away, or restore it",
         )
     is_due = is_first or (earlier is None and step.after is not None and not is_skill)
-    if step.before is not None and is_due:
-        settings_files.copy(step.file, step.before)
-        remarks.append(f"the earlier file is kept as {quote_name(copy)}")
-    if step.after is None:
-        settings_files.delete(step.file, step.before or "")
-    else:
-        settings_files.replace(step.file, step.before, step.after)
-    if step.action == "remove" and earlier is not None:
-        if read(step.file) == earlier:
-            settings_files.delete(copy, earlier)
-        else:
-            remarks.append(f"the copy of the earlier file stays: {quote_name(copy)}")
-    return remarks
+    if step.before is None or not is_due:
+        return []
+    settings_files.copy(step.file, step.before)
+    return [f"the earlier file is kept as {quote_name(copy)}"]
 
 
-def list_connections(places: Places, server: Server) -> Iterator[Connection]:
-    """Yield how each client is connected: for this user, and for the project if it has an entry."""
-    for client in CLIENTS:
-        yield connection(client, places, "user", server)
-        if client.project_file and os.path.exists(places.path(client.project_file)):
-            of_project = connection(client, places, "project", server)
-            if of_project.server or of_project.problem:
-                yield of_project
-
-
-def connection(client: Client, places: Places, scope: Scope, server: Server) -> Connection:
-    """Return how a client is connected."""
-    found = Connection(
-        client=client, scope=scope, file="", is_installed=is_installed(client, places)
-    )
-    try:
-        file = settings_file(client, places, scope, read)
-        found = replace(found, file=file)
-        entry = edited_value(file, read(file), client)
-        hooks: list[str] = []
-        if client.hooks_file:
-            hooks = _read_hooks(hooks_file(client, places, scope))
-    except AnchordError as error:
-        return replace(found, problem=error.message)
-    return replace(found, server=entry, is_current=entry == server, hooks=tuple(hooks))
-
-
-def _read_hooks(file: str) -> list[str]:
-    found: list[str] = []
-
-    def look(text: str) -> str:
-        found.extend(find_hooks(text))
-        return text
-
-    edited(file, read(file), look)
-    return found
-
-
-def check_connections(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield for `anchord doctor` which clients are connected, and whose command is gone."""
-    try:
-        places = find_places(environment, os.path.abspath(os.sep))
-    except UsageError as error:
-        yield Finding("agents", Health.DOUBTFUL, error.message, error.hint)
-        return
-    connected = []
-    server = Server(command=())
-    for client in CLIENTS:
-        found = connection(client, places, "user", server)
-        if found.problem:
-            yield Finding(
-                "agents", Health.DOUBTFUL, f"{client.title}: {found.problem}", "fix the file"
-            )
-        entry = found.server.command if found.server else ()
-        started = [*entry[:1], *map(hook_program, found.hooks)]
-        missing = [program for program in started if not shutil.which(program)]
-        if missing:
-            yield Finding(
-                "agents",
-                Health.BAD,
-                f"{client.title} starts {quote_name(missing[0])}, which does not exist",
-                f"`anchord connect {client.name}` updates it",
-            )
-        elif started:
-            connected.append(client.title)
-    if connected:
-        yield Finding("agents", Health.GOOD, f"connected: {', '.join(connected)}")
+def _drop_copy(step: Step) -> list[str]:
+    """Delete the copy once the file is as it was; return what the user should know of it."""
+    copy = copy_of(step.file)
+    earlier = read(copy)
+    if step.action != "remove" or earlier is None:
+        return []
+    if read(step.file) == earlier:
+        settings_files.delete(copy, earlier)
+        return []
+    return [f"the copy of the earlier file stays: {quote_name(copy)}"]

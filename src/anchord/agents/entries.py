@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,29 +18,39 @@ TextError = (JsonTextError, TomlTextError)
 HOOK_EVENTS = ("SessionStart", "UserPromptSubmit")
 _HOOK_WORDS = "recall hook || true"
 """Claude Code blocks a prompt when a hook exits with 2, as an anchord without `recall` does."""
-_HOOK_ENDINGS = (f" {_HOOK_WORDS}", " recall hook")
-"""Of this version, and of an earlier one."""
+_OWN_HOOK = re.compile(r"(?:.*[/\s'])?anchord'? recall hook(?: \|\| true)?", re.DOTALL)
+"""Of this version, and of an earlier one, by whatever path."""
 _HOOK_TIMEOUT_S = 5
 
 
 def find_entry(text: str, form: Form) -> Server | None:
-    """Return the server that the entry called anchord starts; None without an entry."""
+    """Return the server that the entry called anchord starts; None without an entry.
+
+    The server of a foreign entry has no command.
+    """
+    if is_foreign(text, form):
+        return Server(command=())
     entry = _entry(text, form)
     return None if entry is None else form.server(entry)
 
 
 def is_foreign(text: str, form: Form) -> bool:
-    """Return whether the entry called anchord is none that anchord writes.
+    """Return whether there is an entry called anchord that does not start anchord by its command.
 
-    It is one over HTTP, or starts another program.
+    It is one over HTTP, starts another program, or is none at all.
     """
     entry = _entry(text, form)
-    return isinstance(entry, dict) and bool(entry) and not _is_anchord(form.server(entry).command)
+    if entry is None:
+        return False
+    is_remote = isinstance(entry, dict) and any("url" in key.lower() for key in entry)
+    return is_remote or not _is_anchord(form.server(entry).command)
 
 
 def _is_anchord(command: Sequence[str]) -> bool:
-    names = (word.rpartition("/")[2] for word in command)
-    return "mcp" in command[1:] and any(SERVER_NAME in name for name in names)
+    """Return whether a command is `anchord mcp` or `python -m anchord mcp`, by whatever path."""
+    program, *arguments = command or [""]
+    as_script = program.rpartition("/")[2] == SERVER_NAME and arguments == ["mcp"]
+    return as_script or arguments == ["-m", SERVER_NAME, "mcp"]
 
 
 def with_entry(text: str, form: Form, server: Server) -> str:
@@ -57,7 +68,7 @@ def with_entry(text: str, form: Form, server: Server) -> str:
             return toml_edit.add_table(text, name, entry)
         text = toml_edit.set_values(text, name, entry)
         return text if server.home else toml_edit.remove_value(text, (*name, "env"), HOME_VARIABLE)
-    if now is None or not isinstance(json_edit.find_value(text, name), dict):
+    if now is None:
         return json_edit.insert(text, name, entry)
     for path, value in _leaves(entry, form):
         if json_edit.find_value(text, (*name, *path)) != value:
@@ -132,10 +143,15 @@ def without_hooks(text: str, before: str | None) -> str:
 
 
 def _entry(text: str, form: Form) -> Any:  # noqa: ANN401 - whatever is in the file
-    if form.language != "toml":
-        return json_edit.find_value(text, (form.group, SERVER_NAME))
-    group = toml_edit.parse(text).get(form.group)
-    return group.get(SERVER_NAME) if isinstance(group, dict) else None
+    """Return the entry called anchord; None without one, {} for null."""
+    if form.language == "toml":
+        group = toml_edit.parse(text).get(form.group)
+    else:
+        group = json_edit.find_value(text, (form.group,))
+    if not isinstance(group, dict) or SERVER_NAME not in group:
+        return None
+    entry = group[SERVER_NAME]
+    return {} if entry is None else entry
 
 
 def _leaves(entry: dict[str, Any], form: Form) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -154,5 +170,5 @@ def _own_hooks(text: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
             hooks = group.get("hooks") if isinstance(group, dict) else None
             for place, hook in enumerate(hooks if isinstance(hooks, list) else []):
                 command = hook.get("command") if isinstance(hook, dict) else None
-                if isinstance(command, str) and command.endswith(_HOOK_ENDINGS):
+                if isinstance(command, str) and _OWN_HOOK.fullmatch(command):
                     yield ("hooks", event, number, "hooks", place), command

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -91,8 +92,13 @@ def replace(file: str, before: str | None, after: str) -> None:
     _write_atomically(target, after, like=target, check=lambda: _require_unchanged(file, before))
 
 
-def delete(file: str, before: str) -> None:
-    """Delete a file, and its folder if nothing else is in it and it is called like anchord.
+def delete(file: str, before: str, kept_folders: Collection[str] = ()) -> None:
+    """Delete a file, and the folders around it that are then empty.
+
+    Args:
+        file: The file.
+        before: What it has now.
+        kept_folders: These stay, and those around them.
 
     Raises:
         SettingsError: It has another text by now, or cannot be deleted.
@@ -103,9 +109,30 @@ def delete(file: str, before: str) -> None:
     except OSError as error:
         raise _cannot("delete", file, error) from None
     folder = os.path.dirname(file)
-    if os.path.basename(folder) == "anchord":
-        with suppress(OSError):
+    with suppress(OSError):  # It is not empty.
+        while folder not in kept_folders:
             os.rmdir(folder)
+            folder = os.path.dirname(folder)
+
+
+def delete_leftovers(file: str) -> None:
+    """Delete what a process that was killed while it wrote a file left beside it."""
+    target = os.path.realpath(file)
+    for leftover in glob.glob(f"{glob.escape(target)}*.anchord-*.tmp"):
+        process = leftover.rpartition("-")[2].removesuffix(".tmp")
+        if process.isdecimal() and not _is_running(int(process)):
+            with suppress(OSError):
+                os.unlink(leftover)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _require_unchanged(file: str, before: str | None) -> None:
@@ -126,10 +153,11 @@ def _write_atomically(
         like: The file whose mode and owner it gets, if that exists.
         check: Called before the renaming; may raise.
     """
-    new = f"{path}.{os.getpid()}.tmp"
+    new = f"{path}.anchord-{os.getpid()}.tmp"
     try:
         try:
-            with open(new, "w", encoding="utf-8", newline="") as stream:
+            # "x": a link in this place, in a folder of somebody else's making, is not followed.
+            with open(new, "x", encoding="utf-8", newline="") as stream:
                 with suppress(FileNotFoundError):
                     status = os.stat(like)
                     os.fchmod(stream.fileno(), stat.S_IMODE(status.st_mode))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from anchord.agents.changed_lines import changed_lines
 from anchord.agents.clients import Client, Places, Scope, Server, own_command
 from anchord.agents.entries import (
     TextError,
@@ -71,25 +71,10 @@ class Step:
         return find_entry(text, self.client.form) is not None
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines that are added, with "+ ", and removed, with "- ", in their order.
-
-        A line to which only a comma is added, or from which one is removed, is left out.
-        """
-        before, after = _lines(self.before), _lines(self.after)
-        start = 0
-        while start < min(len(before), len(after)) and before[start] == after[start]:
-            start += 1
-        old, new = before[start:], after[start:]
-        while old and new and old[-1] == new[-1]:
-            del old[-1], new[-1]
-        changed = [line for line in difflib.ndiff(old, new) if line[0] in "+-"]
-        bare = [line[2:].rstrip().rstrip(",") for line in changed]
-        for number, line in enumerate(changed):
-            other = "-" if line[0] == "+" else "+"
-            near = range(max(0, number - 1), min(len(changed), number + 2))
-            if not any(changed[n][0] == other and bare[n] == bare[number] for n in near):
-                shown = line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
-                yield escape_line(shown.rstrip().replace("\t", "  "))
+        """Yield the lines that are added, with "+ ", and removed, with "- ", in their order."""
+        for line in changed_lines(self.before or "", self.after or ""):
+            shown = line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
+            yield escape_line(shown.rstrip().replace("\t", "  "))
 
 
 def settings_file(client: Client, places: Places, scope: Scope, read: Read) -> str:
@@ -103,9 +88,26 @@ def settings_file(client: Client, places: Places, scope: Scope, read: Read) -> s
             raise AnchordError(
                 f"{client.title} has no settings for one project", "leave out `--scope project`"
             )
-        return places.path(client.project_file)
+        return _in_project(client.project_file, places)
     files = [places.path(place) for place in client.user_files]
     return next((file for file in files if read(file) is not None), files[0])
+
+
+def _in_project(name: str, places: Places) -> str:
+    """Return the path of a file of the project.
+
+    Raises:
+        SettingsError: A link leads out of the project: whoever made the project could have chosen
+            any file of this user.
+    """
+    path = places.path(name)
+    real, project = os.path.realpath(path), os.path.realpath(places.project)
+    if os.path.commonpath([real, project]) != project:
+        raise SettingsError(
+            f"{quote_name(path)} is a link out of the project, to {quote_name(real)}",
+            "delete the link, or leave out `--scope project`",
+        )
+    return path
 
 
 def connecting_steps(
@@ -230,7 +232,9 @@ def _without_hooks_step(client: Client, file: str, before: str | None, earlier: 
 
 def hooks_file(client: Client, places: Places, scope: Scope) -> str:
     """Return the file with the hooks of a client that has such."""
-    return places.path(client.hooks_file if scope == "user" else client.project_hooks_file)
+    if scope == "project":
+        return _in_project(client.project_hooks_file, places)
+    return places.path(client.hooks_file)
 
 
 def edited(file: str, before: str | None, edit: Callable[[str], str]) -> str:
@@ -285,7 +289,3 @@ def _is_empty_object(text: str) -> bool:
         return find_value(text, ()) == {} and "/" not in text
     except ValueError:
         return False
-
-
-def _lines(text: str | None) -> list[str]:
-    return (text or "").splitlines()

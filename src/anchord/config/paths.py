@@ -12,13 +12,13 @@ import grp
 import os
 import pwd
 import stat
-import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from anchord.config.socket_place import SOCKET_NAME, run_folder
 from anchord.core.quoting import escape_non_utf8
 from anchord.errors import UsageError
 
@@ -42,7 +42,7 @@ class Paths(msgspec.Struct, frozen=True):
     @property
     def socket_file(self) -> Path:
         """The daemon's socket."""
-        return self.run_folder / "anchord.sock"
+        return self.run_folder / SOCKET_NAME
 
     @property
     def lock_file(self) -> Path:
@@ -254,7 +254,7 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
         return Paths(
             config_file=base / "config.toml",
             data_folder=base / "data",
-            run_folder=base / "run",
+            run_folder=Path(run_folder(environment)),
             log_folder=base / "log",
         )
     import platformdirs  # noqa: PLC0415 - not needed with ANCHORD_HOME
@@ -263,7 +263,7 @@ def find_paths(environment: Mapping[str, str]) -> Paths:
     return Paths(
         config_file=standard.user_config_path / "config.toml",
         data_folder=standard.user_data_path,
-        run_folder=_run_folder(environment, standard.user_data_path),
+        run_folder=Path(run_folder(environment) or standard.user_data_path / "run"),
         log_folder=standard.user_log_path,
     )
 
@@ -272,36 +272,6 @@ def paths_of_home(home: str | os.PathLike[str] | None) -> Paths:
     """Return the paths of a home that a program names; None for ANCHORD_HOME or this user's own."""
     places = {} if home is None else {"ANCHORD_HOME": os.fspath(home)}
     return find_paths({**os.environ, **places})
-
-
-def _run_folder(environment: Mapping[str, str], data_folder: Path) -> Path:
-    """Return the folder of the socket: that of the login session, else one below the temp folder.
-
-    There is no session in a cron job or a container. Both kinds of folder exist once per user,
-    whatever HOME says. So the name depends on HOME too: a command with another HOME must not reach
-    this home's daemon.
-    """
-    suffix = _home_suffix()
-    session_folder = environment.get("XDG_RUNTIME_DIR")
-    if session_folder:
-        return Path(session_folder) / f"anchord{suffix}"
-    if _IS_MAC:
-        return data_folder / "run"
-    import tempfile  # noqa: PLC0415 - only without a session
-
-    return Path(tempfile.gettempdir()) / f"anchord-{os.geteuid()}{suffix}"
-
-
-def _home_suffix() -> str:
-    """Return "" for the account's own home, and a suffix that depends on the path for any other."""
-    home = os.path.realpath(os.path.expanduser("~"))
-    try:
-        account_home = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
-    except KeyError:
-        account_home = home  # A container's user need not have an account.
-    if home == account_home:
-        return ""
-    return f"-{zlib.crc32(os.fsencode(home)):08x}"
 
 
 def working_folder() -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
+from anchord.core.counted import counted
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.store.backup.last_backup import load_last_backup
@@ -26,7 +27,9 @@ def check_backup(context: CheckContext) -> Iterator[Finding]:
     """
     only_here = _count_only_here(context)
     last = load_last_backup(context.paths.data_folder)
-    conversations = f"{only_here:,} exchanges of conversations exist only in anchord's archive"
+    exist = "exists" if only_here == 1 else "exist"
+    exchanges = counted(only_here, "exchange")
+    conversations = f"{exchanges} of conversations {exist} only in anchord's archive"
     if last is None:
         if only_here:
             observation = f"{conversations}, and there is no backup"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from anchord.core.counted import counted
 from anchord.core.sqlite_errors import damaged_error
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.table_check import check_table_files
@@ -66,7 +67,9 @@ def check_archive(context: CheckContext) -> Iterator[Finding]:
         counts = archive.counts_by_root().values()
     exchanges = sum(root["exchanges"] for root in counts)
     if exchanges:
-        yield Finding("archive", Health.GOOD, f"{exchanges:,} exchanges, its pages are sound")
+        yield Finding(
+            "archive", Health.GOOD, f"{counted(exchanges, 'exchange')}, its pages are sound"
+        )
 
 
 def _check_row_count(context: CheckContext, expected_rows: int) -> Finding:
@@ -74,7 +77,7 @@ def _check_row_count(context: CheckContext, expected_rows: int) -> Finding:
     uri = store_uri(context.paths, context.config)
     dimension = _configured_profile(context).dimension
     rows = LanceStore(uri, dimension, "", read_only=True).count_rows()
-    observation = f"{rows:,} rows"
+    observation = counted(rows, "row")
     if not is_local(uri):
         observation += f" in {uri}"
     is_pending = bool(context.daemon_status and context.daemon_status.pending)
@@ -100,7 +103,8 @@ def _check_damaged_folder(folder: Path) -> Finding | None:
         return Finding(
             "index",
             Health.DOUBTFUL,
-            f"damaged data was set aside {count} times; {lost:,} exchanges could not be saved",
+            f"damaged data was set aside {counted(count, 'time')}; {counted(lost, 'exchange')} "
+            "could not be saved",
             f"check the health of the disk; {folder}/*/{LOST_EXCHANGES_FILE} names the exchanges",
         )
     return Finding(

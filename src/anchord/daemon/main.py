@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ _CONTROL_METHODS = frozenset(
     ["hello", "ping", "status", "errors", "pause", "resume", "shutdown", "roots", "roots.list"]
 )
 """They read or set a little, wait for nothing, and must be answered whatever else is going on."""
-_QUERY_METHODS = frozenset({"search", "show", "explain", "sessions", "session", "dump"})
+_QUERY_METHODS = frozenset({"search", "show", "explain", "sessions", "session", "dump", "recall"})
 """They read the index. All other methods wait for the writer, and so does a fresh search."""
 _CONTROL_THREADS = 8
 _QUERY_THREADS = 4
@@ -70,8 +71,16 @@ _LOCK_TRIES = 20
 _LOCK_PAUSE_S = 0.5
 
 
+MoreHandlers = Callable[[Sequence[Handler[Any, Any]]], Sequence[Handler[Any, Any]]]
+"""Returns further methods, given the daemon's own."""
+
+
 def run_daemon(
-    paths: Paths, config: Config, root_paths: list[str], root_kind: str = "project"
+    paths: Paths,
+    config: Config,
+    root_paths: list[str],
+    root_kind: str = "project",
+    more_handlers: MoreHandlers = lambda _: (),
 ) -> None:
     """Run the daemon; block until a signal or the socket stops it.
 
@@ -83,6 +92,7 @@ def run_daemon(
         config: The configuration; roots can be reloaded later, other settings cannot.
         root_paths: Folders to index besides the configured roots.
         root_kind: Kind of the roots that are made for them, "project" or "conversations".
+        more_handlers: Returns methods to serve besides the daemon's own.
 
     Raises:
         AlreadyRunningError: Another process writes this index, or answers on its socket.
@@ -96,7 +106,7 @@ def run_daemon(
     writer = _open_writer_after_restart(paths, config, root_paths, root_kind)
     _use_private_temp_folder(paths.temp_folder)
     try:
-        restart = asyncio.run(_serve(writer, config))
+        restart = asyncio.run(_serve(writer, config, more_handlers))
     finally:
         writer.close()
         log.info("daemon.stopped")
@@ -238,7 +248,9 @@ class _Shutdown:
         self.requested.set()
 
 
-async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
+async def _serve(
+    writer: IndexWriter, config: Config, more_handlers: MoreHandlers
+) -> Restart | None:
     """Serve until a shutdown is requested; return the new process that is needed, if one is."""
     event_loop = asyncio.get_running_loop()
     shutdown = _Shutdown(event_loop)
@@ -273,7 +285,7 @@ async def _serve(writer: IndexWriter, config: Config) -> Restart | None:
     writer_loop.run_promotion = handlers.switch_generation
     writer_loop.maintenance.on_index_merge = handlers.reopen_reader
     threads = _Threads()
-    server = _make_server(writer.paths.socket_file, handlers, threads)
+    server = _make_server(writer.paths.socket_file, handlers, more_handlers, threads)
     for number in (signal.SIGTERM, signal.SIGINT):
         event_loop.add_signal_handler(number, shutdown.requested.set)
     event_loop.add_signal_handler(signal.SIGHUP, threads.waits.submit, handlers.handle_sighup)
@@ -333,13 +345,17 @@ class _Threads:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _make_server(socket_file: Path, handlers: RpcHandlers, threads: _Threads) -> Server:
+def _make_server(
+    socket_file: Path, handlers: RpcHandlers, more_handlers: MoreHandlers, threads: _Threads
+) -> Server:
     """Return the server of the socket.
 
     systemd may have opened the socket already, or this daemon before it restarted.
     """
+    own = handlers.handlers()
     methods = {
-        handler.method.name: _run_in_thread(threads, handler) for handler in handlers.handlers()
+        handler.method.name: _run_in_thread(threads, handler)
+        for handler in (*own, *more_handlers(own))
     }
     systemd_socket = inherited_socket(socket_file)
     return Server(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 
 from anchord.config.roots import find_root
+from anchord.core.counted import counted, is_or_are
 from anchord.core.quoting import quote_name
 from anchord.core.types import Root
 from anchord.daemon.findings import CheckContext, Finding, Health
@@ -35,6 +36,7 @@ def check_transcripts(context: CheckContext) -> Iterator[Finding]:
 
 
 def _check_folder(context: CheckContext, projects: str, sessions: list[str], days: int) -> Finding:
+    its_sessions = counted(len(sessions), "session")
     deletes = f"Claude Code deletes its transcripts after {days} days (cleanupPeriodDays)"
     roots = [root for root in context.roots if root.kind == "conversations"]
     found = find_root(roots, projects)
@@ -42,7 +44,8 @@ def _check_folder(context: CheckContext, projects: str, sessions: list[str], day
         return Finding(
             _NAME,
             Health.DOUBTFUL,
-            f"{deletes}, and its {_count(len(sessions))} in {quote_name(projects)} are not indexed",
+            f"{deletes}, and its {its_sessions} in {quote_name(projects)} "
+            f"{is_or_are(len(sessions))} not indexed",
             "`anchord discover --add` indexes and keeps them",
         )
     root, inside = found
@@ -53,14 +56,15 @@ def _check_folder(context: CheckContext, projects: str, sessions: list[str], day
         return Finding(
             _NAME,
             Health.DOUBTFUL,
-            f"{deletes}; of its {_count(len(sessions))}, {len(unread):,} are not archived yet",
+            f"{deletes}; of its {its_sessions}, {len(unread):,} "
+            f"{is_or_are(len(unread))} not archived yet",
             "`anchord index` reads them; `anchord errors` lists those that cannot be read",
         )
     if not root.keep_raw:
         return Finding(
             _NAME,
             Health.GOOD,
-            f"{deletes}; what was said in its {_count(len(sessions))} is in the archive. "
+            f"{deletes}; what was said in its {its_sessions} is in the archive. "
             "The transcripts are not kept (keep_raw = false)",
         )
     with open_kept(context.paths.kept_transcripts_file) as kept:
@@ -73,15 +77,16 @@ def _check_folder(context: CheckContext, projects: str, sessions: list[str], day
         return Finding(
             _NAME,
             Health.DOUBTFUL,
-            f"{deletes}; what was said in its {_count(len(sessions))} is in the archive, but "
-            f"{len(unkept):,} transcripts are not kept byte for byte, or not as they are now",
+            f"{deletes}; what was said in its {its_sessions} is in the archive, but "
+            f"{counted(len(unkept), 'transcript')} {is_or_are(len(unkept))} not kept byte for "
+            "byte, or not as on the disk",
             "`anchord index`, or a daemon that has time, keeps them; files over 2 GB, and those "
             "that contain what `forget` deleted, are never kept",
         )
     return Finding(
         _NAME,
         Health.GOOD,
-        f"{deletes}; anchord has all of its {_count(len(sessions))}, byte for byte",
+        f"{deletes}; anchord has all of its {its_sessions}, byte for byte",
     )
 
 
@@ -130,7 +135,3 @@ def _days_until_deletion(settings: str) -> int:
         if isinstance(days, int) and not isinstance(days, bool):
             return days
     return _DEFAULT_DAYS
-
-
-def _count(sessions: int) -> str:
-    return "1 session" if sessions == 1 else f"{sessions:,} sessions"

@@ -8,18 +8,22 @@ text is embedded twice.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from anchord.core.ids import is_due, model_tag_of, without_due_mark
+from anchord.core.ids import is_due, without_due_mark
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import FileRecord, FileUpdate, Problem, RootedPath, Row, Vector
-from anchord.errors import EmbedderError
+from anchord.errors import EmbedderError, StoreError
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 from anchord.index.models import Models
+from anchord.index.provisional_vectors import provisional_vectors
 
 MAX_EMBED_S_PER_COMMIT = 3.0
-"""Upper bound on embedding work between two commits, and so on what a crash can lose."""
+"""Upper bound on embedding work between two commits."""
+NS_PER_CACHING = 300_000_000
+"""Vectors that wait for a commit or a write for longer are put into the vector cache."""
 TEXTS_PER_COMMIT_RANGE = (64, 2_048)
 """The fewest and the most texts to embed for one commit, whatever the model's throughput."""
 DIRECT_TEXTS = 16
@@ -79,6 +83,8 @@ class Committer:
     """How many commits changed the table."""
     _keys_embedded_ahead: set[str] = field(default_factory=set)
     """Keys of vectors that were made for a commit that was then interrupted."""
+    _cached_keys: set[str] = field(default_factory=set)
+    """Keys of vectors that wait in the vector cache for a commit."""
     _unembeddable_keys: set[str] | None = None
     _excluded_keys: frozenset[str] = frozenset()
     """Vectors of the rows that this commit deletes because the rules exclude their file."""
@@ -160,7 +166,7 @@ class Committer:
         missing_keys = missing_texts.keys() | changes.row_with_vector.keys()
         due_keys = frozenset(missing_keys).difference(made, vectors)
         vectors.update(made)
-        due = _provisional_vectors(changes.updates, due_keys, stored)
+        due = provisional_vectors(changes.updates, due_keys, stored)
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
             dependencies.catalog.save_intents(changes.updates)
@@ -182,6 +188,8 @@ class Committer:
         ahead = self._keys_embedded_ahead.intersection(changes.text_by_key) - due_keys
         embedded_keys = ahead.union(made)
         self._keys_embedded_ahead -= embedded_keys
+        self.delete_cached(self._cached_keys & embedded_keys)
+        self._cached_keys -= embedded_keys
         return CommitResult(confirmed, embedded_keys, due_keys)
 
     def _embed_if_soon(
@@ -283,7 +291,7 @@ class Committer:
         keys = list(text_by_key)
         made: dict[str, Vector] = {}
         uncached: dict[str, Vector] = {}
-        cache_after = self.texts_per_commit
+        cached_ns = self.dependencies.clock()
         is_complete = False
         self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if keys else 0)
         try:
@@ -293,9 +301,10 @@ class Committer:
                 has_more = len(made) < len(keys)
                 self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if has_more else 0)
                 # Invariant: a crash loses at most the vectors of `uncached`.
-                if has_more and len(uncached) >= cache_after:
-                    self._cache_vectors(uncached)
+                if has_more and self.dependencies.clock() - cached_ns >= NS_PER_CACHING:
+                    self._cache_until_commit(uncached)
                     uncached.clear()
+                    cached_ns = self.dependencies.clock()
                 if has_more and should_stop():
                     return None
             is_complete = True
@@ -303,9 +312,19 @@ class Committer:
             self.record_unembeddable(made)
             if not is_complete:
                 if uncached:
-                    self._cache_vectors(uncached)
+                    self._cache_until_commit(uncached)
                 self._keys_embedded_ahead.update(made)
         return made
+
+    def _cache_until_commit(self, vectors: Mapping[str, Vector]) -> None:
+        self._cache_vectors(vectors)
+        self._cached_keys.update(vectors)
+
+    def delete_cached(self, vector_keys: Collection[str]) -> None:
+        """Delete vectors from the cache that the table has; at worst they stay for seven days."""
+        if vector_keys:
+            with suppress(StoreError):
+                self.dependencies.vector_cache.delete(sorted(vector_keys))
 
     def _cache_vectors(self, vectors: Mapping[str, Vector]) -> None:
         kept = {key: each for key, each in vectors.items() if key not in self._excluded_keys}
@@ -368,31 +387,6 @@ def with_unembeddable_lines(record: FileRecord, unembeddable_keys: set[str]) -> 
     if record.problem:
         reason = f"{record.problem.reason}; {reason}"
     return record._replace(problem=Problem(reason, is_partial=True))
-
-
-def _provisional_vectors(
-    updates: Sequence[FileUpdate],
-    due_keys: Collection[str],
-    stored: Mapping[str, tuple[str, Vector]],
-) -> dict[str, Vector]:
-    """Return due key -> the vector of the row that its row replaces, or b"".
-
-    That vector can be a provisional one itself. One of zeros serves nobody, and one of another
-    model would be compared with queries of the wrong one.
-
-    Args:
-        updates: The updates of the commit.
-        due_keys: The keys whose vectors are not made yet.
-        stored: Row id -> (vector key, vector) of rows that leave the table.
-    """
-    due = dict.fromkeys(due_keys, b"")
-    for update in updates if due else ():
-        for row in (*update.diff.added, *update.diff.changed):
-            key, vector = stored.get(update.predecessors.get(row.id, ""), ("", b""))
-            has_same_model = model_tag_of(key) == model_tag_of(row.vector_key)
-            if row.vector_key in due and has_same_model and any(vector):
-                due[row.vector_key] = vector
-    return due
 
 
 def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:

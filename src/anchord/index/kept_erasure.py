@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from anchord.config.roots import covers
@@ -14,6 +14,7 @@ from anchord.sources.conversations.archive.trash import TRASH_DAYS
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.kept.keeper import TranscriptKeeper
 from anchord.sources.conversations.kept.store import Place
+from anchord.sources.conversations.kept.writer import KeptTranscriptsWriter
 
 _LEAST_NAME_CHARS = 20
 """A shorter name, such as `session.json`, does not tell one transcript from another."""
@@ -93,32 +94,56 @@ def erase_forgotten(keeper: TranscriptKeeper, archive: Archive, file: Path, path
                 "`anchord status` says why; solve that, `anchord restart`, and forget again",
             )
         return 0
-    redact_path = keeper.files.redact_path
     keeper.due = {
         origin: has_forgotten
         for origin, has_forgotten in keeper.due.items()
         if origin.root in keeper.roots and not covers(path, keeper.place_of(origin).absolute)
     }
-    below = [
-        place
-        for place in store.find_below("/")
-        if covers(path, place.absolute) or covers(path, redact_path(place.absolute))
-    ]
-    names = {os.path.basename(place.path) for place in below}
-    moved = {*store.sharing_with(below)}
-    moved.update(*(store.find_named(each) for each in names if len(each) >= _LEAST_NAME_CHARS))
-    gone = {place for place in moved if not os.path.lexists(place.absolute)}
-    message_ids = archive.find_from(path).message_ids()
-    if ids := {os.fsencode(each) for each in message_ids if len(each) in _ID_CHARS}:
-        others = set(store.find_below("/")).difference(below, gone)
-        gone |= {
-            place
-            for place in others
-            if not os.path.lexists(place.absolute) and store.contains_any(place, ids)
-        }
-    count = store.erase({*below, *gone})
+    below = _places_of(keeper, store, [path])
+    moved = _moved_from(store, below)
+    others = set(store.find_below("/")).difference(below, moved)
+    resumed = _with_messages_of(store, archive, path, others)
+    count = store.erase({*below, *moved, *resumed})
     store.truncate_wal()
     return count
+
+
+def _places_of(
+    keeper: TranscriptKeeper, store: KeptTranscriptsWriter, paths: Sequence[str]
+) -> list[Place]:
+    """Return what is kept at or below some paths; a name with a secret is redacted there or not."""
+    redact_path = keeper.files.redact_path
+    return [
+        place
+        for place in store.find_below("/")
+        if any(
+            covers(path, place.absolute) or covers(path, redact_path(place.absolute))
+            for path in paths
+        )
+    ]
+
+
+def _moved_from(store: KeptTranscriptsWriter, places: Sequence[Place]) -> set[Place]:
+    """Return transcripts that are gone and share a piece or a long name with some others."""
+    names = {os.path.basename(place.path) for place in places}
+    moved = {*store.sharing_with(places)}
+    moved.update(*(store.find_named(each) for each in names if len(each) >= _LEAST_NAME_CHARS))
+    return {place for place in moved if _is_gone(place)}
+
+
+def _with_messages_of(
+    store: KeptTranscriptsWriter, archive: Archive, path: str, places: Iterable[Place]
+) -> set[Place]:
+    """Return those of some transcripts that are gone and contain a message that is below a path."""
+    message_ids = archive.find_from(path).message_ids()
+    ids = {os.fsencode(each) for each in message_ids if len(each) in _ID_CHARS}
+    if not ids:
+        return set()
+    return {place for place in places if _is_gone(place) and store.contains_any(place, ids)}
+
+
+def _is_gone(place: Place) -> bool:
+    return not os.path.lexists(place.absolute)
 
 
 def erase_forgotten_at_start(
@@ -133,19 +158,9 @@ def erase_forgotten_at_start(
     """
     if keeper.store is None:
         return
-    redact_path = keeper.files.redact_path
     forgotten = list(forgotten_paths)
     try:
-        places = keeper.store.find_below("/") if forgotten else []
-        below = [
-            place
-            for place in places
-            if any(
-                covers(path, place.absolute) or covers(path, redact_path(place.absolute))
-                for path in forgotten
-            )
-        ]
-        if below:
+        if forgotten and (below := _places_of(keeper, keeper.store, forgotten)):
             keeper.store.erase(below)
             keeper.store.truncate_wal()
     except StoreError as error:

@@ -1,8 +1,9 @@
 """Make the vectors of rows that were written without their own.
 
 A row's text to embed is not stored: its file is read and chunked again. Vectors are written every
-256 texts or two seconds, so that a crash loses no more than that. The table itself says which rows
-lack their own vector, so a crash cannot lose count of them.
+256 texts or two seconds. Until then those of a slow model are in the vector cache, so that a crash
+loses only what the model works on. The table itself says which rows lack their own vector, so a
+crash cannot lose count of them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from anchord.core.types import (
     Vector,
 )
 from anchord.errors import EmbedderError
-from anchord.index.commit import Committer, with_unembeddable_lines
+from anchord.index.commit import NS_PER_CACHING, Committer, with_unembeddable_lines
 from anchord.index.file_planner import FilePlanner
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
 
@@ -31,7 +32,7 @@ FILES_PER_FILL = 64
 """Files to hand to `VectorFill.fill` at once."""
 TEXTS_PER_WRITE = 256
 S_PER_WRITE = 2.0
-"""Made vectors are written after so many texts or seconds: what a crash can lose."""
+"""Made vectors are written after so many texts or seconds."""
 _TEXTS_PER_CALL = 1_024
 """Texts that the model gets at once: it batches those of similar length together."""
 _MAX_TEXTS_IN_MEMORY = 4_096
@@ -181,10 +182,12 @@ class VectorFill:
         if not keys:
             return
         known = dict(self._dependencies.store.vectors_by_key(keys))
-        known.update(self._dependencies.vector_cache.get([key for key in keys if key not in known]))
+        cached = self._dependencies.vector_cache.get([key for key in keys if key not in known])
+        known.update(cached)
         known.update(self._committer.unembeddable_vectors(keys))
         if known:
             self._write(known, embedded_keys=set())
+        self._committer.delete_cached(cached)
 
     def _next_texts(self) -> dict[str, str]:
         """Return vector key -> text of the next texts to embed."""
@@ -199,6 +202,7 @@ class VectorFill:
     def _embed(self, text_by_key: Mapping[str, str], should_stop: Callable[[], bool]) -> bool:
         """Embed texts and write their vectors; return whether `should_stop` ended it early."""
         unwritten: dict[str, Vector] = {}
+        cached: list[str] = []
         left = len(text_by_key)
         written_at = time.monotonic()
         self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S)
@@ -208,12 +212,16 @@ class VectorFill:
                 unwritten.update(batch)
                 left -= len(batch)
                 self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if left else 0)
-                # Invariant: a crash loses at most the vectors of `unwritten`.
-                is_late = time.monotonic() - written_at >= S_PER_WRITE
-                if len(unwritten) >= TEXTS_PER_WRITE or is_late:
+                waited_s = time.monotonic() - written_at
+                if len(unwritten) >= TEXTS_PER_WRITE or waited_s >= S_PER_WRITE:
                     made, unwritten = unwritten, {}
                     self._write(made, embedded_keys=set(made))
                     written_at = time.monotonic()
+                elif left and waited_s * 1e9 >= NS_PER_CACHING:
+                    # Invariant: a crash loses at most the vectors of `unwritten` without these.
+                    uncached = {key: unwritten[key] for key in unwritten.keys() - set(cached)}
+                    self._dependencies.vector_cache.put(uncached, self._dependencies.clock())
+                    cached.extend(uncached)
                 if left and should_stop():
                     return True
         except EmbedderError:
@@ -222,6 +230,7 @@ class VectorFill:
         finally:
             if unwritten:
                 self._write(unwritten, embedded_keys=set(unwritten))
+            self._committer.delete_cached(cached)
         return False
 
     def _write(self, vectors: Mapping[str, Vector], embedded_keys: set[str]) -> None:

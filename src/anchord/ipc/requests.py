@@ -312,6 +312,7 @@ def sessions(  # noqa: PLR0913 - one parameter a filter
     until: str = "",
     limit: int = 20,
     subagents: bool = False,
+    kept: bool = False,
 ) -> Call[tuple[SessionAnswer, ...]]:
     """Ask for the conversations that the archive keeps, newest first.
 
@@ -323,6 +324,7 @@ def sessions(  # noqa: PLR0913 - one parameter a filter
         until: A date: only sessions whose last message is older.
         limit: How many to return; 0 for all.
         subagents: Also sessions that another session started.
+        kept: Return kept transcripts that have no exchange of their own, instead of sessions.
     """
     params = SessionsParams(
         project=project,
@@ -332,6 +334,7 @@ def sessions(  # noqa: PLR0913 - one parameter a filter
         until=until,
         limit=limit,
         subagents=subagents,
+        kept=kept,
     )
     return Call(methods.SESSIONS, params)
 

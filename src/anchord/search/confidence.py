@@ -111,11 +111,12 @@ def judge_hits(
     words = query_words(query)
     words_by_id = {hit.id: words_in(text, words, query) for hit, text in texts_of_hits}
     all_words = _share(frozenset().union(*words_by_id.values()), words)
+    identifier_share = query.identifier_share
 
     def judge(hit: Hit) -> Judgement:
         share = _share(words_by_id[hit.id], words)
         if hit.contains_identifier:
-            share = max(share, query.identifier_share)
+            share = max(share, identifier_share)
         cosine = highest_other_cosine if hit.cosine is None else hit.cosine
         meaning = None
         if scale is not None and cosine is not None:
@@ -185,8 +186,11 @@ def query_words(query: ParsedQuery) -> frozenset[str]:
     return frozenset(chain.from_iterable(map(_pairs, stems)))
 
 
+@lru_cache(maxsize=256)
 def words_in(text: str, words: frozenset[str], query: ParsedQuery) -> frozenset[str]:
     """Return which of a query's words a text contains, in any form that the word index finds.
+
+    A search asks twice for the texts that it shows.
 
     Args:
         text: The text.

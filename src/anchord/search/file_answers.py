@@ -7,10 +7,9 @@ from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import UTC, datetime
 
-from anchord.config.roots import find_root
 from anchord.core.dates import format_utc, nanoseconds_of, parse_time
 from anchord.core.ids import hash_content
-from anchord.core.quoting import escape_non_utf8, quote_name, quote_names, unescape_line
+from anchord.core.quoting import escape_non_utf8, quote_name, unescape_line
 from anchord.core.types import Root, RootedPath
 from anchord.errors import UsageError
 from anchord.index.session import IndexReader
@@ -23,6 +22,7 @@ from anchord.ipc.messages.files import (
     IndexedFile,
 )
 from anchord.search.coverage import Coverage
+from anchord.search.request import require_known_root, scope_of_glob
 from anchord.sources.documents.file_types import kind_of
 from anchord.sources.files.ignore_patterns import compile_patterns
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -132,14 +132,9 @@ def _selector(roots: Sequence[Root], root: str, glob: str) -> Selects:
     Raises:
         UsageError: There is no such root.
     """
-    names = sorted(each.name for each in roots)
-    if root and root not in names:
-        known = quote_names(names, "none yet")
-        raise UsageError(f"there is no root {quote_name(root)}", f"there are: {known}")
-    found = find_root(roots, glob) if glob.startswith("/") else None
-    if found and root in {"", found[0].name}:
-        root, glob = found[0].name, f"/{found[1]}" if found[1] else ""
-    shown = frozenset([root] if root else names)
+    require_known_root(root, roots)
+    root, glob = scope_of_glob(roots, root, glob)
+    shown = frozenset([root] if root else (each.name for each in roots))
     if not glob:
         return lambda origin: origin.root in shown
     # A "!" or "#" at the beginning is a character of a name here.

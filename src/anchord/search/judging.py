@@ -10,6 +10,7 @@ from anchord.core.query_syntax import ParsedQuery
 from anchord.core.types import Hit
 from anchord.search.backends import Backends
 from anchord.search.confidence import (
+    Confidence,
     CosineScale,
     Judgement,
     is_about,
@@ -36,6 +37,20 @@ class Judge:
     """Whether words were searched."""
     due_ids_among: Callable[[Sequence[str]], Collection[str]] = lambda _: ()
     """Returns which rows lack their own vector: one of the text that they replaced says nothing."""
+
+    def may_be_strong(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """Return the hits that would be strong matches if they had every word of the query."""
+        scale, bound = self.scale, self.highest_other_cosine
+        if scale is None or bound is None:
+            return hits
+        nearness = (
+            (hit, scale.nearness(bound if hit.cosine is None else hit.cosine)) for hit in hits
+        )
+        return [
+            hit
+            for hit, meaning in nearness
+            if Judgement(meaning, 1.0, 1.0).confidence is Confidence.STRONG
+        ]
 
     def judge(self, evidence: Sequence[tuple[Hit, str]]) -> Judged:
         """Judge hits, each with its path, headings and content."""
@@ -95,3 +110,14 @@ def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: 
         highest_other_cosine=None,
         due_ids_among=backends.store.due_ids_among,
     )
+
+
+def strong_groups(
+    groups: Sequence[Sequence[Passage]], judgements: Mapping[str, Judgement]
+) -> tuple[tuple[Passage, ...], ...]:
+    """Return the passages of groups that are strong matches; groups without such are left out."""
+    strong = (
+        tuple(each for each in group if judgements[each.hit.id].confidence is Confidence.STRONG)
+        for group in groups
+    )
+    return tuple(filter(None, strong))

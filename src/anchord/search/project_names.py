@@ -21,6 +21,7 @@ from anchord.sources.files.git_repositories import (
     git_folder_of,
     read_small_file,
 )
+from anchord.sources.secrets.redactor import redact
 
 _ORIGIN_URL = re.compile(r'^\[remote "origin"\][^\[]*?^\s*url\s*=\s*(\S+)', re.MULTILINE)
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]")
@@ -74,7 +75,7 @@ class ProjectNames:
             folder = _decode(folder) or folder
         name = repository_name(folder) if folder.startswith("/") else ""
         if name or not _SHA256.fullmatch(folder):
-            return name or project_name(folder_of_worktree(folder))
+            return name or _without_secret(project_name(folder_of_worktree(folder)))
         return ""
 
     def is_meant(self, project: str, wanted: str) -> bool:
@@ -103,9 +104,15 @@ def repository_name(folder: str) -> str:
             git_path = f"{top}/.git"
             git_folder = git_folder_of(git_path) if os.path.lexists(git_path) else None
             if git_folder:
-                return _name_of_repository(common_folder_of(git_folder))
+                return _without_secret(_name_of_repository(common_folder_of(git_folder)))
         top = os.path.dirname(top)
     return ""
+
+
+@functools.lru_cache(1024)
+def _without_secret(name: str) -> str:
+    """Return a name that this machine's folders or git have: no transcript's redaction saw it."""
+    return redact(name).text
 
 
 @functools.lru_cache(1)

@@ -22,7 +22,7 @@ from anchord.search.copies import merge_copies
 from anchord.search.dates import find_dated_files
 from anchord.search.fusion import Boosts, fuse_scores
 from anchord.search.groups import Group, show_hits
-from anchord.search.judging import judge_of
+from anchord.search.judging import judge_of, strong_groups
 from anchord.search.known_queries import KnownQueries
 from anchord.search.packing import Layout
 from anchord.search.query_kind import WEIGHTS, QueryKind, Weights, kind_of_query
@@ -43,6 +43,8 @@ CONVERSATION_VECTOR_WEIGHT = 0.35
 SEARCH_MODES = ("hybrid", "vector", "text")
 _NEAREST = 3
 """How many groups are shown if nothing seems to be about the query."""
+_STRONG_HITS = 20
+"""How many of the best hits are looked at where only strong matches are shown."""
 _MAX_WIDENING = 10
 _MAX_WIDENED = 2_000
 """Where copies take most of the places, ten times the candidates are looked at, up to so many."""
@@ -73,6 +75,9 @@ class SearchRequest:
     """The cosine's weight, 0 to 1; None is the measured default."""
     recency: Recency | None = None
     """How older hits are weighed down; None does not."""
+    strong_only: bool = False
+    """Whether only strong matches are shown: where nothing is near enough in meaning to be one, no
+    text is read."""
 
     @property
     def candidates(self) -> int:
@@ -144,6 +149,8 @@ def search(
     )
     notes = [found.note, relaxed]
     judge = judge_of(parsed_query, hits, backends, request.mode)
+    if request.strong_only and not judge.may_be_strong(hits[:_STRONG_HITS]):
+        return SearchResults((), parsed_query, is_about=False)
     reranked = None
     if reranker and request.mode != "text" and parsed_query.text:
         reranked = rerank_hits(hits, judge, reranker, backends.store)
@@ -155,13 +162,16 @@ def search(
     layout = replace(
         request.layout, neighbor_filters=neighbor_filters(request.filters, parsed_query)
     )
-    groups, omitted = show_hits(hits, limit, layout, backends.store, catalog)
+    candidates = judge.may_be_strong(hits[:_STRONG_HITS]) if request.strong_only else hits
+    groups, omitted = show_hits(candidates, limit, layout, backends.store, catalog)
     if found.may_lack_matches and len(groups) + omitted < request.limit:
         notes.append(
             f"only the best {request.candidates:,} chunks with words of the query were considered"
         )
     notes.append(_time_hint(request))
     judgements, about = judge.judge_shown(hits, groups, backends.store)
+    if request.strong_only:
+        groups = strong_groups(groups, judgements)
     return SearchResults(
         groups=groups if about else groups[:_NEAREST],
         parsed_query=parsed_query,

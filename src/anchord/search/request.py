@@ -41,7 +41,7 @@ def make_search_request(
     """
     _require_known_names(params, roots)
     since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
-    root, path_glob = _scope_of_glob(roots, params.root, params.path)
+    root, path_glob = scope_of_glob(roots, params.root, params.path)
     has_conversations = any(each.kind == "conversations" for each in roots)
     # With a budget, what is joined takes the place of worse hits.
     may_be_joined = has_conversations and not (params.show_chunks or params.budget)
@@ -73,6 +73,7 @@ def make_search_request(
             is_flat=params.show_chunks,
         ),
         near=_near_folders(roots, params.cwd) if params.cwd else (),
+        strong_only=params.is_prompt,
         recency=_recency_of(params.recent),
     )
 
@@ -97,14 +98,23 @@ def _require_known(thing: str, name: str, names: Sequence[str]) -> None:
         )
 
 
+def require_known_root(name: str, roots: Sequence[Root]) -> None:
+    """Return if there is a root of this name, or the name is "".
+
+    Raises:
+        UsageError: There is none.
+    """
+    names = sorted(root.name for root in roots)
+    if name and name not in names:
+        raise UsageError(
+            f"there is no root {quote_name(name)}",
+            f"there are: {quote_names(names, 'none yet')}",
+        )
+
+
 def _require_known_names(params: SearchParams, roots: Sequence[Root]) -> None:
     _require_known("search mode", params.mode, SEARCH_MODES)
-    root_names = sorted(root.name for root in roots)
-    if params.root and params.root not in root_names:
-        raise UsageError(
-            f"there is no root {quote_name(params.root)}",
-            f"there are: {quote_names(root_names, 'none yet')}",
-        )
+    require_known_root(params.root, roots)
     if params.kind:
         _require_known("kind", params.kind, DOCUMENT_KINDS)
     if params.chunk_type:
@@ -117,7 +127,7 @@ def _recency_of(half_life: str) -> Recency | None:
     return Recency(parse_age(half_life).total_seconds(), time.time_ns())
 
 
-def _scope_of_glob(roots: Sequence[Root], root: str, path_glob: str) -> tuple[str, str]:
+def scope_of_glob(roots: Sequence[Root], root: str, path_glob: str) -> tuple[str, str]:
     """Return the root and the glob in it; an absolute path becomes a glob in its root."""
     found = find_root(roots, path_glob) if path_glob.startswith("/") else None
     if found is None:

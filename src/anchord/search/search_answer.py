@@ -91,7 +91,8 @@ def handle_search(
     groups, unfitting = join_exchanges(
         results.groups, request, lambda: open_archive_of(reader), index
     )
-    finds_nothing = not (results.groups or results.omitted or params.detached)
+    is_explained = params.is_prompt or params.detached  # Nobody reads the note for a prompt.
+    finds_nothing = not (results.groups or results.omitted or is_explained)
     not_searched = _detached_sentence(reader) if finds_nothing else ""
     return SearchAnswer(
         query=params.query,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from anchord.core.dates import parse_time_span
-from anchord.core.quoting import escape_non_utf8, quote_name
+from anchord.core.quoting import escape_non_utf8, quote_name, quote_names
 from anchord.errors import UsageError
 from anchord.ipc.messages.sessions import (
     SessionAnswer,
@@ -18,6 +18,7 @@ from anchord.ipc.messages.sessions import (
     SessionsParams,
 )
 from anchord.search.headings import best_title, title_line
+from anchord.search.kept_sessions import KeptState
 from anchord.search.project_names import ProjectNames
 from anchord.sources.conversations.archive.reader import Archive
 from anchord.sources.conversations.archive.session_records import SessionRecord
@@ -29,8 +30,8 @@ _PROMPTS_ONLY = -1
 _NO_ANSWER: Mapping[str, Any] = {"kind": "exchange", "answer": "", "tools": (), "files": ()}
 _LISTS_THEM = "`anchord sessions` lists them"
 
-IsKept = Callable[[SessionRecord], bool]
-"""Whether the bytes of a session's transcript are kept."""
+KeptStateOf = Callable[[SessionRecord], KeptState]
+"""Returns what is kept of the bytes of a session's transcript."""
 ReadPrompts = Callable[[Collection[str]], Sequence[PromptSession]]
 """Returns the sessions of which only the prompts are known; takes the ids of the others."""
 
@@ -43,7 +44,7 @@ def no_prompts(_: Collection[str]) -> Sequence[PromptSession]:
 def list_sessions(
     archive: Archive | None,
     params: SessionsParams,
-    is_kept: IsKept,
+    kept_state_of: KeptStateOf,
     read_prompts: ReadPrompts = no_prompts,
 ) -> tuple[SessionAnswer, ...]:
     """Return the sessions that the parameters ask for, newest first.
@@ -53,18 +54,21 @@ def list_sessions(
     Args:
         archive: The archive; None if there is none yet.
         params: The filters.
-        is_kept: Looks a transcript up among the kept ones.
+        kept_state_of: Looks a transcript up among the kept ones.
         read_prompts: Reads the programs' prompt histories.
 
     Raises:
-        UsageError: A date cannot be read.
+        UsageError: A date cannot be read; or there is no such root, program or project.
         StoreError: The archive cannot be read.
     """
     since, until = parse_time_span(params.since, params.until, datetime.now(UTC))
-    records = archive.session_records.all() if archive else []
+    if archive is None:
+        return ()
+    records = archive.session_records.all()
     prompts = {each.name: each for each in read_prompts({record.name for record in records})}
     records += map(_record_of_prompts, prompts.values())
     names = ProjectNames({record.project for record in records})
+    _require_known_names(params, archive, records, names)
     chosen = [
         record
         for record in sorted(records, key=lambda each: (each.last_at, each.id), reverse=True)
@@ -73,10 +77,8 @@ def list_sessions(
         and not (until and record.last_at >= until)
     ]
     shown = chosen[: params.limit] if params.limit > 0 else chosen
-    if archive is None:
-        return ()
     return tuple(
-        SessionAnswer(**_fields(record, _texts(archive, record, prompts), names, is_kept))
+        SessionAnswer(**_fields(record, _texts(archive, record, prompts), names, kept_state_of))
         for record in shown
     )
 
@@ -84,7 +86,7 @@ def list_sessions(
 def describe_session(
     archive: Archive | None,
     params: SessionParams,
-    is_kept: IsKept,
+    kept_state_of: KeptStateOf,
     read_prompts: ReadPrompts = no_prompts,
 ) -> SessionDetail:
     """Return a session with its exchanges.
@@ -92,7 +94,7 @@ def describe_session(
     Args:
         archive: The archive; None if there is none yet.
         params: Which session, and which of its exchanges.
-        is_kept: As for `list_sessions`.
+        kept_state_of: As for `list_sessions`.
         read_prompts: As for `list_sessions`.
 
     Raises:
@@ -108,7 +110,7 @@ def describe_session(
     names = ProjectNames([record.project])
     end = params.offset + params.limit if params.limit > 0 else None
     return SessionDetail(
-        **_fields(record, texts, names, is_kept),
+        **_fields(record, texts, names, kept_state_of),
         exchange_count=len(texts),
         exchanges=tuple(_exchange(*each) for each in texts[max(params.offset, 0) : end]),
     )
@@ -148,6 +150,36 @@ def _matching(records: Sequence[SessionRecord], wanted: str) -> Sequence[Session
         return sorted(named, key=lambda each: each.last_at)[-1:]
     in_file = [each for each in records if escape_non_utf8(each.transcript) == wanted != ""]
     return in_file or [each for each in records if wanted and each.name.startswith(wanted)]
+
+
+def _require_known_names(
+    params: SessionsParams,
+    archive: Archive,
+    records: Sequence[SessionRecord],
+    names: ProjectNames,
+) -> None:
+    """Raise UsageError for a root, a program or a project that no session is of.
+
+    A folder is no name: no session may be about it.
+    """
+    roots = {name for _, _, name, _ in archive.folder_records.all()}
+    if params.root and params.root not in roots:
+        raise _no_such("root", params.root, roots)
+    agents = {record.source for record in records}
+    agent = params.agent.casefold()
+    if agents and not any(agent in each.casefold() for each in agents):
+        raise _no_such("agent", params.agent, agents)
+    projects = {name for record in records if (name := names.name_of(record.project))}
+    project = params.project.casefold()
+    if project and "/" not in project and not any(project in each.casefold() for each in projects):
+        raise _no_such("project", params.project, projects)
+
+
+def _no_such(thing: str, name: str, known: Iterable[str]) -> UsageError:
+    return UsageError(
+        f"there is no {thing} {quote_name(name)}",
+        f"there are: {quote_names(sorted(known), 'none yet')}",
+    )
 
 
 def _is_asked_for(record: SessionRecord, params: SessionsParams, names: ProjectNames) -> bool:
@@ -193,11 +225,12 @@ def _record_of_prompts(session: PromptSession) -> SessionRecord:
 
 
 def _fields(
-    record: SessionRecord, texts: _Texts, names: ProjectNames, is_kept: IsKept
+    record: SessionRecord, texts: _Texts, names: ProjectNames, kept_state_of: KeptStateOf
 ) -> dict[str, Any]:
     """Return the fields of a `SessionAnswer`."""
     exchanges = [fields for _, fields in texts if fields["kind"] == "exchange"]
     questions = [" ".join(str(each["question"]).split()) for each in exchanges]
+    kept = KeptState() if record.id == _PROMPTS_ONLY else kept_state_of(record)
     changed = {file for each in exchanges for file in each["files"]}
     return {
         "id": record.name,
@@ -209,20 +242,22 @@ def _fields(
         "last_at": record.last_at,
         "turns": sum(map(bool, questions)),
         "files": len(changed),
-        "state": _state(record),
+        "state": _state(record, kept),
         "path": escape_non_utf8(record.transcript),
         "root": record.root,
         "parent": record.parent,
-        "kept": record.id != _PROMPTS_ONLY and is_kept(record),
+        "kept": kept.is_kept,
     }
 
 
-def _state(record: SessionRecord) -> str:
+def _state(record: SessionRecord, kept: KeptState) -> str:
     if record.id == _PROMPTS_ONLY:
         return "prompts-only"
     if record.detached_because:
         return "detached"
-    return "here" if os.path.lexists(record.transcript) else "deleted"
+    if not os.path.lexists(record.transcript):
+        return "deleted"
+    return kept.loss or "here"
 
 
 def _exchange(path: str, fields: Mapping[str, Any]) -> SessionExchange:

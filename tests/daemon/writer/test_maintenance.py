@@ -31,6 +31,9 @@ class Stand:
         self.counted = 0
         self.compactions: list[tuple[bool, bool]] = []
         """(merges the parts of the indices, drops old versions) of each."""
+        self.merged_all: list[bool] = []
+        """Whether each compaction merged all fragments."""
+        self.fragments = 1
         self.events: list[object] = []
         self.is_repair_due = False
         self.problems: list[str] = []
@@ -83,7 +86,7 @@ class Stand:
         """Return how many deleted rows are in the files."""
         return StoreStats(
             rows=self.rows,
-            fragments=1,
+            fragments=self.fragments,
             versions=1,
             bytes=1,
             deleted_rows=self.deleted_rows,
@@ -114,10 +117,12 @@ class Stand:
         store: object,
         *,
         merge_indices: bool = False,
+        merge_all: bool = False,
         drop_old_versions: bool = True,
         compact: object = None,
     ) -> list[str]:
         assert store is compact is self, "it runs in the worker process"
+        self.merged_all.append(merge_all)
         self.events.append("compacted")
         self.compactions.append((merge_indices, drop_old_versions))
         return self.problems
@@ -185,6 +190,28 @@ def test_a_table_with_many_deleted_rows_is_compacted_at_rest_at_the_start_and_at
     stand.compactions.clear()
     maintenance.finish_before_end()
     assert bool(stand.compactions) is is_compacted
+
+
+@pytest.mark.parametrize(
+    ("rows", "fragments", "is_merged"),
+    [(0, 8, False), (0, 9, True), (131_071, 9, False), (131_072, 10, False), (131_072, 11, True)],
+)
+def test_many_fragments_are_merged_at_a_long_rest_once_and_before_the_end(
+    stand: Stand,
+    rows: int,
+    fragments: int,
+    is_merged: bool,  # noqa: FBT001 - a column of the table
+) -> None:
+    stand.rows, stand.fragments = rows, fragments
+    maintenance = stand.opened()
+    maintenance.compact_if_due(idle_s=299)
+    assert stand.compactions == []
+    for _ in range(2):
+        maintenance.compact_if_due(idle_s=300)
+        assert stand.merged_all == [True] * is_merged, "once, also if they cannot be merged"
+    assert stand.compactions == [(True, True)] * is_merged
+    stand.opened().finish_before_end()
+    assert stand.merged_all == [True, True] * is_merged
 
 
 @pytest.mark.parametrize(("unindexed_rows", "is_compacted"), [(199, False), (200, True)])

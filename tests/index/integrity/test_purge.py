@@ -79,7 +79,10 @@ class Index:
             keeper=SimpleNamespace(store=None),
             heartbeat=SimpleNamespace(beat=note),
             paths=SimpleNamespace(
-                damaged_folder=self.damaged, kept_transcripts_file=base / "transcripts.sqlite"
+                damaged_folder=self.damaged,
+                kept_transcripts_file=base / "transcripts.sqlite",
+                log_file=base / "anchord.log",
+                data_folder=base / "data",
             ),
             config=None,
             cli_state=CliState(),

@@ -155,5 +155,5 @@ def test_what_was_restored_from_the_index_is_said_after_the_other_repairs() -> N
     assert writer.repairs == ["it was mended"], "each call adds nothing"
     conversations.without_copy = {RootedPath("talks", "/codex/s/1"): None}
     *_, lost = list_repairs(writer)
-    assert lost.startswith("1 exchanges could not be restored")
+    assert lost.startswith("1 exchange could not be restored")
     assert '"talks/codex/s/1"' in lost

@@ -22,6 +22,7 @@ from anchord.store.table import maintenance
 from anchord.store.table.compaction import CompactionWorker, verify_fragments
 from anchord.store.table.maintenance import erase_deleted_rows, maintain, slows_searches
 from anchord.store.table.table import LanceStore
+from anchord.store.table.version_files import delete_damaged_versions
 from anchord.store.writer_lock import WriterLock, lock_holder_pid
 
 VECTOR = array("f", [1.0, 0.0, 0.0, 0.0]).tobytes()
@@ -211,6 +212,34 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
     assert [
         len(store.search_by_words(f"word{number}", 5, SearchFilters())) for number in (2, 33, 61)
     ] == [1, 1, 1]
+
+
+def test_all_fragments_and_parts_become_one_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lance_fold, "SMALL_FRAGMENT_ROWS", 8)
+    store, _ = many(tmp_path, 30)
+    maintain(store)
+    for number in range(30, 40):
+        row = Row(
+            id=str(number),
+            doc_id="doc",
+            root="root",
+            path="a.md",
+            kind="markdown",
+            header_path="",
+            content_hash="hash",
+            vector_key=f"key {number}",
+            text="text",
+            search_text=f"word{number}",
+        )
+        store.upsert([row], {row.vector_key: 4 * VECTOR})
+    assert maintain(store, merge_indices=True) == []
+    assert store.stats().fragments == 2
+    assert maintain(store, merge_indices=True, merge_all=True) == []
+    assert (parts(store), store.stats().fragments) == (1, 1)
+    assert store.count_rows() == 40
+    assert len(store.search_by_words("word35", 5, SearchFilters())) == 1
 
 
 @pytest.mark.slow
@@ -411,6 +440,24 @@ def test_where_a_file_of_the_newest_version_cannot_be_read_nothing_old_goes(
     spoiled.write_bytes(spoiled.read_bytes()[:100])
     assert any(problem.startswith("deleting old versions failed") for problem in maintain(store))
     assert store.stats().versions >= versions
+
+
+def test_an_old_version_that_cannot_be_read_keeps_no_other_from_being_deleted(
+    tmp_path: Path,
+) -> None:
+    store = filled(tmp_path)
+    versions = Path(store.dataset_uri) / "_versions"
+    oldest, newest = max(versions.glob("*.manifest")), min(versions.glob("*.manifest"))
+    for damaged in (b"", oldest.read_bytes()[:-30] + b"LANC", b"\xff" * 400 + b"LANC"):
+        oldest.write_bytes(damaged)
+        assert delete_damaged_versions(Path(store.dataset_uri)) == [oldest.name]
+        assert newest.exists()
+        oldest.write_bytes(damaged)
+        erase_deleted_rows(store)
+        assert len(list(versions.glob("*.manifest"))) == 1
+        assert store.count_rows() == COMMITS
+        maintain(store)
+        newest = min(versions.glob("*.manifest"))
 
 
 def test_old_versions_wait_until_there_are_very_many(

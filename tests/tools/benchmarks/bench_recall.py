@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from daemons import Daemon
+from daemons import Daemon, cpu_s
 from figures import quantile, table
 
 from anchord.agents.recall.journal import Journal, LogEntry
@@ -56,21 +56,25 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=10)
     given = parser.parse_args()
     prompts = list(_prompts(given.transcripts))[: given.prompts]
+    if not prompts:
+        parser.error(f"{given.transcripts} has no prompts: it needs transcripts (*.jsonl, *.md)")
     with tempfile.TemporaryDirectory(prefix="anchord-bench-") as folder:
         daemon = Daemon(Path(folder), _SETTINGS.format(json.dumps(str(given.folder.resolve()))))
         data = daemon.home / "data"
-        with daemon.running():
+        with daemon.running() as process:
             daemon.sync()
             save_settings(data, RecallSettings(is_on=True))
             with Client(daemon.home / "run" / "anchord.sock") as client:
                 for prompt in prompts[:_WARM]:
                     client.search(prompt[:1_000].replace('"', " "), k=8)
                 chunks = client.status().chunks
+            before_s = cpu_s(process)
             length = -(-len(prompts) // given.sessions)
             asked = [
                 _ask(daemon, prompt, f"session-{number // length}")
                 for number, prompt in enumerate(prompts)
             ]
+            daemon_ms = (cpu_s(process) - before_s) * 1_000 / len(prompts)
         entries = Journal(data).entries()
         repeats = sum(
             count - 1
@@ -80,7 +84,8 @@ def main() -> int:
     print(
         f"{len(prompts)} prompts in {given.sessions} sessions, {chunks:,} chunks; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
     )
-    print(table(("", ""), _rows(asked, entries, repeats)))
+    cpu = ("ms of CPU of the daemon and its workers, mean of all prompts", f"{daemon_ms:.0f}")
+    print(table(("", ""), [*_rows(asked, entries, repeats), cpu]))
     return 1 if repeats else 0
 
 

@@ -33,6 +33,7 @@ import anchord.search.answers
 import anchord.sources.conversations.reader_process
 import anchord.store.backup.snapshot
 import anchord.store.table.maintenance
+from anchord.cli.command_line import run_command_line
 from anchord.cli.loading import load_commands
 from anchord.sources.conversations.events import TooLongError
 from anchord.sources.conversations.reader_process import ReaderProcess, UnreadableTranscriptError
@@ -91,7 +92,7 @@ def _run(call: Call) -> tuple[int, str, str]:
             contextlib.nullcontext() if call.is_complete else _light(),
             _clock_ahead(call.ahead_s),
         ):
-            code = anchord.cli._run_command()
+            code = run_command_line()
     except Exception:  # noqa: BLE001 - what a user would see as a traceback
         code = 1
         errors.write(traceback.format_exc())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import re
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,8 +14,10 @@ import msgspec
 
 from anchord.agents.recall.settings import recall_folder
 
+ADDED, SHORT, NO_STRONG_MATCH, NO_ANSWER = "added", "short", "no strong match", "no answer"
 _MAX_LOG_BYTES = 1 << 20
 _SESSION_AGE_S = 7 * 86_400.0
+_FILE_NAME = re.compile(r"[0-9a-z][0-9a-z-]{0,63}")
 
 
 class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,15 +26,36 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     at: str
     """ISO 8601 in UTC."""
     session: str
-    """The session's id."""
+    """The session's id as a file name."""
     outcome: str
-    """"added", or why nothing was: "short", "no strong match" or "no answer"."""
+    """"added", or why nothing was: "short", "no strong match" or "no answer" (in time)."""
     ms: int
     """From the start of the hook until its answer."""
     tokens: int = 0
     bytes: int = 0
     hits: tuple[str, ...] = ()
     """The places of the passages: a file with lines, or a conversation."""
+
+    def with_context(self, context: str, tokens: int, hits: tuple[str, ...]) -> LogEntry:
+        """Return the entry for a prompt that got a context."""
+        count = len(context.encode())
+        return msgspec.structs.replace(self, tokens=tokens, bytes=count, hits=hits)
+
+
+def entry_of(session: str, outcome: str, began: float) -> LogEntry:
+    """Return the entry for a prompt that got nothing, as of now.
+
+    Args:
+        session: The session's id.
+        outcome: What became of the prompt.
+        began: When the hook began: monotonic time in seconds.
+    """
+    return LogEntry(
+        at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        session=_file_name(session),
+        outcome=outcome,
+        ms=round((time.monotonic() - began) * 1_000),
+    )
 
 
 class Journal:
@@ -44,28 +69,27 @@ class Journal:
         self._older_log = self._folder / "log.1.jsonl"
 
     def shown(self, session: str) -> set[str]:
-        """Return the ids of the chunks that a session has seen.
-
-        Args:
-            session: Its id, as a file name.
-        """
+        """Return the ids of the chunks that a session has seen."""
         with suppress(OSError):
-            return set((self._sessions / session).read_text("utf-8").split())
+            return set(self._file(session).read_text("utf-8").split())
         return set()
 
     def add_shown(self, session: str, ids: Iterable[str]) -> None:
         """Note chunks that a session has seen; forget sessions of more than a week ago."""
-        file = self._sessions / session
+        lines = "".join(f"{chunk_id}\n" for chunk_id in ids)
+        if not lines:
+            return
+        file = self._file(session)
         if not file.exists():
             self._sessions.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._prune()
         with file.open("a", encoding="utf-8") as stream:
-            stream.write("".join(f"{chunk_id}\n" for chunk_id in ids))
+            stream.write(lines)
 
     def forget(self, session: str) -> None:
         """Forget which chunks a session has seen."""
         with suppress(OSError):
-            (self._sessions / session).unlink()
+            self._file(session).unlink()
 
     def log(self, entry: LogEntry) -> None:
         """Append an entry; over 1 MB the log becomes the older one."""
@@ -90,6 +114,9 @@ class Journal:
                     found.append(msgspec.json.decode(line, type=LogEntry))
         return found
 
+    def _file(self, session: str) -> Path:
+        return self._sessions / _file_name(session)
+
     def _is_log_full(self) -> bool:
         with suppress(OSError):
             return self._log.stat().st_size > _MAX_LOG_BYTES
@@ -101,3 +128,10 @@ class Journal:
             for file in self._sessions.iterdir():
                 if now - file.stat().st_mtime > _SESSION_AGE_S:
                     file.unlink()
+
+
+def _file_name(session: str) -> str:
+    """Return a session's id as a file name: no two ids have the same one."""
+    if _FILE_NAME.fullmatch(session):
+        return session
+    return f"_{hashlib.sha256(session.encode()).hexdigest()[:32]}"

@@ -19,13 +19,14 @@ from anchord.cli.app import (
 from anchord.cli.output.blame_table import blame_lines as table_lines
 from anchord.cli.parameters import Argument, Option
 from anchord.config.paths import absolute_path
-from anchord.core.quoting import escape_non_utf8
+from anchord.core.quoting import escape_non_utf8, quote_name
 from anchord.daemon.access import ask_daemon_or_index
-from anchord.errors import UsageError
+from anchord.errors import AnchordError, UsageError
 from anchord.ipc import requests
 from anchord.ipc.messages.files import MAX_LISTED
 
-_LINES = re.compile(r"(?P<file>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?", re.DOTALL)
+_WITH_LINES = re.compile(r"(?P<file>.+):(?P<lines>[^:/]*)", re.DOTALL)
+_LINES = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 
 @app.command()
@@ -42,6 +43,11 @@ def blame(
     if escape_non_utf8(absolute) != absolute:
         raise UsageError("the path is not UTF-8", "no transcript can name it")
     answer = ask_daemon_or_index(ensure_paths(), requests.blame(absolute, limit=n)).value
+    if not answer.touches and not os.path.lexists(absolute):
+        raise AnchordError(
+            f"{quote_name(path)} does not exist, and no indexed conversation names it",
+            "check its path; `anchord sessions` lists the conversations",
+        )
     commits, reason = blame_lines(absolute, first, last)
     if json:
         listed = [asdict(commit) for commit in commits]
@@ -57,11 +63,14 @@ def blame(
 
 def _split_lines(file: str) -> tuple[str, int, int]:
     """Return path, first and last line; 0 and 0 for all. A file of that very name comes first."""
-    match = None if os.path.lexists(file) else _LINES.fullmatch(file)
-    if match is None:
+    match = None if os.path.lexists(file) else _WITH_LINES.fullmatch(file)
+    lines = _LINES.fullmatch(match["lines"]) if match else None
+    if match is None or (lines is None and not os.path.lexists(match["file"])):
         return file, 0, 0
-    first = int(match["first"])
-    last = int(match["last"] or first)
+    first, last = (int(lines[1]), int(lines[2] or lines[1])) if lines else (0, 0)
     if not 0 < first <= last:
-        raise UsageError("there are no such lines", "write FILE:10-20, lines count from 1")
+        raise UsageError(
+            f"{quote_name(match['lines'])} is no range of lines",
+            "write FILE:10 or FILE:10-20; lines count from 1",
+        )
     return match["file"], first, last

@@ -5,41 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from anchord.cli import values
 from anchord.cli.app import JsonOption, app, print_json, print_line, warn
 from anchord.cli.parameters import Argument, Option
 from anchord.cli.registry import Exit
-from anchord.core.quoting import escape_non_utf8, quote_name, quote_names
-from anchord.errors import AnchordError, UsageError
+from anchord.core.quoting import escape_non_utf8, quote_name
+from anchord.errors import UsageError
 
 if TYPE_CHECKING:
     from anchord.agents.clients import Client, Places, Scope, Server
-    from anchord.agents.connecting import Connection
+    from anchord.agents.connecting import Done, Plan
+    from anchord.agents.connections import Connection
     from anchord.agents.steps import Step
 
-_RETRIES = 3
 _PARTS = {"server": "", "skill": " (skill)", "hooks": " (hooks)"}
 _DONE = {"add": "added", "update": "updated", "remove": "removed", "none": "unchanged"}
-
-
-class _Plan:
-    """The steps for some clients, and what keeps others from being connected."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-        self.problems: dict[str, AnchordError] = {}
-
-    def clients(self) -> list[Client]:
-        """Return the clients of the steps."""
-        return list({step.client.name: step.client for step in self.steps}.values())
-
-    def changes(self) -> list[Step]:
-        """Return the steps that change something."""
-        return [step for step in self.steps if step.action != "none"]
 
 
 @app.command()
@@ -69,93 +51,84 @@ def connect(  # noqa: PLR0917 - one parameter an option
 
     Shows the changes and asks. Exits with 1 if a client could not be connected.
     """
-    from anchord.agents.connecting import find_places, this_server
+    from anchord.agents.connecting import Wish, apply_plan, make_plan
+    from anchord.agents.connections import find_places, this_server
 
-    if scope not in ("user", "project"):
-        raise UsageError(f"unknown scope {quote_name(scope)}", "it is user or project")
     places = find_places(os.environ, os.getcwd())
     server = this_server(os.environ)
     if status:
         _print_status(places, server, is_json=json)
         return
-    chosen = _choose(clients or [], places)
-    if hooks and clients and not any(client.hooks_file for client in chosen):
-        raise UsageError("--hooks are for Claude Code", "`anchord connect claude --hooks`")
-    scope_: Scope = "project" if scope == "project" else "user"
-    make = partial(_make_plan, places, scope_, None if remove else server, hooks)
-    plan = make(chosen)
+    wish = Wish(places=places, scope=_scope(scope), server=None if remove else server, hooks=hooks)
+    plan = make_plan(wish, _choose(clients or [], places, hooks=hooks and not remove))
     if not json:
         _print_plan(plan, is_removal=remove)
-    if hooks and not remove and not any(client.hooks_file for client in chosen):
-        warn("anchord: --hooks: Claude Code was not found, so no hooks are added")
-    is_asked = bool(plan.changes()) and not dry_run
-    if is_asked and not yes:
-        if json:
-            raise UsageError("--json does not ask", "use --yes or --dry-run")
-        _confirm("Remove anchord?" if remove else "Connect?")
-    done = _apply_until_done(plan, make, places, is_json=json) if is_asked else []
+    done = []
+    if not dry_run and (yes or _agrees(plan, is_removal=remove, is_json=json)):
+        for each in apply_plan(plan, wish):
+            done.append(_record(each.step) | {"remarks": each.remarks})
+            if not json:
+                _print_done(each)
     if json:
         _print_report(plan, done, is_dry_run=dry_run)
     elif done:
         print_line("restart the clients that are running: they read their settings at the start")
     for problem in plan.problems.values():
         warn(f"anchord: {problem.message}; {problem.hint}")
-    if plan.problems:
+    is_refused = any(step.part == "server" for step in plan.notes) and not remove
+    if plan.problems or is_refused:
         raise Exit(1)
 
 
-def _choose(names: list[str], places: Places) -> list[Client]:
+def _scope(name: str) -> Scope:
+    if name not in ("user", "project"):
+        raise UsageError(f"unknown scope {quote_name(name)}", "it is user or project")
+    return "project" if name == "project" else "user"
+
+
+def _choose(names: list[str], places: Places, *, hooks: bool) -> list[Client]:
     """Return the clients of these names; without names, those that are found."""
     from anchord.agents.clients import CLIENT_NAMES, CLIENTS
-    from anchord.agents.connecting import is_installed
+    from anchord.agents.connections import is_installed
 
-    unknown = [name for name in names if name not in CLIENT_NAMES]
-    if unknown:
-        raise UsageError(
-            f"unknown client {quote_name(unknown[0])}", f"known: {quote_names(CLIENT_NAMES)}"
-        )
+    for name in names:
+        if name not in CLIENT_NAMES:
+            raise UsageError(f"unknown client {quote_name(name)}", _known_names(name))
     if names:
-        return [client for client in CLIENTS if client.name in names]
-    found = [client for client in CLIENTS if is_installed(client, places)]
-    if not found:
-        raise UsageError(
-            "found no client",
-            f"name the one to connect: {', '.join(CLIENT_NAMES)}",
-        )
-    return found
+        chosen = [client for client in CLIENTS if client.name in names]
+    else:
+        chosen = [client for client in CLIENTS if is_installed(client, places)]
+    if not chosen:
+        raise UsageError("found no client", f"name the one to connect: {', '.join(CLIENT_NAMES)}")
+    if hooks and not any(client.hooks_file for client in chosen):
+        if names:
+            raise UsageError("--hooks are for Claude Code", "`anchord connect claude --hooks`")
+        warn("anchord: --hooks: Claude Code was not found, so no hooks are added")
+    return chosen
 
 
-def _make_plan(
-    places: Places, scope: Scope, server: Server | None, hooks: bool, chosen: list[Client]
-) -> _Plan:
-    """Return the steps that connect clients; without a server, those that remove anchord."""
-    plan = _Plan()
-    for client in chosen:
-        try:
-            plan.steps += list(_steps(client, places, scope, server, hooks=hooks))
-        except AnchordError as error:
-            plan.problems[client.name] = error
-    return plan
+def _known_names(name: str) -> str:
+    from difflib import get_close_matches
+
+    from anchord.agents.clients import CLIENT_NAMES
+
+    near = get_close_matches(name.lower(), CLIENT_NAMES, 1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"{meant}known: {', '.join(CLIENT_NAMES)}"
 
 
-def _steps(
-    client: Client, places: Places, scope: Scope, server: Server | None, *, hooks: bool
-) -> Iterator[Step]:
-    from anchord.agents.connecting import connection
-    from anchord.agents.settings_files import copy_of, read
-    from anchord.agents.steps import connecting_steps, hook_step, removing_steps
-
-    if server is None:
-        yield from removing_steps(client, places, scope, read, copy_of)
-        return
-    yield from connecting_steps(client, places, scope, server, read)
-    # Hooks that are there are updated, also without --hooks.
-    if client.hooks_file and (hooks or connection(client, places, scope, server).hooks):
-        yield hook_step(client, places, scope, server, read)
+def _agrees(plan: Plan, *, is_removal: bool, is_json: bool) -> bool:
+    """Ask whether to make the changes; do not ask where there are none."""
+    if not plan.changes:
+        return True
+    if is_json:
+        raise UsageError("--json does not ask", "use --yes or --dry-run")
+    _confirm("Remove anchord?" if is_removal else "Connect?")
+    return True
 
 
-def _print_plan(plan: _Plan, *, is_removal: bool) -> None:
-    for step in plan.changes():
+def _print_plan(plan: Plan, *, is_removal: bool) -> None:
+    for step in plan.changes:
         print_line(f"{_title(step)}: {quote_name(step.file)}")
         if step.part == "skill":
             print_line(f"  {_skill_change(step)}")
@@ -167,10 +140,9 @@ def _print_plan(plan: _Plan, *, is_removal: bool) -> None:
             print_line(f"  {line}")
         if step.command:
             print_line(f"  with `{shlex.join(step.command)}`")
-    noted = [step for step in plan.steps if step.note]
-    for step in noted:
+    for step in plan.notes:
         print_line(f"{_title(step)}: unchanged: {step.note}")
-    if not plan.changes() and not plan.problems and not noted:
+    if not plan.changes and not plan.problems and not plan.notes:
         print_line(
             "anchord is not connected to these clients"
             if is_removal
@@ -198,43 +170,9 @@ def _confirm(question: str) -> None:
         raise Exit(1)
 
 
-def _apply_until_done(
-    plan: _Plan, make: Callable[[list[Client]], _Plan], places: Places, *, is_json: bool
-) -> list[dict[str, Any]]:
-    """Make the changes; again for clients that wrote their settings in the same moment."""
-    from anchord.agents.settings_files import ChangedError
-
-    done = _apply(plan, places, is_json=is_json)
-    for _ in range(_RETRIES):
-        problems = plan.problems.items()
-        changed = [name for name, error in problems if isinstance(error, ChangedError)]
-        again = make([client for client in plan.clients() if client.name in changed])
-        done += _apply(again, places, is_json=is_json)
-        for name in changed:
-            del plan.problems[name]
-        plan.problems |= again.problems
-    return done
-
-
-def _apply(plan: _Plan, places: Places, *, is_json: bool) -> list[dict[str, Any]]:
-    """Make the changes; return what was done. A change that fails does not stop the others."""
-    from anchord.agents.connecting import apply
-
-    done = []
-    for step in plan.changes():
-        if step.client.name in plan.problems:
-            continue
-        action = step.action
-        try:
-            remarks = apply(step, places)
-        except AnchordError as error:
-            plan.problems[step.client.name] = error
-            continue
-        done.append(_record(step) | {"remarks": remarks})
-        if not is_json:
-            said = "; ".join([_DONE[action], *remarks]).replace("; with `", " with `", 1)
-            print_line(f"{_title(step)}: {said}")
-    return done
+def _print_done(done: Done) -> None:
+    said = "; ".join([_DONE[done.step.action], *done.remarks]).replace("; with `", " with `", 1)
+    print_line(f"{_title(done.step)}: {said}")
 
 
 def _title(step: Step) -> str:
@@ -252,19 +190,19 @@ def _record(step: Step) -> dict[str, Any]:
     }
 
 
-def _print_report(plan: _Plan, done: list[dict[str, Any]], *, is_dry_run: bool) -> None:
+def _print_report(plan: Plan, done: list[dict[str, Any]], *, is_dry_run: bool) -> None:
     problems = [
         {"client": name, "problem": error.message, "hint": error.hint}
         for name, error in plan.problems.items()
     ]
     planned = [_record(step) | {"lines": list(step.lines())} for step in plan.steps]
     changes = {"planned": planned} if is_dry_run else {"done": done}
-    notes = [_record(step) for step in plan.steps if step.note]
+    notes = [_record(step) for step in plan.notes]
     print_json({**changes, "unchanged": notes, "problems": problems})
 
 
 def _print_status(places: Places, server: Server, *, is_json: bool) -> None:
-    from anchord.agents.connecting import list_connections
+    from anchord.agents.connections import list_connections
     from anchord.agents.recall.settings import load_settings
     from anchord.config.paths import find_paths
 

@@ -22,12 +22,12 @@ from anchord.cli.app import (
 )
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.prompt import confirm
-from anchord.cli.output.session_table import count
 from anchord.cli.output.sizes import format_bytes
 from anchord.cli.parameters import Option
 from anchord.config.paths import Paths
 from anchord.config.roots import add_root_to_config, gather_roots
 from anchord.config.schema import make_root_config
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_gaps, escape_non_utf8, quote_name
 from anchord.core.types import Root
 from anchord.daemon.access import try_connect
@@ -77,7 +77,7 @@ def _print_folders(folders: Sequence[ConversationFolder]) -> None:
     for folder in folders:
         newest_s = folder.newest_ns / 1e9
         newest = datetime.fromtimestamp(newest_s, UTC).astimezone()
-        transcripts = count(folder.files, "transcript")
+        transcripts = counted(folder.files, "transcript")
         size = format_bytes(folder.bytes)
         figures = f"{transcripts}, {size}, newest {newest:%Y-%m-%d}{_projects_in(folder.path)}"
         state = "[yellow]not indexed[/]"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -60,11 +61,12 @@ def run(paths: FoldersArgument = None, kind: KindOption = "project") -> None:
     config = load_user_config(home)
     configure_stderr_logging()
     with garbage_collection_paused():
+        from anchord.agents.recall.service import recall_handlers
         from anchord.daemon.main import run_daemon
 
         # No collection looks at what stays as long as the process.
         gc.freeze()
-    run_daemon(home, config, folders, kind)
+    run_daemon(home, config, folders, kind, partial(recall_handlers, home.data_folder))
 
 
 @app.command()

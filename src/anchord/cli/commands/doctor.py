@@ -20,7 +20,7 @@ def doctor(json: JsonOption = False) -> None:
 
     Exits with 1 if something is bad.
     """
-    from anchord.agents.connecting import check_connections
+    from anchord.agents.connections import check_connections
     from anchord.daemon.doctor import Health, run_checks
 
     findings = []

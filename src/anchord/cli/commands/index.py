@@ -27,6 +27,7 @@ from anchord.cli.registry import Exit
 from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths
 from anchord.config.roots import resolve_root_folder
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_gaps, escape_json, escape_path, quote_name
 from anchord.daemon.access import ask_index, query_index, require_index, try_connect
 from anchord.errors import AnchordError, UsageError
@@ -185,7 +186,8 @@ def _verdict(result: VerifyAnswer) -> str:
 def _conversation_counts(result: VerifyAnswer) -> str:
     if not result.exchanges:
         return ""
-    return f"{result.transcripts} transcripts, {result.exchanges} exchanges, "
+    transcripts = counted(result.transcripts, "transcript")
+    return f"{transcripts}, {counted(result.exchanges, 'exchange')}, "
 
 
 @app.command()

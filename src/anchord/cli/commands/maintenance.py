@@ -26,6 +26,7 @@ from anchord.cli.parameters import Argument, Option
 from anchord.cli.registry import Exit
 from anchord.config.cli_state import load_cli_state
 from anchord.config.paths import Paths, absolute_path
+from anchord.core.counted import counted
 from anchord.core.quoting import quote_command, quote_name, quote_names
 from anchord.daemon.access import try_connect
 from anchord.errors import UsageError
@@ -160,11 +161,12 @@ def _is_empty(counts: ForgetAnswer) -> bool:
 
 def _listed(counts: ForgetAnswer) -> str:
     """Return what `forget` deletes: files, exchanges, and how many exist nowhere else."""
-    listed = f"{counts.files} files"
+    listed = counted(counts.files, "file")
     if counts.exchanges:
-        listed += f" and {counts.exchanges} exchanges of conversations"
+        listed += f" and {counted(counts.exchanges, 'exchange')} of conversations"
     if counts.only_here:
-        listed += f" ({counts.only_here} of which exist nowhere else)"
+        exist = "exists" if counts.only_here == 1 else "exist"
+        listed += f" ({counts.only_here:,} of which {exist} nowhere else)"
     return listed
 
 
@@ -176,7 +178,7 @@ def _print_forgotten(result: ForgetAnswer) -> None:
         )
         return
     print_line(
-        f"deleted from the index: {_listed(result)}, {result.rows} chunks; "
+        f"deleted from the index: {_listed(result)}, {counted(result.rows, 'chunk')}; "
         "it stays out of the index until `anchord forget --undo`"
     )
     if result.exchanges:
@@ -196,6 +198,7 @@ def _print_forgotten(result: ForgetAnswer) -> None:
         )
     elif result.disk_files_removed >= 0:
         print_line(
-            f"deleted {result.disk_files_removed} files of the index that held its text; "
+            f"deleted {counted(result.disk_files_removed, 'file')} of the index that held its "
+            "text; "
             "none are left on disk"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from anchord.cli.app import JsonOption, app, ensure_paths, print_json, print_line
@@ -12,6 +13,12 @@ if TYPE_CHECKING:
     from anchord.agents.recall.journal import LogEntry
 
 _SHOWN_SESSION_CHARS = 8
+_WITHOUT_PASSAGES = {
+    "no strong match": "without a strong match",
+    "short": "not searched: fewer than three words, or a command",
+    "no answer": "without an answer within 0.3 s: the daemon was busy or not running",
+}
+"""Outcome in the log -> what it means."""
 
 recall_commands = app.group(
     "recall",
@@ -89,6 +96,7 @@ def recall_status(json: JsonOption = False) -> None:
     settings = load_settings(data_folder)
     entries = Journal(data_folder).entries()
     said = [entry for entry in entries if entry.tokens]
+    outcomes = Counter(entry.outcome for entry in entries)
     total = sum(entry.tokens for entry in said)
     most = max((entry.tokens for entry in said), default=0)
     if json:
@@ -99,6 +107,7 @@ def recall_status(json: JsonOption = False) -> None:
                 "hits": settings.hits,
                 "prompts": len(entries),
                 "prompts_with_passages": len(said),
+                "outcomes": outcomes,
                 "total_tokens": total,
                 "most_tokens": most,
             }
@@ -110,6 +119,9 @@ def recall_status(json: JsonOption = False) -> None:
         f"in the log: {len(entries):,} prompts, {len(said):,} with passages; "
         f"{total:,} tokens in all, at most {most:,} for one prompt"
     )
+    for outcome, meaning in _WITHOUT_PASSAGES.items():
+        if outcomes[outcome]:
+            print_line(f"  {outcomes[outcome]:,} {meaning}")
 
 
 @recall_commands.command("log")

@@ -28,6 +28,7 @@ from anchord.config.roots import (
 )
 from anchord.config.schema import make_root_config
 from anchord.config.strategies import KEY_ALIASES
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_non_utf8, quote_name, quote_names
 from anchord.core.types import Root
 from anchord.daemon.access import try_connect
@@ -88,9 +89,10 @@ def remove(
         return
     print_line(f"removed {quote_name(name)}: {result.removed_chunks} chunks")
     if result.detached_exchanges:
+        kept = counted(result.detached_exchanges, "exchange")
         print_line(
-            f"{result.detached_exchanges} exchanges of its conversations are kept: they return "
-            "with the folder, `anchord search --detached` finds them, `anchord forget` deletes them"
+            f"its conversations are kept ({kept}): they return with the folder, "
+            "`anchord search --detached` finds them, `anchord forget` deletes them"
         )
 
 

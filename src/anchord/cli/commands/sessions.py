@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from anchord.cli.app import JsonOption, app, ensure_paths, print_json, print_line, warn
@@ -16,6 +17,7 @@ from anchord.cli.parameters import Argument, Option
 from anchord.cli.registry import Exit
 from anchord.cli.values import complete_root
 from anchord.config.paths import Paths
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_text, quote_command, quote_name
 from anchord.daemon.archive_access import ask_daemon_or_archive
 from anchord.errors import UsageError
@@ -23,9 +25,19 @@ from anchord.ipc import requests
 from anchord.ipc.messages.sessions import SessionAnswer, SessionDetail
 
 if TYPE_CHECKING:
-    from anchord.daemon.session_restore import RestoredFile
+    from anchord.daemon.session_restore import NamedVersion, RestoredFile
 
 _DEFAULT_WIDTH = 100
+_INCOMPLETE = {
+    "deleted": "not there",
+    "detached": "not there",
+    "prompts-only": "not there",
+    "shorter": "shorter than what anchord keeps",
+    "damaged": "damaged",
+}
+"""State of a session -> what its program would find."""
+_NONE = "Found no conversations; `anchord discover --add` indexes those on this machine."
+_NONE_LIKE_THIS = "Found none that match."
 
 
 @app.command()
@@ -45,41 +57,58 @@ def sessions(  # noqa: PLR0917 - options
     subagents: Annotated[
         bool, Option("--subagents", help="Also sessions that another session started.")
     ] = False,
+    kept: Annotated[
+        bool,
+        Option("--kept", help="List kept transcripts that have no conversation of their own."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """List conversations, newest first, also those whose transcripts were deleted."""
     if project.startswith((".", "~", "/")):
         project = os.path.abspath(os.path.expanduser(project))
-    call = requests.sessions(
-        project=project,
-        agent=agent,
-        root=root,
-        since=since,
-        until=until,
-        limit=n,
-        subagents=subagents,
+    paths = ensure_paths()
+    ask_for = partial(
+        requests.sessions, project=project, agent=agent, root=root, since=since, until=until
     )
-    found = ask_daemon_or_archive(ensure_paths(), call)
+    found = ask_daemon_or_archive(paths, ask_for(limit=n, subagents=subagents, kept=kept))
     if json:
         print_json(found)
         return
+    _print_list(found, kept=kept)
     if not found:
-        warn("Found no conversations; `anchord discover --add` indexes those on this machine.")
+        is_filtered = any((project, agent, root, since, until, kept))
+        warn(_NONE_LIKE_THIS if is_filtered else _NONE)
+    _print_what_to_do(found, is_all=not n or len(found) < n)
+    if not kept:
+        others = ask_daemon_or_archive(paths, ask_for(limit=0, kept=True))
+        _print_other_transcripts(others)
+
+
+def _print_other_transcripts(others: Sequence[SessionAnswer]) -> None:
+    if not others:
         return
-    from anchord.cli.output.session_table import session_lines
+    verb = "has" if len(others) == 1 else "have"
+    print_line(
+        f"{counted(len(others), 'more kept transcript')} {verb} no conversation of "
+        f"{'its' if len(others) == 1 else 'their'} own; `anchord sessions --kept` says why."
+    )
+
+
+def _print_list(found: Sequence[SessionAnswer], *, kept: bool) -> None:
+    from anchord.cli.output.session_table import session_lines, transcript_lines
 
     size = terminal_size()
     width = size[0] if size else _DEFAULT_WIDTH
-    for line in session_lines(found, width, datetime.now(UTC).astimezone()):
+    lines = transcript_lines if kept else session_lines
+    for line in lines(found, width, datetime.now(UTC).astimezone()):
         print_line(line, markup=True)
-    _print_what_to_do(found, is_all=not n or len(found) < n)
 
 
 def _print_what_to_do(found: Sequence[SessionAnswer], *, is_all: bool) -> None:
     deleted = [each for each in found if each.state != "here" and each.kept]
     if deleted:
         command = quote_command("anchord session --restore", deleted[0].id[:8], "ID")
-        transcripts = "1 transcript" if len(deleted) == 1 else f"{len(deleted)} transcripts"
+        transcripts = counted(len(deleted), "transcript")
         print_line(f"{transcripts} of these can be restored: {command}")
     if not is_all:
         print_line(f"The newest {len(found)}; `-n 0` lists all.")
@@ -103,8 +132,9 @@ def session(  # noqa: PLR0917 - one parameter an option
         str, Option("--to", metavar="PATH", help="With --restore: a file or folder to write to.")
     ] = "",
     version: Annotated[
-        int, Option("--version", metavar="N", help="With --restore: an earlier state.", min=0)
-    ] = 0,
+        str,
+        Option("--version", metavar="NAME", help="With --restore: the name of an earlier state."),
+    ] = "",
     resume: Annotated[
         bool, Option("--resume", help="Print the command with which its program resumes it.")
     ] = False,
@@ -127,16 +157,23 @@ def session(  # noqa: PLR0917 - one parameter an option
     if run and not resume:
         raise UsageError("--run needs --resume", "add --resume")
     paths = ensure_paths()
+    wanted = _as_given_path(id)
     if restore:
-        _restore(paths, id, to, version)
+        _restore(paths, wanted, to, version)
         return
-    found = ask_daemon_or_archive(paths, requests.session(id, limit=1 if resume else 0))
+    found = ask_daemon_or_archive(paths, requests.session(wanted, limit=1 if resume else 0))
     if resume:
         _resume(found, run=run)
     elif json:
         print_json(found)
     else:
         _print_session(found, markdown=markdown, html=html, no_pager=no_pager)
+
+
+def _as_given_path(wanted: str) -> str:
+    """Return a relative path, or one in the home folder, as an absolute one; ids as they are."""
+    is_path = wanted.startswith(("./", "../", "~")) or ("/" in wanted and os.path.lexists(wanted))
+    return os.path.abspath(os.path.expanduser(wanted)) if is_path else wanted
 
 
 def _require_one(options: dict[str, bool]) -> None:
@@ -179,7 +216,7 @@ def _page(text: str) -> bool:
     return True
 
 
-def _restore(paths: Paths, wanted: str, to: str, version: int) -> None:
+def _restore(paths: Paths, wanted: str, to: str, version: str) -> None:
     from anchord.daemon.session_restore import restore_session
     from anchord.sources.conversations.kept.restore import Existing
 
@@ -204,38 +241,40 @@ def _restore(paths: Paths, wanted: str, to: str, version: int) -> None:
 
 
 def _describe_versions(file: RestoredFile) -> str:
-    listed = ", ".join(
-        f"{number} ({each.size:,} bytes{'' if each.is_sound else ', damaged'})"
-        for number, each in enumerate(file.versions, 1)
-    )
+    listed = ", ".join(map(_describe_version, file.versions))
     return (
-        f"It has {len(file.versions)} versions: {listed}. This is {file.version}; `--version N` "
-        "restores another."
+        f"It has {len(file.versions)} versions: {listed}. This is {file.version}; "
+        "`--version NAME` restores another."
     )
+
+
+def _describe_version(version: NamedVersion) -> str:
+    saved = datetime.fromtimestamp(version.state.saved_ns // 10**9, UTC).astimezone()
+    damaged = "" if version.state.is_sound else ", damaged"
+    return f"{version.name} of {saved:%d %b %Y %H:%M} ({version.state.size:,} bytes{damaged})"
 
 
 def _resume(found: SessionDetail, *, run: bool) -> None:
     from anchord.sources.conversations.programs import program_name, resume_command
 
+    if found.note:
+        raise UsageError(f"{quote_name(found.path)} has no conversation of its own", found.note)
     words = resume_command(found.agent, found.id, found.path)
     if not words:
         raise UsageError(
             f"{program_name(found.agent)} has no command that resumes this session",
             f"{quote_command('anchord session --markdown', found.id)} prints it, for a new one",
         )
+    restore = quote_command("anchord session --restore", found.id)
     folder = found.project_path if os.path.isdir(found.project_path) else ""
     if not run:
         change = f"cd {shlex.quote(folder)} && " if folder else ""
         print_line(f"{change}{shlex.join(words)}")
-        if found.state != "here":
-            command = quote_command("anchord session --restore", found.id)
-            warn(f"Its transcript is not there: {command} first.")
+        if found.state in _INCOMPLETE:
+            warn(f"Its transcript is {_INCOMPLETE[found.state]}: {restore} first.")
         return
-    if found.state != "here":
-        raise UsageError(
-            "its transcript is not there",
-            f"{quote_command('anchord session --restore', found.id)} first",
-        )
+    if found.state in _INCOMPLETE:
+        raise UsageError(f"its transcript is {_INCOMPLETE[found.state]}", f"{restore} first")
     sys.stdout.flush()
     try:
         ended = subprocess.run(words, cwd=folder or None, check=False)

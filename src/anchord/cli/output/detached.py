@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from anchord.cli.output.markup import escape_markup
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_gaps, sanitize_line
 from anchord.ipc.messages.searching import DetachedHit
 from anchord.ipc.messages.status import DetachedCounts
@@ -21,7 +22,9 @@ _MAX_QUESTION_CHARS = 74
 def detached_group_lines(groups: Sequence[DetachedCounts]) -> Iterator[str]:
     """Yield a line for each group, as `status` reports them."""
     for group in groups:
-        counts = f"{group.sessions} conversations, {group.exchanges} exchanges"
+        counts = (
+            f"{counted(group.sessions, 'conversation')}, {counted(group.exchanges, 'exchange')}"
+        )
         root = _escape(group.root)
         yield f"  kept, not indexed: {counts} of {root} [dim]({_REASONS[group.reason]})[/]"
 

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.wrapping import cell_width, truncate
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_gaps
 from anchord.ipc.messages.sessions import SessionAnswer
 from anchord.sources.conversations.programs import program_name
@@ -18,11 +19,14 @@ _MOST_ID_CHARS = 24
 _RECENT = timedelta(days=300)
 _STATES = {
     "here": "[green]here[/]",
+    "shorter": "[red]shorter[/]",
+    "damaged": "[red]damaged[/]",
     "deleted": "[yellow]deleted[/]",
     "detached": "[dim]detached[/]",
     "prompts-only": "[dim]prompts only[/]",
 }
 _STATE_WIDTH = 8
+_NO_PROGRAM = "unknown program"
 _INDENT = "    "
 _LEAST_PLACE = 5
 _NO_TITLE = "(nothing was asked)"
@@ -48,6 +52,26 @@ def session_lines(sessions: Sequence[SessionAnswer], width: int, now: datetime) 
         )
 
 
+def transcript_lines(
+    transcripts: Sequence[SessionAnswer], width: int, now: datetime
+) -> Iterator[str]:
+    """Yield the lines of a list of transcripts without a conversation of their own.
+
+    Paths are not cut: they are what `anchord session` takes.
+
+    Args:
+        transcripts: In the order in which they are shown; `note` says why each has none.
+        width: Columns of the terminal.
+        now: The time, with a zone.
+    """
+    for each in transcripts:
+        when = short_time(each.last_at, now) or "no time"
+        program = program_name(each.agent) if each.agent else _NO_PROGRAM
+        yield f"{when}  [dim]{_shown(program)}[/]  {_STATES[each.state]}"
+        yield f"{_INDENT}[cyan]{_shown(each.path)}[/]"
+        yield f"{_INDENT}{_text(each.note, width - len(_INDENT))}"
+
+
 def short_ids(ids: Sequence[str]) -> list[str]:
     """Return the beginning of each id: eight characters, or as many as tell it from the others."""
     return [_short_id(each, set(ids)) for each in ids]
@@ -71,16 +95,11 @@ def short_time(at: str, now: datetime) -> str:
     return f"{local:%d %b %Y}"
 
 
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime) -> Iterator[str]:
     when = f"{short_time(session.last_at, now):<12}"
     program = _cell(program_name(session.agent), 11)
     project = _cell(session.project, 16)
-    counts = f"{count(session.turns, 'turn'):>9} {count(session.files, 'file'):>8}"
+    counts = f"{counted(session.turns, 'turn'):>9} {counted(session.files, 'file'):>8}"
     state_width = max(_STATE_WIDTH, len(session.state))
     used = 12 + 2 + 11 + 2 + 16 + 2 + 2 + len(counts) + 2 + state_width + 2 + len(short_id)
     title = _cell(session.title or _NO_TITLE, max(width - used, 10))
@@ -93,7 +112,7 @@ def _wide_line(session: SessionAnswer, short_id: str, width: int, now: datetime)
 
 def _two_lines(session: SessionAnswer, short_id: str, width: int, now: datetime) -> Iterator[str]:
     when = short_time(session.last_at, now) or "no time"
-    turns = count(session.turns, "turn")
+    turns = counted(session.turns, "turn")
     used = len(when) + 2 + len(turns) + 2 + len(session.state) + 2 + len(short_id)
     about = ", ".join(filter(None, (session.project, program_name(session.agent))))
     left = width - used - 2

@@ -8,16 +8,27 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING
 
-from anchord.cli.output.session_table import count
+from anchord.cli.output.contained_markdown import code_span, contain, escape_inline
+from anchord.cli.output.wrapping import wrap
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_text, sanitize_line
 from anchord.ipc.messages.sessions import SessionDetail, SessionExchange
 from anchord.sources.conversations.programs import program_name
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _TOOL_NAME = re.compile(r"\[([^\]]{1,60})\]")
 _FENCE = re.compile(r"^```.*?$\n(.*?)^```\s*?$", re.MULTILINE | re.DOTALL)
-_CODE_OR_TAG = re.compile(r"(^```.*?^```|^(?: {4}|\t).*?$|(`+)[^`]+\2)|<", re.MULTILINE | re.DOTALL)
+_CODE_OR_TAG = re.compile(
+    r"(^```.*?^```|^(?: {4}|\t).*?$|(?<!`)(`++)[^`]++\2)|<", re.MULTILINE | re.DOTALL
+)
 _MOST_TOOLS = 6
+_INDENT = "  "
+_MOST_MARKDOWN_CHARS = 100_000
+"""A longer answer is shown as it is: rich takes quadratic time for a paragraph."""
 _NAMES = {"attachment": "Attachment", "summary": "Summary"}
 """Kind of an exchange that is said by neither -> its name."""
 _STYLE = """
@@ -39,6 +50,8 @@ def facts_of(session: SessionDetail, zone: tzinfo | None) -> list[str]:
     )
     states = {
         "here": "transcript is here",
+        "shorter": "transcript is here, shorter than what anchord keeps",
+        "damaged": "transcript is here, damaged (NUL bytes)",
         "deleted": "transcript was deleted",
         "detached": "not indexed any more",
         "prompts-only": "only the prompts are known",
@@ -47,8 +60,18 @@ def facts_of(session: SessionDetail, zone: tzinfo | None) -> list[str]:
     if session.state != "here" and session.kept:
         state += ", and can be restored"
     project = f"project {session.project}" if session.project else ""
-    facts = [program_name(session.agent), project, times.strip(" to"), count(session.turns, "turn")]
+    facts = [
+        program_name(session.agent),
+        project,
+        times.strip(" to"),
+        counted(session.turns, "turn"),
+    ]
     return [*filter(None, facts), state]
+
+
+def sentence_of(session: SessionDetail) -> str:
+    """Return why a transcript has no exchange of its own."""
+    return f"{session.note[:1].upper()}{session.note[1:]}."
 
 
 def long_time(at: str, zone: tzinfo | None) -> str:
@@ -86,9 +109,6 @@ def as_terminal_text(
         with_colors: Whether to write a terminal's codes.
     """
     from rich.console import Console
-    from rich.markdown import Markdown
-    from rich.padding import Padding
-    from rich.text import Text
 
     console = Console(
         file=io.StringIO(),
@@ -98,29 +118,55 @@ def as_terminal_text(
         highlight=False,
         emoji=False,
     )
+    _say(console, session.title or session.id, "bold")
+    _say(console, ", ".join(facts_of(session, zone)), "dim")
+    if session.note:
+        _say(console, sentence_of(session))
     program = program_name(session.agent)
-
-    def say(text: str, style: str = "") -> None:
-        console.print(Text(sanitize_line(text), style=style))
-
-    say(session.title or session.id, "bold")
-    say(", ".join(facts_of(session, zone)), "dim")
     for exchange in session.exchanges:
         console.print()
-        for who, text in _parts(exchange, program):
-            is_answer = who == program
-            at = "" if is_answer else long_time(exchange.at, zone)
-            say(f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
-            safe = escape_text(text.strip("\n"))
-            shown = Markdown(_show_tags(safe), hyperlinks=False) if is_answer else Text(safe)
-            console.print(Padding(shown, (0, 0, 0, 2)))
-        if exchange.tools:
-            say(f"  [tools] {tools_line(exchange.tools)}", "dim")
+        _say_exchange(console, exchange, program, zone)
     if len(session.exchanges) < session.exchange_count:
         console.print()
-        say(f"{len(session.exchanges)} of {count(session.exchange_count, 'exchange')}", "dim")
+        exchanges = counted(session.exchange_count, "exchange")
+        _say(console, f"{len(session.exchanges)} of {exchanges}", "dim")
     lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]  # a StringIO
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _say_exchange(
+    console: Console, exchange: SessionExchange, program: str, zone: tzinfo | None
+) -> None:
+    for who, text in _parts(exchange, program):
+        is_answer = who == program
+        at = "" if is_answer else long_time(exchange.at, zone)
+        _say(console, f"{who}, {at}" if at else who, "bold green" if is_answer else "bold cyan")
+        is_markdown = is_answer and len(text) <= _MOST_MARKDOWN_CHARS
+        lines_of = _markdown_lines if is_markdown else _plain_lines
+        for line in lines_of(console, escape_text(text.strip("\n"))):
+            console.file.write(f"{_INDENT}{line}\n")
+    if exchange.tools:
+        _say(console, f"  [tools] {tools_line(exchange.tools)}", "dim")
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    from rich.text import Text
+
+    console.print(Text(sanitize_line(text), style=style))
+
+
+def _markdown_lines(console: Console, text: str) -> list[str]:
+    from rich.markdown import Markdown
+
+    with console.capture() as captured:
+        shown = Markdown(_show_tags(text), hyperlinks=False)
+        console.print(shown, width=console.width - len(_INDENT))
+    return captured.get().rstrip("\n").split("\n")
+
+
+def _plain_lines(console: Console, text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        yield from wrap(line, console.width - len(_INDENT))
 
 
 def _show_tags(text: str) -> str:
@@ -145,17 +191,26 @@ def _parts(exchange: SessionExchange, program: str) -> Iterator[tuple[str, str]]
 def as_markdown(session: SessionDetail, zone: tzinfo | None) -> str:
     """Return a session as Markdown: the texts as they were said, and each tool call in a line.
 
-    A line of a text that looks like the heading of a speaker is escaped with a backslash.
+    A line of a text that looks like the heading of a speaker is escaped with a backslash. So are
+    tags and images. A fence that a text leaves open is closed.
     """
     program = program_name(session.agent)
-    lines = [f"# {session.title or session.id}", "", ", ".join(facts_of(session, zone)), ""]
-    lines += [f"Session `{session.id}`", ""]
+    speakers = tuple(name.casefold() for name in ("You", program, *_NAMES.values()))
+
+    def is_speaker(heading: str) -> bool:
+        return heading.startswith(speakers)
+
+    title = escape_inline(session.title or session.id)
+    lines = [f"# {title}", "", escape_inline(", ".join(facts_of(session, zone))), ""]
+    lines += [escape_inline(sentence_of(session)), ""] if session.note else []
+    lines += [f"Session {code_span(session.id)}", ""]
     for exchange in session.exchanges:
         for who, text in _parts(exchange, program):
             at = long_time(exchange.at, zone) if who != program else ""
-            lines += [f"## {who}{f', {at}' if at else ''}", "", _said_by_nobody(text, program), ""]
+            said = contain(_said_by_nobody(text, program), is_speaker)
+            lines += [f"## {who}{f', {at}' if at else ''}", "", said, ""]
             if who == program:
-                lines += [f"- {_said_by_nobody(each, program)}" for each in exchange.tools]
+                lines += [f"- {code_span(each)}" for each in exchange.tools]
                 lines += [""] if exchange.tools else []
     return "\n".join(lines)
 
@@ -177,6 +232,8 @@ def as_html(session: SessionDetail, zone: tzinfo | None) -> str:
         f"<h1>{title}</h1>",
         f'<p class="facts">{html.escape(", ".join(facts_of(session, zone)))}</p>',
     ]
+    if session.note:
+        body.append(f"<p>{html.escape(sentence_of(session))}</p>")
     for exchange in session.exchanges:
         for who, text in _parts(exchange, program):
             at = long_time(exchange.at, zone) if who != program else ""

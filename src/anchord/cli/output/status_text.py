@@ -8,6 +8,7 @@ from anchord.cli.output.detached import detached_group_lines
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.output.render import format_age
 from anchord.cli.output.sizes import format_bytes
+from anchord.core.counted import counted
 from anchord.core.quoting import escape_gaps, escape_path
 from anchord.ipc.messages.status import (
     EmbedderStatus,
@@ -91,18 +92,19 @@ def _root_lines(roots: Sequence[RootStatus]) -> Iterator[str]:
 
 
 def _root_counts(root: RootStatus) -> str:
-    files = root.files
-    chunks = root.chunks
+    files = counted(root.files, "file")
+    chunks = counted(root.chunks, "chunk")
     skipped = root.skipped
     watched = _watch_method(root)
     equal = f", {root.left_out} equal to the main checkout" if root.left_out else ""
-    counts = f"{files} files, {chunks} chunks{equal}, {skipped} skipped, {watched}"
+    counts = f"{files}, {chunks}{equal}, {skipped} skipped, {watched}"
     conversations = root.conversations
     if not conversations:
         return counts
     sessions = conversations.sessions
     exchanges = conversations.exchanges
-    return f"{sessions} conversations, {exchanges} exchanges in {counts}"
+    said = f"{counted(sessions, 'conversation')}, {counted(exchanges, 'exchange')}"
+    return f"{said} in {counts}"
 
 
 def _watch_method(root: RootStatus) -> str:
@@ -181,7 +183,7 @@ def _store(store: StoreStatus) -> str:
 
 def _kept(kept: KeptStatus) -> str:
     whole, disk = format_bytes(kept.transcript_bytes), format_bytes(kept.bytes)
-    return f"  {kept.transcripts:,} transcripts of {whole} kept byte for byte, in {disk}"
+    return f"  {counted(kept.transcripts, 'transcript')} of {whole} kept byte for byte, in {disk}"
 
 
 def _model(embedder: EmbedderStatus) -> Iterator[str]:

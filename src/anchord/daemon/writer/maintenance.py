@@ -37,6 +37,7 @@ from anchord.store.table.connection import TableReadError
 from anchord.store.table.maintenance import (
     COMPACT_AFTER_COMMITS,
     has_many_deleted_rows,
+    is_scattered,
     slows_searches,
 )
 
@@ -118,6 +119,8 @@ class Maintenance:
             self._compacted_commits -= bool(has_news)
         self._commits_at_row_count = 0
         """How many commits were uncompacted when unindexed rows were last counted."""
+        self._commits_at_fragment_count = -1
+        """How many commits there had been when fragments were last counted."""
         since_merge = int((writer.catalog.get_meta(_SINCE_MERGE_KEY) or "0").split()[0])
         self._compactions_since_merge = min(since_merge, COMPACTIONS_PER_INDEX_MERGE)
         self._trimmed_commits = 0
@@ -143,6 +146,8 @@ class Maintenance:
             self.compact(idle=is_idle)
         elif self._slows_searches(commits, idle_s):
             self.compact(idle=True)
+        elif idle_s >= _LONG_IDLE_S and self._is_scattered():
+            self.compact(idle=True, merge_all=True)
         elif is_idle and all_commits > self._trimmed_commits:
             trim_heap()
             self._trimmed_commits = all_commits
@@ -153,19 +158,21 @@ class Maintenance:
         Also erases replaced secrets from the disk if the rules for them have changed. Errors do not
         raise: they are in `errors` afterwards.
         """
-        if self._is_compaction_due():
-            self.compact(idle=True)
+        is_scattered = self._is_scattered()
+        if is_scattered or self._is_compaction_due():
+            self.compact(idle=True, merge_all=is_scattered)
         with suppress(StoreError):  # The catalog cannot be read: the next run tries it again.
             self._erase_replaced_secrets()
             self.keep_transcripts()
 
-    def compact(self, *, idle: bool = False) -> None:
+    def compact(self, *, idle: bool = False, merge_all: bool = False) -> None:
         """Compact the table now. Errors do not raise: they are in `errors` afterwards.
 
         A table with lost or changed files is left as it is: `index_check` repairs it first.
 
         Args:
             idle: Nothing else waits: index parts are merged sooner and old versions are deleted.
+            merge_all: Merge all index parts and all fragments, whatever that takes.
         """
         self._index_check.look_for_altered_files()
         if self._index_check.is_repair_due:
@@ -173,7 +180,7 @@ class Maintenance:
         began = time.monotonic()
         self.compaction_count += 1
         parts = _COMPACTIONS_PER_IDLE_MERGE if idle else COMPACTIONS_PER_INDEX_MERGE
-        merge_indices = self._compactions_since_merge + 1 >= parts
+        merge_indices = merge_all or self._compactions_since_merge + 1 >= parts
         self._compactions_since_merge = 0 if merge_indices else self._compactions_since_merge + 1
         # On a full disk this fails, and the compaction is what makes room.
         with suppress(StoreError):
@@ -184,6 +191,7 @@ class Maintenance:
         self.errors = table_maintenance.maintain(
             self._writer.store,
             merge_indices=merge_indices,
+            merge_all=merge_all,
             drop_old_versions=merge_indices or idle,
             compact=self._compaction_worker,
         )
@@ -305,6 +313,17 @@ class Maintenance:
             return False  # Counted before, and too few rows: nothing was committed since.
         self._commits_at_row_count = commits
         return self._is_compaction_due()
+
+    def _is_scattered(self) -> bool:
+        """Whether the rows are in many fragments; asked once after a commit."""
+        commits = self._writer.indexer.commit_count
+        if commits == self._commits_at_fragment_count:
+            return False
+        self._commits_at_fragment_count = commits
+        try:
+            return is_scattered(self._writer.store)
+        except StoreError:
+            return False  # The next compaction that is due reports what is wrong.
 
     def _is_compaction_due(self) -> bool:
         try:

@@ -14,6 +14,7 @@ from anchord.core.types import Root, RootedPath
 from anchord.errors import StoreError, UsageError
 from anchord.index.archive_recovery import save_forgotten
 from anchord.index.file_plans import plan_row_removal
+from anchord.index.integrity.forgotten_traces import erase_traces
 from anchord.index.integrity.table_repair import retry_at_start
 from anchord.index.kept_erasure import erase_forgotten
 from anchord.index.kept_transcripts import accept_unforgotten
@@ -84,8 +85,9 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     """Remove a file or folder from the index for good. The file itself is not touched.
 
     Deletes its rows, records and archived conversations, detached ones included, all old versions
-    of the table, and the whole vector cache. Damaged copies that repairs set aside stay. Adds the
-    path to the forgotten paths, so that no walk indexes it again; not one that does not exist.
+    of the table, the whole vector cache, and its names and ids in logs. Damaged copies that repairs
+    set aside stay. Adds the path to the forgotten paths, so that no walk indexes it again; not one
+    that does not exist.
 
     What left the index before is deleted too, though nothing of it is counted: old versions and the
     vector cache may hold it. After a crash, or a repair of damage that it met, the next call counts
@@ -117,6 +119,7 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     files_to_reread = list(writer.archive.files_to_reread)
     origins = list(dict.fromkeys((*found.files, *erased)))
     row_ids = list(dict.fromkeys((*found.row_ids, *_rows_of(writer, origins))))
+    erase_traces(writer.paths, found.path, origins, row_ids)
     # All of it: of a file that was deleted before, nothing says which vectors were its own.
     writer.vector_cache.clear()
     _delete_rows(writer, origins, row_ids)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from anchord.core.counted import counted
 from anchord.core.ports import no_heartbeat
 from anchord.core.quoting import quote_names
 from anchord.core.types import RootedPath
@@ -109,13 +110,13 @@ def list_repairs(writer: IndexWriter) -> list[str]:
     restored = writer.archive.exchange_places(tuple(writer.conversations.restored))
     if count := sum(place.transcript is None for place in restored.values()):
         repairs.append(
-            f"the archive of conversations had lost {count} exchanges that no transcript contains "
-            "any more: they were restored from the index"
+            f"the archive of conversations had lost {counted(count, 'exchange')} that no "
+            "transcript contains any more, restored from the index"
         )
     if lost := tuple(writer.conversations.without_copy):
         names = quote_names(f"{each.root}{each.path}" for each in lost)
         repairs.append(
-            f"{len(lost):,} exchanges could not be restored: they were in the index, and are "
+            f"{counted(len(lost), 'exchange')} could not be restored: in the index before, and "
             "neither in the archive of conversations nor in the table nor in a transcript now: "
             f"{names}. A backup may contain them (`anchord restore`)"
         )

@@ -35,6 +35,7 @@ from anchord.sources.conversations.archive.detached import (
 )
 from anchord.sources.conversations.archive.path_lookup import path_inside
 from anchord.sources.conversations.archive.reader import Archive, TranscriptFileRecord
+from anchord.sources.conversations.archive.repeated_ids import path_of_id
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester
 from anchord.sources.conversations.reader_process import ReaderProcess, WholeReads
@@ -242,7 +243,9 @@ def _has_settled(observed: Fingerprint | Absent | Problem) -> bool:
 def _differences(
     transcript: RootedPath, contained: dict[str, str], archive: Archive | None
 ) -> Iterator[Difference]:
-    archived = archive.forms_in(transcript) if archive else {}
+    # The other files that repeat an id were not read into the archive in memory.
+    forms = archive.forms_in(transcript) if archive else {}
+    archived = {path_of_id(path): digest for path, digest in forms.items()}
     for path in sorted(contained.keys() | archived.keys()):
         if contained.get(path) == archived.get(path):
             continue

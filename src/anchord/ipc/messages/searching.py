@@ -69,7 +69,8 @@ class SearchParams(Params, frozen=True, kw_only=True):
     """True also searches conversations that are kept and not indexed, by words."""
     is_prompt: bool = False
     """True takes the query as a text that was typed to another program: its secrets are redacted
-    first, quotes and signs have no meaning, and its first 1,000 characters are searched."""
+    first, quotes and signs have no meaning, and its first 1,000 characters are searched. Only
+    passages with the confidence "strong" are returned."""
 
     def with_query(self, query: str) -> SearchParams:
         """Return the same search for another query."""

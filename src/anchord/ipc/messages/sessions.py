@@ -20,6 +20,8 @@ class SessionsParams(Params, frozen=True, kw_only=True):
     """How many of the newest to return; 0 returns all."""
     subagents: bool = False
     """Also return sessions that another session started."""
+    kept: bool = False
+    """Return kept transcripts that have no exchange of their own, instead of sessions."""
 
 
 class SessionAnswer(Message, frozen=True, kw_only=True):
@@ -43,8 +45,9 @@ class SessionAnswer(Message, frozen=True, kw_only=True):
     files: int
     """Files that were changed."""
     state: str
-    """"here", "deleted" (its transcript is gone), "detached" (kept and not indexed) or
-    "prompts-only" (only what the user typed is known)."""
+    """"here", "shorter" or "damaged" (the transcript has less than what anchord keeps, or NUL
+    bytes), "deleted" (it is gone), "detached" (kept and not indexed) or "prompts-only" (only what
+    the user typed is known)."""
     path: str
     """Absolute path of the transcript file or folder, also if it is gone; "" if unknown."""
     root: str
@@ -52,6 +55,8 @@ class SessionAnswer(Message, frozen=True, kw_only=True):
     """The id of the session that started it, for the session of a sub-agent."""
     kept: bool = False
     """Whether the transcript's own bytes are kept, so that it can be restored."""
+    note: str = ""
+    """Why a transcript has no exchange of its own; then its `id` is its path."""
 
 
 class SessionParams(Params, frozen=True, kw_only=True):

@@ -93,7 +93,7 @@ def _read_home(
         if name not in sessions:
             sessions[name] = PromptSession(
                 source=source.program,
-                name=name,
+                name=redact(name),
                 project=redact(source.project),
                 file=file,
                 redact=redact,

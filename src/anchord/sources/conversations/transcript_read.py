@@ -211,12 +211,14 @@ class TranscriptRead:
             redaction_counts,
             preserve=self._rules.preserve,
         )
+        path = path_of(source, exchange.session, exchange.id)
         if exchange_id is None:
             self.has_forgotten = True
         else:
             self._exchange_ids.add(exchange_id)
+            path = self._archive.origin_of(exchange_id).path
         if self._format and self._format.can_resume:
-            self._note_last(exchange, path_of(source, exchange.session, exchange.id))
+            self._note_last(exchange, path)
 
     def _source_of(self, exchange_id: str) -> ExchangeSource:
         has_own_id = not exchange_id.startswith(POSITIONAL_IDS)
@@ -226,6 +228,7 @@ class TranscriptRead:
             source=self._source,
             file_id=self._file_id,
             has_unique_ids=format_has_unique_ids and has_own_id,
+            reader_version=self._rules.reader_version,
         )
 
     def _note_last(self, exchange: Exchange, path: str) -> None:

@@ -22,7 +22,7 @@ from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
 from anchord.store.table.lance_errors import LANCE_ERRORS, describe, panics_as_errors
 from anchord.store.table.vector_columns import vector_columns
-from anchord.store.table.version_files import read_version_files
+from anchord.store.table.version_files import delete_damaged_versions, read_version_files
 
 TARGET_FRAGMENT_ROWS = 65_536
 SMALL_FRAGMENT_ROWS = 8_192
@@ -54,6 +54,8 @@ class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The table's uri for pylance."""
     merge: bool
     """Whether to merge the newest parts of the indices into one."""
+    merge_all: bool = False
+    """Whether to merge all their parts, and all fragments, into as few as possible; `merge` too."""
     kept_s: float | None
     """Delete versions older than this many seconds; None deletes none."""
 
@@ -81,7 +83,9 @@ def compact_table(
             dataset = lance.dataset(request.dataset)
     except LANCE_ERRORS as error:
         return [f"the table cannot be opened: {describe(_THE_TABLE, error)}"]
-    part_count, all_parts = index_parts_to_merge(dataset) if request.merge else (0, False)
+    part_count, all_parts = 0, False
+    if request.merge:
+        part_count, all_parts = index_parts_to_merge(dataset, merge_all=request.merge_all)
     fragment_rows = TARGET_FRAGMENT_ROWS if all_parts else SMALL_FRAGMENT_ROWS
     compact: Step = (
         "compacting",
@@ -103,6 +107,8 @@ def compact_table(
             newest = lance.dataset(request.dataset)
             verify_fragments(newest, verified)
             fsync_newest_version(newest)
+            if (table := Path(dataset.uri.removeprefix("file://"))).is_dir():
+                delete_damaged_versions(table)
             dataset.cleanup_old_versions(older_than=min_age)
 
         steps.append(("deleting old versions", delete_old_versions))
@@ -152,7 +158,7 @@ def _fragment_name(fragment: Any) -> str:  # noqa: ANN401 - pylance ships no typ
     return " ".join([*data_files, str(fragment.deletion_file())])
 
 
-def index_parts_to_merge(dataset: PylanceDataset) -> tuple[int, bool]:
+def index_parts_to_merge(dataset: PylanceDataset, *, merge_all: bool = False) -> tuple[int, bool]:
     """Decide how many of its newest parts an index should merge into one.
 
     From the newest part back, a part is included if it has at most 8,192 rows, or at most three
@@ -168,7 +174,8 @@ def index_parts_to_merge(dataset: PylanceDataset) -> tuple[int, bool]:
     merged_rows = 0
     for part in sorted(parts, key=lambda part: part.dataset_version_at_last_update, reverse=True):
         part_rows = sum(rows.get(fragment_id, 0) for fragment_id in part.fragment_ids)
-        if part_rows > max(SMALL_FRAGMENT_ROWS, _MUCH_LARGER * merged_rows):
+        is_much_larger = part_rows > max(SMALL_FRAGMENT_ROWS, _MUCH_LARGER * merged_rows)
+        if is_much_larger and not merge_all:
             break
         merged_parts += 1
         merged_rows += part_rows

@@ -228,6 +228,9 @@ def _open_newest(table: Path, damaged_folder: Path) -> tuple[PylanceDataset | No
                 dataset = lance.dataset(str(table))
                 if unknown := unknown_columns(dataset.schema):
                     raise ValueError(f"the manifest names unknown columns: {sorted(unknown)}")
+                fields = [field.id() for field in dataset.lance_schema.fields()]
+                if len(set(fields)) < len(fields):
+                    raise ValueError("the manifest has two columns in one place")
                 return dataset, repairs
         except LANCE_ERRORS as error:
             raise_if_unavailable(str(table), error)

@@ -19,16 +19,19 @@ LANCE_ERRORS = (RuntimeError, OSError, ValueError, MemoryError)
 _PANICS = frozenset({"PanicException", "RustPanic"})
 """Class names: each extension module has a class of its own, and none can be imported."""
 _OS_ERROR = re.compile(r"(?:\bos error |\bcode: )(\d+)\b")
+_MAX_CHARS = 300
+"""Some messages quote the whole schema."""
 _SOURCE_PLACE = re.compile(r",? ?/[^ ,]*\.rs:\d+(?::\d+)?")
 """Where in their Rust code an error was raised; it tells a user nothing."""
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message; its class name if it has none."""
+    """Return the first line of an error's message, shortened; its class name if it has none."""
     message = str(error)
     if not message:
         return type(error).__name__
-    return _SOURCE_PLACE.sub("", message.splitlines()[0]).rstrip(" ,:")
+    line = _SOURCE_PLACE.sub("", message.splitlines()[0]).rstrip(" ,:")
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]}…"
 
 
 def os_error_number(error: BaseException) -> int | None:

@@ -43,6 +43,7 @@ from anchord.store.table.lance_errors import (
 )
 from anchord.store.table.schema import create_or_replace_indices
 from anchord.store.table.table import NEXT_TABLE_NAME, TABLE_NAME, LanceStore
+from anchord.store.table.version_files import delete_damaged_versions
 
 COMPACT_AFTER_COMMITS = 48
 """Compact after this many commits even while there is more to write.
@@ -68,6 +69,8 @@ Every commit lists all versions, and each version all fragments and index parts:
 saves they would slow commits down and take more room than the rows. A reader whose version was
 deleted opens the newest; after a power loss the newest is whole.
 """
+_FEW_FRAGMENTS = 8
+"""Besides the full ones."""
 _AFTER_REPAIR = "`anchord index` repairs the table, and ends what `forget` began"
 _FORMER_TABLE_NAME = "former"
 _VERSION_HINT = "latest_version_hint.json"
@@ -92,10 +95,24 @@ def has_many_deleted_rows(store: LanceStore) -> bool:
     return max(MANY_DELETED_ROWS, stats.rows // _MANY_OF) <= stats.deleted_rows
 
 
+def is_scattered(store: LanceStore) -> bool:
+    """Return whether the rows are in so many fragments that merging them all makes searches faster.
+
+    With 98,000 rows in 11 fragments, a search by meaning and words takes a fifth more CPU than with
+    one; merging them takes three seconds.
+
+    Raises:
+        StoreError: The table cannot be read.
+    """
+    stats = store.stats()
+    return stats.fragments > _FEW_FRAGMENTS + stats.rows // TARGET_FRAGMENT_ROWS
+
+
 def maintain(
     store: LanceStore,
     *,
     merge_indices: bool = False,
+    merge_all: bool = False,
     drop_old_versions: bool = True,
     compact: Callable[[CompactionRequest], list[str]] = compact_table,
 ) -> list[str]:
@@ -108,6 +125,7 @@ def maintain(
         store: The table, opened by the writer.
         merge_indices: Merge the newest parts of the indices into one. Without it each call leaves
             the indices with one part more.
+        merge_all: Merge all their parts, and all fragments too.
         drop_old_versions: Delete versions older than ten minutes. Without it only a table with 100
             or more versions loses those older than five seconds: looking for versions to delete
             takes a third of a compaction.
@@ -127,6 +145,7 @@ def maintain(
     request = CompactionRequest(
         dataset=store.dataset_uri,
         merge=merge_indices,
+        merge_all=merge_all,
         kept_s=None if min_age is None else min_age.total_seconds(),
     )
     problems = compact(request)
@@ -172,6 +191,7 @@ def erase_deleted_rows(store: LanceStore) -> int:
         )
         run_sync(rebuild_indices(table))
         update_vector_index(lance.dataset(store.dataset_uri), rebuild=True)
+        delete_damaged_versions(table)
         lance.dataset(store.dataset_uri).cleanup_old_versions(
             older_than=timedelta(0), delete_unverified=True
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -79,6 +80,36 @@ def read_version_files(table: Path) -> FileSizes:
     manifest = f"{VERSIONS_FOLDER}/{name}"
     content = (table / manifest).read_bytes()
     return {manifest: len(content), **parse_manifest(content)}
+
+
+def delete_damaged_versions(table: Path) -> list[str]:
+    """Delete the manifests of older versions that cannot be read.
+
+    Lance deletes no old version at all beside one that it cannot read. The newest is left as it is.
+
+    Args:
+        table: The folder of a local table.
+
+    Returns:
+        The names of the deleted files.
+
+    Raises:
+        OSError: A file cannot be read or deleted.
+    """
+    folder = table / VERSIONS_FOLDER
+    names = os.listdir(folder)
+    newest = newest_manifest(names)
+    deleted = []
+    for name in names:
+        if manifest_version(name) is None or name == newest:
+            continue
+        with suppress(FileNotFoundError):
+            try:
+                parse_manifest((folder / name).read_bytes())
+            except ManifestError:
+                (folder / name).unlink()
+                deleted.append(name)
+    return deleted
 
 
 def parse_manifest(content: bytes) -> FileSizes:

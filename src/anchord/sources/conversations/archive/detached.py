@@ -176,6 +176,13 @@ class DetachedExchanges:
                 "UPDATE exchanges SET root=?, session=?, last_path=substr(last_path, ?) WHERE id=?",
                 (key, self._session_in(key, exchange_id), skipped, exchange_id),
             )
+        # The files of each group that contain exchanges of the other are read again.
+        self._db.execute(
+            "UPDATE carriers SET reader='' WHERE id IN (SELECT c.id FROM carriers c "
+            "JOIN tellings t ON t.carrier=c.id JOIN exchanges e ON e.id=t.exchange "
+            "WHERE c.root IN (?1, ?2) AND e.root IN (?1, ?2) AND c.root != e.root)",
+            (key, group.key),
+        )
         return key
 
     def rename_group(self, key: str, name: str, folder: str) -> None:

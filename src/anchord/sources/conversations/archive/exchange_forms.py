@@ -57,6 +57,10 @@ FROM exchanges e LEFT JOIN sessions s ON s.id=e.session
 """
 _FIND_BY_PATH_SQL = f"{_FIND_SQL} WHERE e.root=? AND e.path=?"
 _FIND_BY_ID_SQL = f"{_FIND_SQL} WHERE e.id=?"
+_FIND_TOLD_SQL = """
+SELECT e.id FROM tellings t JOIN exchanges e ON e.id=t.exchange
+WHERE t.carrier=? AND e.root=? AND e.name=?
+"""
 _TELLINGS_SQL = """
 SELECT t.until, c.mtime_ns, t.digest, c.path, c.id FROM tellings t JOIN carriers c ON c.id=t.carrier
 WHERE t.exchange=?
@@ -77,6 +81,8 @@ class ExchangeSource:
 
     The exchange's path then does not contain the session.
     """
+    reader_version: str = ""
+    """The reader of the file with its version and options; "" if unknown."""
 
 
 class ExchangeForms:
@@ -100,7 +106,12 @@ class ExchangeForms:
 
         The arguments are those of `path_of`.
         """
-        return self._find(_FIND_BY_PATH_SQL, (source.root, path_of(source, session, name)))
+        known = self._find(_FIND_BY_PATH_SQL, (source.root, path_of(source, session, name)))
+        if known is None or any(each.file_id == source.file_id for each in known.tellings):
+            return known
+        # Another session has an exchange with the same id: that of this file has its own path.
+        own = self._db.execute(_FIND_TOLD_SQL, (source.file_id, source.root, name)).fetchone()
+        return self._find(_FIND_BY_ID_SQL, own) if own else known
 
     def find_gone(self, file_id: int, exchange_id: int) -> KnownExchange | None:
         """Record that a file no longer contains an exchange; return what `merge` needs then.

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from anchord.core.dates import format_utc
 from anchord.core.sqlite_connection import CheckedConnection
@@ -29,6 +29,22 @@ WITH folders AS (SELECT name, folder FROM roots UNION ALL SELECT key, folder FRO
 SELECT f.folder, e.last_path FROM exchanges e JOIN folders f ON f.name=e.root
 UNION SELECT f.folder, c.path FROM carriers c JOIN folders f ON f.name=c.root
 """
+
+
+_READ_SQL = """
+SELECT c.id, c.source, coalesce(d.root, c.root), coalesce(d.folder, r.folder), c.path
+FROM carriers c LEFT JOIN detached d ON d.key=c.root LEFT JOIN roots r ON r.name=c.root
+"""
+
+
+class ReadTranscript(NamedTuple):
+    """A transcript file that was read, and that the archive has not seen deleted."""
+
+    id: int
+    """In the archive."""
+    source: str
+    """The program that wrote it."""
+    root: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +116,23 @@ class SessionRecords:
             for folder, path in rows
             if folder and path
         }
+
+    def read_transcripts(self) -> dict[str, ReadTranscript]:
+        """Return the transcript files and folders that were read, by their absolute paths."""
+        return {
+            os.path.join(os.fsdecode(folder), os.fsdecode(path)): ReadTranscript(id_, source, root)
+            for id_, source, root, folder, path in self._db.execute(_READ_SQL)
+            if folder and path
+        }
+
+    def session_in(self, transcript_id: int) -> str:
+        """Return the name of a session with an exchange in a transcript file; "" without one."""
+        row = self._db.execute(
+            "SELECT min(s.name) FROM tellings t JOIN exchanges e ON e.id=t.exchange "
+            "JOIN sessions s ON s.id=e.session WHERE t.carrier=?",
+            (transcript_id,),
+        ).fetchone()
+        return str(row[0] or "")
 
     def find_by_exchange(self, name_or_path: str) -> SessionRecord | None:
         """Return the session of an exchange, given its id or its path in the index."""

@@ -27,6 +27,7 @@ from anchord.sources.conversations.archive.merge import (
 )
 from anchord.sources.conversations.archive.path_lookup import find_from
 from anchord.sources.conversations.archive.reader import Archive, decode_path, stored_key
+from anchord.sources.conversations.archive.repeated_ids import RepeatedIds
 from anchord.sources.conversations.archive.session_titles import SessionTitles
 from anchord.sources.conversations.archive.stored_redaction import StoredRedaction
 from anchord.sources.conversations.events import Exchange, SessionInfo
@@ -73,6 +74,7 @@ class ArchiveWriter(Archive):
             undo.pop_all()
         self._titles = SessionTitles(self._db, self._next_version)
         self._forms = ExchangeForms(self._db, self._next_version)
+        self._repeated_ids = RepeatedIds(self._db, self._next_version)
         self.excluded_files = ExcludedFiles(self._db, self.detached, self._next_version)
         """The files that `exclude_transcript_file` detached."""
         # Dictionaries are used as sets that keep their order.
@@ -81,7 +83,8 @@ class ArchiveWriter(Archive):
         self.removed_exchanges: dict[RootedPath, None] = {}
         """Exchanges that left their root since the last `transaction` began."""
         self.retitled_exchanges: dict[RootedPath, None] = {}
-        """Exchanges whose session was retitled since the last `transaction` began."""
+        """Exchanges that were given another path, or whose session was retitled, since the last
+        `transaction` began."""
         self.replaced_copies: list[int] = []
         """Ids of detached copies that were made since the last `transaction` began."""
 
@@ -122,11 +125,7 @@ class ArchiveWriter(Archive):
         """
         values = (
             source,
-            fingerprint.size,
-            fingerprint.mtime_ns,
-            fingerprint.ctime_ns,
-            fingerprint.inode,
-            fingerprint.device,
+            *fingerprint,
             read_state.reader_version,
             read_state.resume_point,
             read_state.unknown_counts,
@@ -289,6 +288,8 @@ class ArchiveWriter(Archive):
             The exchange's id in the archive; None for one that was forgotten, which is not stored.
         """
         told = tell(source, session_id, exchange, redaction_counts, preserve=preserve)
+        told, moved = self._repeated_ids.place(source, told)
+        self.retitled_exchanges |= dict.fromkeys(moved)
         known = self._forms.find_told(source.root, told)
         if known is not None:
             self._merge(known, told)

@@ -32,7 +32,7 @@ from anchord.sources.conversations.formats import (
     vscode_copilot,
 )
 
-FORMATS_VERSION = "4"
+FORMATS_VERSION = "5"
 """Raise it with any change that makes other exchanges of the same file: all are read again."""
 
 HEAD_BYTES = 65_536

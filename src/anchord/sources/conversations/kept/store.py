@@ -64,6 +64,7 @@ CREATE TABLE pieces(
 CREATE INDEX pieces_by_chunk ON pieces(chunk);
 """
 
+_NAME_DIGITS = 8
 _HAS_VERSION = "EXISTS(SELECT 1 FROM versions v WHERE v.file=f.id)"
 _JSON_STRING = re.compile(rb'"(?=([^"\\]{16,80})")')
 """Strings that are as long as an id."""
@@ -202,6 +203,15 @@ class KeptTranscripts:
             )
             for id_, size, saved_ns, is_sound in rows
         ]
+
+    def name_of(self, version: KeptVersion) -> str:
+        """Return the name of a version: eight digits of a digest of its content."""
+        rows = self._db.execute(
+            "SELECT c.digest FROM pieces p JOIN chunks c ON c.id=p.chunk WHERE p.version=? "
+            "ORDER BY p.place",
+            (version.id,),
+        )
+        return digest_of(b"".join(digest for (digest,) in rows)).hex()[:_NAME_DIGITS]
 
     def read(self, version: KeptVersion) -> Iterator[bytes]:
         """Yield the bytes of a version.
