@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import count
 from random import Random
 
 import pytest
@@ -72,7 +74,8 @@ class World:
 
     def __init__(self) -> None:
         """Begin without files."""
-        self.files, self.catalog, self.store = FakeFiles(), FakeCatalogue(), FakeStore()
+        self.files = FakeFiles(partial(next, count(1)))
+        self.catalog, self.store = FakeCatalogue(), FakeStore()
         self.cache = FakeVanished()
         self.made: Counter[tuple[str, str]] = Counter()
         self.main, self.german = SlowModel(0, self.made), SlowModel(64, self.made)

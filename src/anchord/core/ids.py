@@ -121,13 +121,15 @@ def make_model_tag(model_id: str) -> str:
 
 def model_tag_of(vector_key: str) -> str:
     """Return the tag of the further model of a stored vector key; "" for the main model."""
-    tag, dot, _ = without_due_mark(vector_key).partition(_TAG_END)
-    return tag if dot else ""
+    key = without_due_mark(vector_key)
+    has_tag = key.startswith(_TAG_END, MODEL_TAG_LENGTH)
+    return key[:MODEL_TAG_LENGTH] if has_tag else ""
 
 
 def without_model_tag(vector_key: str) -> str:
     """Return the hash of a vector key, which is the same whether its model is the main one."""
-    return vector_key.rpartition(_TAG_END)[2]
+    tag = model_tag_of(vector_key)
+    return vector_key.removeprefix(f"{tag}{_TAG_END}") if tag else vector_key
 
 
 def other_model_key(vector_key: str, main_model_id: str) -> str:

@@ -98,7 +98,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
             catalog,
         )
         profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
-        undo.callback(profile.embedder.close)
+        undo.callback(profile.close)
         store = LanceStore(
             store_uri(paths, config),
             profile.dimension,
