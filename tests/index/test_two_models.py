@@ -232,7 +232,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(steps=STEPS, dice=st.randoms(use_true_random=False))
 def test_whatever_happens_the_end_is_that_of_a_rebuild(steps: list[str], dice: Random) -> None:
     life = Life(dice)
