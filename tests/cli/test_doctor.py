@@ -79,7 +79,7 @@ def test_in_a_sound_home_nothing_is_bad_and_every_thing_is_looked_at(indexed: Sh
     }
     assert looked_at <= set(found)
     assert not [each for of_name in found.values() for each in of_name if each.health is Health.BAD]
-    assert the(found, "index").observation == "1 rows"
+    assert the(found, "index").observation == "1 row"
     assert the(found, "daemon") == Finding(
         "daemon",
         Health.DOUBTFUL,
@@ -194,7 +194,7 @@ def test_rows_that_are_not_there_are_reported(indexed: Shell) -> None:
         )
         db.commit()
     finding = the(findings(indexed), "index")
-    assert (finding.health, finding.observation) == (Health.DOUBTFUL, "1 rows, but 2 are expected")
+    assert (finding.health, finding.observation) == (Health.DOUBTFUL, "1 row, but 2 are expected")
     assert "verify --repair" in finding.remedy
 
 

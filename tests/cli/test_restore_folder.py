@@ -84,4 +84,4 @@ def test_nothing_is_written_where_every_file_is_another(shell: Shell) -> None:
     storage = shell.notes / "storage"
     for path in contents(storage):
         (storage / path).write_bytes(b"mine")
-    shell("session", "ses_one", "--restore").is_refused(2, "is another file", "--to FILE")
+    shell("session", "ses_one", "--restore").is_refused(2, "is shorter than what", "--to ")

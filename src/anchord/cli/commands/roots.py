@@ -87,7 +87,7 @@ def remove(
     if json:
         print_json(result)
         return
-    print_line(f"removed {quote_name(name)}: {result.removed_chunks} chunks")
+    print_line(f"removed {quote_name(name)}: {counted(result.removed_chunks, 'chunk')}")
     if result.detached_exchanges:
         kept = counted(result.detached_exchanges, "exchange")
         print_line(
