@@ -19,7 +19,7 @@ from anchord.chunking.plan import ChunkingPlans, build_plans
 from anchord.config.schema import DOCUMENT_KINDS
 from anchord.config.strategies import OptionValue, with_strategy_defaults
 from anchord.core.diff import row_hash
-from anchord.core.ids import DUE_MARK, make_doc_id
+from anchord.core.ids import DUE_MARK, make_doc_id, model_tag_of
 from anchord.core.ports import EnterDirCallback, PathFilter, VectorLookup, ignore_enter_dir
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import (
@@ -507,13 +507,15 @@ class FakeStore:
         }
 
     def search_by_vector(
-        self, vector: Vector, limit: int, filters: SearchFilters
+        self, vector: Vector, limit: int, filters: SearchFilters, model_tag: str = ""
     ) -> Sequence[ScoredRow]:
-        """Compare with every row."""
+        """Compare with every row of a model."""
         scored = [
             ScoredRow(row.id, cosine(vector, other))
             for row, own in self.table.values()
-            if (other := own or self.provisional.get(row.id)) and _fits(row, filters)
+            if (other := own or self.provisional.get(row.id))
+            and model_tag_of(row.vector_key) == model_tag
+            and _fits(row, filters)
         ]
         return sorted(scored, key=lambda found: -found.score)[:limit]
 

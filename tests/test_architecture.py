@@ -88,15 +88,15 @@ STARTED_ONLY = (
 
 PURE = tuple(
     """
-    errors core config.effective config.key_errors config.schema config.strategies config.toml_positions chunking
+    errors core config.effective config.key_errors config.models config.schema config.strategies config.toml_positions chunking
     sources.documents sources.conversations.events sources.conversations.exchanges sources.conversations.formats
     sources.secrets sources.conversations.archive.merge sources.conversations.kept.pieces
     sources.conversations.kept.versions sources.files.ignore_rules
     sources.files.ignore_patterns sources.files.built_in_rules sources.files.wildmatch
-    index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.file_plans index.row_comparison index.indexer index.recipe index.topics
+    index.rows index.reconcile index.mass_deletions index.commit index.file_planner index.file_plans index.row_comparison index.indexer index.recipe index.topics index.model_choice index.models index.provisional_vectors
     index.row_id_lookahead index.moved_files index.worktree_plans
     core.dates search.ranking search.fusion search.query_kind search.confidence search.cosine_scale search.quoted_terms
-    search.backends search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
+    search.backends search.several_models search.reranking search.judging search.known_queries search.passages search.packing search.copies search.groups search.dates daemon.service.unit_files
     embedding.batching embedding.poison_text agents.changed_lines agents.clients agents.entries agents.json_edit agents.json_text agents.toml_edit
     agents.recall.prompts agents.recall.selection
     """.split()  # noqa: SIM905 - likewise
@@ -137,7 +137,7 @@ HOMES: dict[str, str] = {
     ),
     "lancedb": "store.table",
     "lance": "store.table.maintenance store.table.compaction store.table.damage",
-    "pyarrow": "store.table.schema store.table.export",
+    "pyarrow": "store.table.arrow_vectors store.table.schema store.table.export",
     "torch": "embedding.workers.torch_worker embedding.workers.export_model",
     "sentence_transformers": "embedding.workers.torch_worker embedding.workers.rerank_worker",
     "onnxruntime": "embedding.workers.onnx_worker embedding.workers.export_model",

@@ -108,8 +108,9 @@ def test_a_removed_model_leaves_the_configuration_and_stays_on_disk(
     shell("model", "remove", "two").is_refused(2, "no model", "model list")
 
 
-def test_the_model_in_use_cannot_be_removed(shell: Shell, folder: Path) -> None:
-    shell.configure('embedding.model = "mini"')
+@pytest.mark.parametrize("table", ["embedding", "embedding.further.other"])
+def test_a_model_in_use_cannot_be_removed(shell: Shell, folder: Path, table: str) -> None:
+    shell.configure(f'{table}.model = "mini"')
     shell("model", "add", str(folder))
     shell("model", "remove", "mini").is_refused(2, "is in use")
 

@@ -168,6 +168,59 @@ def test_an_unknown_key_like_none_is_refused_with_those_there_are(text: str, kno
     assert refusal(text).hint == f"known here: {known}"
 
 
+# Further models
+
+GERMAN = '[embedding.further.german]\nprovider = "hash"\ndimension = 64\n'
+
+
+def test_a_further_model_has_the_keys_of_embedding_and_their_defaults() -> None:
+    embedding = parse_config(
+        f"{GERMAN}[embedding.by_language]\nde = 'german'\n", "config.toml"
+    ).embedding
+    assert embedding.by_language == {"de": "german"}
+    assert embedding.further["german"].dimension == 64
+    assert embedding.further["german"].max_tokens == embedding.max_tokens
+    shown = dict(iter_effective_values(parse_config(GERMAN, "config.toml")))
+    assert shown["embedding.further.german.dimension"] == 64
+    assert "embedding.further" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "hint"),
+    [
+        (
+            "[embedding.by_language]\nde = 'germna'\n",
+            "5: there is no further model `germna`",
+            "did you mean `german`?",
+        ),
+        (
+            one_root("embedding = 'x'"),
+            "there is no further model `x`",
+            "describe it in [embedding.further.x]",
+        ),
+        (
+            "[embedding.by_language]\nxx = 'german'\n",
+            "5: `xx` is no language that anchord detects",
+            "there are: Arab, ",
+        ),
+        (
+            "[embedding.further.other]\nprovider = 'openai'\n",
+            "5: provider `openai` needs embedding.further.other.url",
+            "use url",
+        ),
+        (
+            "[embedding.further.other]\nthreads = 3\n",
+            "5: unknown key `embedding.further.other.threads`",
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_a_further_model_is_refused(text: str, words: str, hint: str) -> None:
+    refused = refusal(GERMAN + text)
+    assert words in refused.message
+    assert hint in refused.hint
+
+
 # Wrong values
 
 

@@ -18,6 +18,7 @@ from anchord.core.types import FileOutcome, Root, RootedPath, Row
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.index.indexer import Indexer
 from anchord.index.integrity.verify import VerifyResult, expected_rows_of_roots, verify
+from anchord.index.models import Models
 from anchord.index.recipe import Recipe
 from anchord.sources.conversations.archive.writer import ArchiveWriter
 from anchord.sources.conversations.ingest import ConversationIngester, IngestOptions
@@ -141,7 +142,7 @@ class Talks:
     def verify(self) -> VerifyResult:
         """Compare with a clean rebuild, every vector included."""
         made = expected_rows_of_roots([ROOT], (self.files, self.catalogue), self.recipe, COUNT)
-        return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
+        return verify(made, self.catalogue, self.store, (Models(HashEmbedder()), None))
 
     def is_right(self) -> bool:
         """Whether the index equals a clean rebuild and another index of the same files, none of them deleted."""

@@ -18,6 +18,7 @@ from anchord.core.types import Fingerprint, RootedPath, Vector
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import StoreError
 from anchord.index.integrity.verify import Difference, ExpectedRows, expected_rows_of_roots, verify
+from anchord.index.models import Models
 from anchord.index.reconcile import ReconcileResult
 from anchord.sources.files.ignore_rules import is_ignore_file
 from anchord.store.table import maintenance as lance_upkeep
@@ -146,7 +147,7 @@ class Stage(Index):
 
     def differences(self, parts: Iterable[ExpectedRows]) -> tuple[Difference, ...]:
         """Compare with a rebuild, every vector included."""
-        return verify(parts, self.catalogue, self.store, (HashEmbedder(), None)).differences
+        return verify(parts, self.catalogue, self.store, (Models(HashEmbedder()), None)).differences
 
     def has(self, keys: Iterable[str]) -> set[str]:
         """Return the keys of all vectors in the table and in the vector cache."""

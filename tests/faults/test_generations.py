@@ -21,8 +21,8 @@ from anchord.chunking.chunker import split_into_chunks
 from anchord.core.types import ChunkDiff, FileUpdate, RootedPath, Vector
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import AnchordError, StoreError
+from anchord.index.embedders import MissingModelEmbedder
 from anchord.index.generation import REBUILD, RECHUNK, BuildRequest, GenerationBuild
-from anchord.index.profile import MissingModelEmbedder
 from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import connection as lance_table
 from anchord.store.table import schema as lance_schema

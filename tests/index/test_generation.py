@@ -20,6 +20,7 @@ from anchord.core.types import NO_FINGERPRINT, Action, FileOutcome, RootedPath
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import StoreDamagedError, StoreError, UsageError
 from anchord.index import generation, recovery
+from anchord.index.further_models import NO_FURTHER_MODELS
 from anchord.index.generation import (
     REBUILD,
     RECHUNK,
@@ -180,7 +181,7 @@ def test_a_table_with_other_columns_is_not_cloned(
     writer: IndexWriter, monkeypatch: pytest.MonkeyPatch, difference: str
 ) -> None:
     if difference == "dimension":
-        monkeypatch.setattr(writer, "profile", SimpleNamespace(dimension=7))
+        monkeypatch.setattr(writer, "profile", replace(writer.profile, embedder=HashEmbedder(7)))
     else:
         monkeypatch.setattr(type(writer.store), "schema_version", SCHEMA_VERSION - 1)
     build = GenerationBuild(writer, NOTHING_CHANGES)
@@ -595,7 +596,13 @@ def test_vectors_come_from_the_table_that_serves_and_from_the_cache() -> None:
         delete=lambda *each: changes.append(each),
     )
     store = SimpleNamespace(vectors_by_key=lambda _: {"a": b"1"})
-    writer: Any = SimpleNamespace(store=store, vector_cache=cache)
+    profile = SimpleNamespace(further=NO_FURTHER_MODELS, embedder=HashEmbedder())
+    writer: Any = SimpleNamespace(
+        store=store,
+        vector_cache=cache,
+        profile=profile,
+        configured_profile=profile,
+    )
     shared = generation._SharedVectors(writer)
     assert shared.get(["a", "b", "c"]) == {"a": b"1", "b": b"2"}
     vectors: Any = {"x": b"3"}

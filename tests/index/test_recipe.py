@@ -24,7 +24,7 @@ from anchord.config.schema import DOCUMENT_KINDS, parse_config
 from anchord.config.strategies import with_strategy_defaults
 from anchord.core.types import Root
 from anchord.index import recipe as recipe_module
-from anchord.index.profile import chunking_plans
+from anchord.index.embedders import chunking_plans
 from anchord.index.recipe import Recipe
 from anchord.index.topics import OwnRooms
 

@@ -166,7 +166,7 @@ class Opening:
 
     def open(self, *, was_clean_shutdown: bool) -> None:
         """Open the table."""
-        profile: Any = SimpleNamespace(dimension=3, embedder=SimpleNamespace(model_id="model"))
+        profile: Any = SimpleNamespace(dimensions=3, embedder=SimpleNamespace(model_id="model"))
         open_or_recover_table(
             self.paths,
             str(self.folder),

@@ -29,6 +29,7 @@ from anchord.index.integrity.verify import (
     verify,
     verify_unchanged_files,
 )
+from anchord.index.models import Models
 
 MAINS = {
     "/r/a": "/r/main",
@@ -134,7 +135,9 @@ class World:
         """Compare with what `verify` expects."""
         files = MergedFiles(self.files, self.catalog, self.worktrees)
         counted = expected_rows_of_roots(["r"], (files, self.catalog), RECIPE, count_words)
-        return len(verify(counted, self.catalog, self.store, (HashEmbedder(), None)).differences)
+        return len(
+            verify(counted, self.catalog, self.store, (Models(HashEmbedder()), None)).differences
+        )
 
     def differences_at_rest(self) -> int:
         """Compare as the check at rest does."""

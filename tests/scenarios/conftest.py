@@ -17,6 +17,7 @@ from anchord.embedding.model_files import find_model
 from anchord.embedding.tokenizer import TokenCounter
 from anchord.index.indexer import Indexer
 from anchord.index.integrity.verify import VerifyResult, expected_rows_of_roots, verify
+from anchord.index.models import Models
 from anchord.index.recipe import Recipe
 from anchord.sources.files.folder_files import MAX_FILE_BYTES, FolderFiles
 from anchord.store.catalog.catalog import SqliteCatalog
@@ -93,7 +94,7 @@ class Index:
     def verify(self) -> VerifyResult:
         """Compare with a clean rebuild, every vector included."""
         made = expected_rows_of_roots(["tree"], (self.files, self.catalogue), self.recipe, COUNT)
-        return verify(made, self.catalogue, self.store, (HashEmbedder(), None))
+        return verify(made, self.catalogue, self.store, (Models(HashEmbedder()), None))
 
 
 @pytest.fixture

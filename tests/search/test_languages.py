@@ -15,7 +15,8 @@ from anchord.config.schema import parse_config
 from anchord.core.query_syntax import parse_query
 from anchord.core.types import ChunkLocation, RootedPath
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.index.profile import ProfileInputs, build_configured_profile
+from anchord.index.embedders import ProfileInputs
+from anchord.index.profile import build_configured_profile
 from anchord.search.backends import Backends
 from anchord.search.evaluation.trial import VariantChunker
 from anchord.search.ranking import SearchRequest, find_hits

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from anchord.config.paths import paths_of_home
-from anchord.core.types import Vector
 from anchord.daemon.access import open_index_reader
 from anchord.store.table.plain_table import PlainTable, open_plain_table
 
@@ -31,9 +31,12 @@ def open_table(home: str | os.PathLike[str] | None = None) -> Iterator[PlainTabl
         ConfigError: The configuration is not valid.
     """
     with open_index_reader(paths_of_home(home)) as reader:
-        embedder = reader.profile.embedder
-
-        def embed(questions: Sequence[str]) -> Sequence[Vector]:
-            return embedder.embed(questions, is_query=True)
-
-        yield open_plain_table(reader.store.uri, reader.profile.dimension, embed)
+        profile = reader.profile
+        embedders = {"": profile.embedder, **profile.further.embedders}
+        yield open_plain_table(
+            reader.store.uri,
+            {
+                tag: (embedder.dimension, partial(embedder.embed, is_query=True))
+                for tag, embedder in embedders.items()
+            },
+        )

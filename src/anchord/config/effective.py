@@ -138,7 +138,21 @@ def iter_effective_values(config: Config) -> Iterator[tuple[str, Any]]:
         else:
             values = msgspec.structs.asdict(getattr(config, table))
             for key, value in values.items():
-                yield f"{table}.{key}", value
+                if not isinstance(value, dict):
+                    yield f"{table}.{key}", value
+            if table == "embedding":
+                yield from _further_model_values(config)
+
+
+def _further_model_values(config: Config) -> Iterator[tuple[str, Any]]:
+    for name, options in config.embedding.further.items():
+        for key, value in msgspec.structs.asdict(options).items():
+            yield f"embedding.further.{name}.{key}", value
+    for code, name in config.embedding.by_language.items():
+        yield f"embedding.by_language.{code}", name
+    for root in config.root:
+        if root.embedding:
+            yield f"{_root_prefix(root, '')}embedding", root.embedding
 
 
 def _root_chunking_values(config: Config) -> Iterator[tuple[str, Any]]:

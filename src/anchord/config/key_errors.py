@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,8 +12,17 @@ from anchord.errors import ConfigError
 
 Table = type[msgspec.Struct]
 """A table of the schema; its fields are the known keys."""
-InnerTables = Mapping[Table, Mapping[str, Table]]
-"""Table -> key -> the table that the key holds."""
+
+
+class TablesByName(NamedTuple):
+    """Tables of one schema, each below a name of the user's own."""
+
+    table: Table
+
+
+InnerTable = Table | TablesByName
+InnerTables = Mapping[Table, Mapping[str, InnerTable]]
+"""Table -> key -> the table or tables that the key holds."""
 
 
 def refuse_unknown_keys(
@@ -86,8 +95,13 @@ def _keys_with_known_names(
         inner_table = table_by_name.get(name)
         if inner_table is None:
             continue
-        inner_prefix = f"{key}."
-        items = value if isinstance(value, list) else [value]
-        for item in items:
+        if not isinstance(inner_table, TablesByName):
+            items = value if isinstance(value, list) else [value]
+            below = [(f"{key}.", item) for item in items]
+        else:
+            named = value if isinstance(value, dict) else {}
+            below = [(f"{key}.{own_name}.", item) for own_name, item in named.items()]
+            inner_table = inner_table.table
+        for inner_prefix, item in below:
             if isinstance(item, dict):
                 yield from _keys_with_known_names(item, inner_table, inner_tables, inner_prefix)

@@ -216,6 +216,7 @@ def _configured_root(entry: RootConfig, earlier_roots: Sequence[Root]) -> Root:
         keep_raw=entry.keep_raw,
         worktrees=entry.worktrees,
         symlink_path=configured_path if configured_path != folder else "",
+        embedding=entry.embedding,
     )
 
 

@@ -7,13 +7,25 @@ reads no file; `config.file` does.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
-from anchord.config.key_errors import Table, did_you_mean, key_first, refuse_unknown_keys
+from anchord.config.key_errors import (
+    InnerTable,
+    Table,
+    TablesByName,
+    did_you_mean,
+    key_first,
+    refuse_unknown_keys,
+)
+from anchord.config.models import (
+    ModelOptions,
+    refuse_unusable_further_models,
+    refuse_unusable_url,
+)
 from anchord.config.strategies import (
     DEFAULT_STRATEGY,
     STRATEGIES,
@@ -106,6 +118,8 @@ class RootConfig(KindConfig, frozen=True, kw_only=True):
     the secrets that are replaced in the exchanges."""
     worktrees: Literal["all", "one"] = "all"
     """Whether git worktrees are indexed in full, or only where they differ from the main one."""
+    embedding: str = ""
+    """The NAME of the [embedding.further.NAME] whose model embeds this root."""
     kinds: KindsConfig = KindsConfig()
     """The [root.kinds.NAME] tables: settings of one kind of document in this root."""
 
@@ -134,13 +148,9 @@ class ModelConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of each of its files, to say which one changed."""
 
 
-class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The [embedding] table. The fields from `url` on are used with `provider = "openai"` only."""
+class EmbeddingConfig(ModelOptions, frozen=True, kw_only=True):
+    """The [embedding] table: the main model, how models run, and the further models."""
 
-    provider: Literal["sentence-transformers", "openai", "hash"] = "sentence-transformers"
-    model: str = "all-MiniLM-L6-v2"
-    precision: Literal["auto", "fp32", "int8"] = "auto"
-    """With "auto" an index keeps the precision that it was made with."""
     idle_unload_s: Annotated[float, Meta(gt=0, le=_YEAR_S)] = 300.0
     """Seconds without work after which the model is unloaded."""
     threads: Annotated[int, Meta(ge=0, le=1024)] = 0
@@ -149,18 +159,15 @@ class EmbeddingConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Memory growth after which the embedding process is restarted; 0 for no limit."""
     on_battery: Literal["continue", "pause"] = "continue"
     """Whether a backlog is embedded on battery. Single saves and queries always are."""
-    url: str = ""
-    """URL of the server, up to and including `/v1`."""
-    api_key_env: str = "OPENAI_API_KEY"
-    """Name of the environment variable that holds the key. The key itself is in no file."""
-    dimension: Annotated[int, Meta(ge=0, le=65_536)] = 0
-    """Numbers in a vector; 0 takes the server's first answer."""
-    max_tokens: Annotated[int, Meta(ge=64, le=8_192)] = 254
-    """The model's window in tokens."""
-    query_prefix: str = ""
-    """Put before every query."""
-    text_prefix: str = ""
-    """Put before every document text."""
+    further: dict[str, ModelOptions] = msgspec.field(default_factory=dict)
+    """The [embedding.further.NAME] tables: models for some of the documents."""
+    by_language: dict[str, str] = msgspec.field(default_factory=dict)
+    """Code of a language -> the NAME of the further model for documents in it."""
+
+    @property
+    def model_names(self) -> set[str]:
+        """What `model` says here, and in each of the further models."""
+        return {self.model, *(options.model for options in self.further.values())}
 
 
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,10 +251,11 @@ TABLES: dict[str, Table] = {
     "privacy": PrivacyConfig,
 }
 _KIND_TABLES: dict[str, Table] = dict.fromkeys(DOCUMENT_KINDS, KindConfig)
-_INNER_TABLES: dict[Table, dict[str, Table]] = {
+_INNER_TABLES: dict[Table, Mapping[str, InnerTable]] = {
     Config: TABLES,
     RootConfig: {"kinds": KindsConfig},
     KindsConfig: _KIND_TABLES,
+    EmbeddingConfig: {"further": TablesByName(ModelOptions)},
 }
 
 
@@ -343,7 +351,18 @@ def _refuse_unusable_values(config: Config, locate: Callable[[str], str]) -> Non
     for key, strategy in _configured_strategies(config):
         if strategy not in STRATEGIES:
             check_strategy(strategy, f"{locate(key)}: ")
-    _refuse_unusable_url(config.embedding, locate)
+    embedding = config.embedding
+    refuse_unusable_url(embedding, "embedding", locate)
+    names = {f"embedding.by_language.{code}": name for code, name in embedding.by_language.items()}
+    for number, root in enumerate(config.root):
+        if root.embedding:
+            names[f"root[{number}].embedding"] = root.embedding
+    refuse_unusable_further_models(
+        embedding.further,
+        embedding.by_language,
+        names,
+        locate,
+    )
     for number, root in enumerate(config.root):
         is_usable = root.path and "\0" not in root.path
         if is_usable:
@@ -383,16 +402,3 @@ def _configured_strategies(config: Config) -> Iterator[tuple[str, str]]:
         for kind in DOCUMENT_KINDS:
             strategies[f"{prefix}.{kind}.strategy"] = getattr(kinds, kind).strategy or ""
     return ((key, strategy) for key, strategy in strategies.items() if strategy)
-
-
-def _refuse_unusable_url(embedding: EmbeddingConfig, locate: Callable[[str], str]) -> None:
-    if embedding.provider != "openai":
-        return
-    if embedding.url.startswith(("http://", "https://")):
-        return
-    key = "embedding.url" if embedding.url else "embedding.provider"
-    place = locate(key)
-    raise ConfigError(
-        f"{place}: provider `openai` needs embedding.url, starting with http:// or https://",
-        'use url = "http://localhost:11434/v1" for Ollama, for example',
-    )

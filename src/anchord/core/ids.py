@@ -24,6 +24,8 @@ ID_LENGTH = 32
 """Characters of every id and key that this module returns as text."""
 DUE_MARK = "~"
 """Stored before the vector key of a row that lacks its own vector. It sorts after every key."""
+MODEL_TAG_LENGTH = 8
+_TAG_END = "."
 
 
 def hash_content(data: bytes) -> str:
@@ -97,14 +99,49 @@ def make_chunk_id(
     )
 
 
-def make_vector_key(model_id: str, embed_text: str) -> str:
+def make_vector_key(model_id: str, embed_text: str, model_tag: str = "") -> str:
     """Return the key of a vector: equal for equal texts embedded by the same model.
 
     Args:
         model_id: `Embedder.model_id`.
         embed_text: The text that is embedded.
+        model_tag: `make_model_tag` of a further model; "" for the main one.
+
+    Returns:
+        A hash; for a further model its tag, a dot and the hash.
     """
-    return hash_fields(model_id, embed_text)
+    key = hash_fields(model_id, embed_text)
+    return f"{model_tag}{_TAG_END}{key}" if model_tag else key
+
+
+def make_model_tag(model_id: str) -> str:
+    """Return what the vector keys of a further model begin with: eight hexadecimal digits."""
+    return hash_fields("model", model_id)[:MODEL_TAG_LENGTH]
+
+
+def model_tag_of(vector_key: str) -> str:
+    """Return the tag of the further model of a stored vector key; "" for the main model."""
+    key = without_due_mark(vector_key)
+    has_tag = key.startswith(_TAG_END, MODEL_TAG_LENGTH)
+    return key[:MODEL_TAG_LENGTH] if has_tag else ""
+
+
+def without_model_tag(vector_key: str) -> str:
+    """Return the hash of a vector key, which is the same whether its model is the main one."""
+    tag = model_tag_of(vector_key)
+    return vector_key.removeprefix(f"{tag}{_TAG_END}") if tag else vector_key
+
+
+def other_model_key(vector_key: str, main_model_id: str) -> str:
+    """Return the key of the same vector if its model were a further one, or the main one instead.
+
+    Args:
+        vector_key: Of a further model, or of the main one.
+        main_model_id: The identity of the main one.
+    """
+    if model_tag_of(vector_key):
+        return without_model_tag(vector_key)
+    return f"{make_model_tag(main_model_id)}{_TAG_END}{vector_key}"
 
 
 def without_due_mark(vector_key: str) -> str:

@@ -16,7 +16,7 @@ Rules that hold for all methods below:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from anchord.core.types import (
@@ -317,14 +317,16 @@ class ChunkStore(Protocol):
         """Return the vectors of these rows by row id, without those that lack their own."""
 
     def search_by_vector(
-        self, vector: Vector, limit: int, filters: SearchFilters
+        self, vector: Vector, limit: int, filters: SearchFilters, model_tag: str = ""
     ) -> Sequence[ScoredRow]:
         """Return the rows that are most similar to a vector.
 
         Args:
-            vector: The query's vector, of the table's dimension.
+            vector: The query's vector, of the model's dimension.
             limit: Maximum number of rows.
             filters: Rows that do not match are left out before `limit` is applied.
+            model_tag: The further model that made it (`core.ids.model_tag_of`), "" for the main
+                one. Rows whose vectors another model made are not found.
 
         Returns:
             Rows by descending cosine similarity. Rows with a vector of zeros are never returned.
@@ -608,8 +610,11 @@ class IndexerDependencies:
     catalog: Catalog
     store: ChunkStore
     embedder: Embedder
+    """The main model."""
     vector_cache: VectorCache
     clock: Clock
     conversations: TranscriptIngester = _NO_CONVERSATIONS
     worktrees: WorktreeFiles = ALL_WORKTREES
     heartbeat: HeartbeatCallback = no_heartbeat
+    further_embedders: Mapping[str, Embedder] = field(default_factory=dict)
+    """Tag of a vector key (`core.ids.model_tag_of`) -> further model."""

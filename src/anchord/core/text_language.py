@@ -61,6 +61,8 @@ _OTHER_NAMES = {
     "hy": "Armenian",
 }
 _NAMES = {code: name.capitalize() for name, code in _CODES.items()} | _OTHER_NAMES
+DETECTED_LANGUAGES = frozenset(_NAMES)
+"""Whatever `text_language` returns, but for ""."""
 _MIN_KANA_SHARE = 0.05
 """Japanese is written in Chinese characters and kana, Chinese has no kana."""
 

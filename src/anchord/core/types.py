@@ -66,6 +66,8 @@ class Root:
         keep_raw: Whether the bytes of transcript files are kept, beside their exchanges.
         symlink_path: Absolute path as configured, where it leads to `path` through symbolic links;
             else "".
+        embedding: Name of the [embedding.further.NAME] whose model embeds this root; "" decides by
+            language, else takes the main model.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Root:
     on_delete: str = "keep"
     keep_raw: bool = True
     symlink_path: str = ""
+    embedding: str = ""
 
 
 class Fingerprint(NamedTuple):

@@ -11,13 +11,16 @@ from anchord.core.counted import counted
 from anchord.core.sqlite_errors import damaged_error
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.daemon.table_check import check_table_files
+from anchord.embedding.hash_embedder import HashEmbedder
+from anchord.embedding.local import LocalEmbedder
+from anchord.embedding.model_files import ModelFiles
 from anchord.embedding.precision import precision_of
 from anchord.embedding.workers.export_cache import find_or_share_export
 from anchord.index.archive_recovery import LOST_EXCHANGES_FILE
+from anchord.index.embedders import AnyEmbedder, ProfileInputs
 from anchord.index.profile import (
     RERANKER_LOAD_S,
     IndexProfile,
-    ProfileInputs,
     build_configured_profile,
     reranker_of,
 )
@@ -113,27 +116,47 @@ def _check_damaged_folder(folder: Path) -> Finding | None:
 
 
 def check_model(context: CheckContext) -> Iterator[Finding]:
-    """Check the configured model; a model server is asked for one vector."""
-    profile = _configured_profile(context)
-    name = profile.model_files.name
-    with closing(profile.embedder) as embedder:
-        if profile.provider == "hash":
-            yield Finding(
-                "model",
-                Health.DOUBTFUL,
-                "none: the provider `hash` is for tests and cannot search by meaning",
-                "set `provider` under [embedding]",
+    """Check the configured models; a model server is asked for one vector."""
+    with closing(_configured_profile(context)) as profile:
+        yield _check_embedder(
+            context,
+            "model",
+            profile.model_files,
+            profile.embedder,
+        )
+        for model in profile.further.models:
+            yield _check_embedder(
+                context,
+                "further model",
+                model.files,
+                model.embedder,
             )
-            return
-        if profile.provider == "openai":
-            began = time.monotonic()
-            embedder.embed(["anchord"], is_query=True)
-            observation = f"{name} answered in {time.monotonic() - began:.2f} s"
-        else:
-            observation = f"{name}, {_export_state(context, profile)}"
-        reason = embedder.fallback_reason
+
+
+def _check_embedder(
+    context: CheckContext, subject: str, model: ModelFiles, embedder: AnyEmbedder
+) -> Finding:
+    if isinstance(embedder, HashEmbedder):
+        return Finding(
+            subject,
+            Health.DOUBTFUL,
+            "none: the provider `hash` is for tests and cannot search by meaning",
+            "set `provider` under [embedding]",
+        )
+    if isinstance(embedder, LocalEmbedder):
+        observation = f"{model.name}, {_export_state(context, model, embedder)}"
+    else:
+        began = time.monotonic()
+        embedder.embed(["anchord"], is_query=True)
+        observation = f"{model.name} answered in {time.monotonic() - began:.2f} s"
+    reason = embedder.fallback_reason
     health = Health.DOUBTFUL if reason else Health.GOOD
-    yield Finding("model", health, observation, reason)
+    return Finding(
+        subject,
+        health,
+        observation,
+        reason,
+    )
 
 
 def check_reranker(context: CheckContext) -> Iterator[Finding]:
@@ -151,14 +174,14 @@ def check_reranker(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-def _export_state(context: CheckContext, profile: IndexProfile) -> str:
+def _export_state(context: CheckContext, model: ModelFiles, embedder: LocalEmbedder) -> str:
     """Return whether a local model was exported already, and where that is kept, in words."""
     paths = context.paths
     export = find_or_share_export(
         paths.choose_models_folder(),
         paths.home_models_folder,
-        profile.model_files.compute_digest(),
-        precision_of(profile.embedder.model_id),
+        model.compute_digest(),
+        precision_of(embedder.model_id),
     )
     if export is None:
         return "not prepared yet: the first use takes about 15 s"

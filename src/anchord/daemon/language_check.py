@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from anchord.config.paths import Paths
 from anchord.config.schema import Config
+from anchord.core.ids import model_tag_of
 from anchord.core.text_language import unknown_shares
 from anchord.daemon.findings import CheckContext, Finding, Health
 from anchord.embedding.model_files import find_token_counting_model
 from anchord.embedding.model_languages import languages_of_model
-from anchord.index.profile import pin_of
+from anchord.index.embedders import pin_of
 from anchord.index.table_location import store_uri
 from anchord.store.table.table import LanceStore
 
@@ -20,7 +21,8 @@ _MIN_SAMPLE_ROWS = 20
 _NOTICEABLE_SHARE = 0.1
 _LANGUAGES_SHOWN = 3
 _REMEDY = (
-    "`anchord model add` names a model for these languages; set it as `model` under [embedding]"
+    "`anchord model add` names a model for these languages; set it as `model` under [embedding], "
+    "or for them alone in [embedding.by_language]"
 )
 
 
@@ -63,7 +65,9 @@ def find_unknown_languages(paths: Paths, config: Config) -> Finding | None:
     store = LanceStore(uri, model.dimension, "", read_only=True)
     # Ids are hashes: the smallest are a random sample, and the same one each time.
     ids = heapq.nsmallest(_SAMPLE_ROWS, store.all_ids())
-    texts = [row.text for row in store.get_display_rows(ids)]
+    rows = store.get_rows(ids)
+    # A document of a further model has it because somebody chose it.
+    texts = [row.text for row in rows if not model_tag_of(row.vector_key)]
     shares = unknown_shares(texts, known) if len(texts) >= _MIN_SAMPLE_ROWS else {}
     total = sum(shares.values())
     if total < _NOTICEABLE_SHARE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import psutil
 
@@ -15,15 +14,14 @@ from anchord.daemon.answers import failure_message, failures_of, index_answer, r
 from anchord.daemon.archive_counts import ArchiveCounts
 from anchord.daemon.backups import Backups
 from anchord.daemon.missing_vectors import MissingVectors, find_missing_vectors
+from anchord.daemon.model_status import embedder_status, lost_models
 from anchord.daemon.writer.file_queue import Urgency
 from anchord.daemon.writer.loop import WriterLoop
 from anchord.daemon.writer.stats import p50_and_p95
 from anchord.index.integrity.repair import list_repairs
 from anchord.index.metrics import WorkCounters
-from anchord.index.profile import MissingModelEmbedder
 from anchord.index.session import IndexWriter
 from anchord.ipc.messages.status import (
-    EmbedderStatus,
     Failure,
     GenerationStatus,
     Progress,
@@ -113,7 +111,7 @@ class StatusReporter:
             last_commit_age_s=_age_s(stats.last_commit_at, now),
             last_verified_age_s=_age_s(stats.last_verified_at, now),
             latency_ms=p50_and_p95(list(stats.latencies_ms)),
-            embedder=self._embedder_report(),
+            embedder=embedder_status(self._writer.profile),
             store=store,
             upkeep=self._maintenance_report(),
             on_battery=loop.backlog_waits_for_mains,
@@ -260,9 +258,7 @@ class StatusReporter:
             yield f"conversations cannot be counted: {cause.message}"
         if problem := self._writer.keeper.problem:
             yield f"transcripts are read and not kept byte for byte: {problem}"
-        if isinstance(self._writer.profile.embedder, MissingModelEmbedder):
-            model = self._writer.profile.model_files.name
-            yield f"the model {model} is gone: only text search works until a new index is built"
+        yield from lost_models(self._writer.profile)
 
     def _root_states(self) -> list[RootState]:
         # Copied in one step: the writer thread adds and removes roots.
@@ -302,19 +298,6 @@ class StatusReporter:
         if self._loop.work.root_name == state.root.name:
             return "indexing"
         return "idle"
-
-    def _embedder_report(self) -> EmbedderStatus:
-        profile = self._writer.profile
-        embedder = profile.embedder
-        fields: dict[str, Any] = dict(embedder.status_fields())
-        return EmbedderStatus(
-            state=embedder.state,
-            provider=profile.provider,
-            model=profile.model_files.name,
-            rate=round(embedder.texts_per_second, 1),
-            why=embedder.fallback_reason,
-            **fields,
-        )
 
     def _missing_vectors(self) -> MissingVectors:
         rate = self._writer.profile.embedder.texts_per_second

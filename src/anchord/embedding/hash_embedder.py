@@ -18,19 +18,27 @@ from anchord.core.types import Vector
 
 _WORD = re.compile(r"\w+")
 _NOISE = 1e-3
+_DIMENSION = 384
 
 
 class HashEmbedder:
     """Deterministic vectors from the words of texts; never fails."""
 
-    dimension = 384
-    model_id = "hash-384/1"
+    dimension = _DIMENSION
+    model_id = f"hash-{_DIMENSION}/1"
     fallback_reason = ""
     is_immediate = True
     is_prepared = True
 
-    def __init__(self) -> None:
-        """Start with no texts counted."""
+    def __init__(self, dimension: int = 0) -> None:
+        """Start with no texts counted.
+
+        Args:
+            dimension: Numbers in a vector; 0 means 384.
+        """
+        if dimension:
+            self.dimension = dimension
+            self.model_id = f"hash-{dimension}/1"
         self.embedded = 0
         """Texts since the start, queries included."""
         self.texts_per_second = 0.0

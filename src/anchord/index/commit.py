@@ -17,6 +17,8 @@ from anchord.core.ports import IndexerDependencies
 from anchord.core.types import FileRecord, FileUpdate, Problem, RootedPath, Row, Vector
 from anchord.errors import EmbedderError, StoreError
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
+from anchord.index.models import Models
+from anchord.index.provisional_vectors import provisional_vectors
 
 MAX_EMBED_S_PER_COMMIT = 3.0
 """Upper bound on embedding work between two commits."""
@@ -87,6 +89,11 @@ class Committer:
     _excluded_keys: frozenset[str] = frozenset()
     """Vectors of the rows that this commit deletes because the rules exclude their file."""
 
+    def __post_init__(self) -> None:
+        """Take the models of the dependencies."""
+        dependencies = self.dependencies
+        self.models = Models(dependencies.embedder, dependencies.further_embedders)
+
     @property
     def texts_per_commit(self) -> int:
         """How many new texts to collect for a commit: about three seconds of embedding.
@@ -94,26 +101,26 @@ class Committer:
         With words first at least 512, because most of them are embedded later.
         """
         fewest, most = TEXTS_PER_COMMIT_RANGE
-        affordable = round(self.dependencies.embedder.texts_per_second * MAX_EMBED_S_PER_COMMIT)
+        affordable = round(self.models.texts_per_second * MAX_EMBED_S_PER_COMMIT)
         if self._writes_words_first:
             fewest = WORDS_PER_COMMIT
         return min(max(fewest, affordable), most)
 
     @property
     def _writes_words_first(self) -> bool:
-        is_slow = not self.dependencies.embedder.is_immediate
+        is_slow = not self.models.is_immediate
         return self.words_first and is_slow and self.dependencies.store.can_lack_vectors
 
     def _embeds_now(self, text_count: int) -> bool:
         """Whether a commit waits for the vectors of so many texts."""
-        seconds_of_texts = self.dependencies.embedder.texts_per_second * DIRECT_S
+        seconds_of_texts = self.models.texts_per_second * DIRECT_S
         is_quick = text_count <= DIRECT_TEXTS or text_count <= seconds_of_texts
         return (is_quick and self._answers_soon) or not self._writes_words_first
 
     @property
     def _answers_soon(self) -> bool:
         """Whether the model can be asked: it works, and need not be prepared first."""
-        return not self.model_fails and self.dependencies.embedder.is_prepared
+        return not self.model_fails and self.models.is_prepared
 
     def commit(
         self, updates: Sequence[FileUpdate], should_stop: Callable[[], bool]
@@ -159,7 +166,7 @@ class Committer:
         missing_keys = missing_texts.keys() | changes.row_with_vector.keys()
         due_keys = frozenset(missing_keys).difference(made, vectors)
         vectors.update(made)
-        due = _provisional_vectors(changes.updates, due_keys, stored)
+        due = provisional_vectors(changes.updates, due_keys, stored)
         if changes.updates:
             # Only now: if the embedder fails, no file is left between intent and confirmation.
             dependencies.catalog.save_intents(changes.updates)
@@ -199,7 +206,7 @@ class Committer:
         keys = list(text_by_key)
         if keys and self._writes_words_first:
             # Meanwhile files are read. It has nothing to do if the model was used before.
-            self.dependencies.embedder.prepare_in_background()
+            self.models.prepare_in_background()
         if not self._embeds_now(len(keys)):
             keys = self._keys_of_restless_files(updates, keys)
         try:
@@ -288,8 +295,8 @@ class Committer:
         is_complete = False
         self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if keys else 0)
         try:
-            for batch in self.dependencies.embedder.embed_batches(list(text_by_key.values())):
-                uncached.update((keys[number], vector) for number, vector in batch.items())
+            for batch in self.models.embed_batches(text_by_key):
+                uncached.update(batch)
                 made.update(uncached)
                 has_more = len(made) < len(keys)
                 self.dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if has_more else 0)
@@ -338,8 +345,10 @@ class Committer:
 
     def unembeddable_vectors(self, vector_keys: Collection[str]) -> dict[str, Vector]:
         """Return vectors of zeros for those of the keys whose texts crash the model."""
-        zeros = bytes(_BYTES_PER_NUMBER * self.dependencies.embedder.dimension)
-        return dict.fromkeys(self.unembeddable_keys.intersection(vector_keys), zeros)
+        return {
+            key: bytes(_BYTES_PER_NUMBER * self.models.dimension_of(key))
+            for key in self.unembeddable_keys.intersection(vector_keys)
+        }
 
     def record_unembeddable(self, made: Mapping[str, Vector]) -> None:
         """Record in the catalog which texts got a vector of zeros."""
@@ -378,29 +387,6 @@ def with_unembeddable_lines(record: FileRecord, unembeddable_keys: set[str]) -> 
     if record.problem:
         reason = f"{record.problem.reason}; {reason}"
     return record._replace(problem=Problem(reason, is_partial=True))
-
-
-def _provisional_vectors(
-    updates: Sequence[FileUpdate],
-    due_keys: Collection[str],
-    stored: Mapping[str, tuple[str, Vector]],
-) -> dict[str, Vector]:
-    """Return due key -> the vector of the row that its row replaces, or b"".
-
-    That vector can be a provisional one itself. One of zeros serves nobody.
-
-    Args:
-        updates: The updates of the commit.
-        due_keys: The keys whose vectors are not made yet.
-        stored: Row id -> (vector key, vector) of rows that leave the table.
-    """
-    due = dict.fromkeys(due_keys, b"")
-    for update in updates if due else ():
-        for row in (*update.diff.added, *update.diff.changed):
-            _, vector = stored.get(update.predecessors.get(row.id, ""), ("", b""))
-            if row.vector_key in due and any(vector):
-                due[row.vector_key] = vector
-    return due
 
 
 def _table_changes(updates: Sequence[FileUpdate]) -> _TableChanges:

@@ -21,11 +21,14 @@ from pathlib import Path
 import structlog
 
 from anchord.config.paths import Paths
+from anchord.core.ids import model_tag_of, other_model_key
 from anchord.core.ports import VectorCache
 from anchord.core.types import Action, FileOutcome, RootedPath, Vector
-from anchord.errors import StoreDamagedError, UsageError
+from anchord.errors import DimensionMismatchError, StoreDamagedError, UsageError
 from anchord.index.archive_roots import list_unlisted_files
 from anchord.index.indexer import Indexer
+from anchord.index.integrity.purge import carry_rules_over
+from anchord.index.leaving_vectors import cache_leaving_vectors
 from anchord.index.profile import PinnedRecipe
 from anchord.index.recovery import begin_promotion, delete_next_catalog, finish_promotion
 from anchord.index.session import IndexWriter
@@ -201,7 +204,10 @@ class GenerationBuild:
         """
         writer = self._writer
         profile = writer.configured_profile
-        former_embedder = writer.profile.embedder
+        former_profile = writer.profile
+        has_further = bool(former_profile.further.models or profile.further.models)
+        if has_further and not self.request.is_from_scratch:
+            cache_leaving_vectors(writer.store, self.store, writer.vector_cache)
         profile.record_in_catalog(self.catalog)
         self.catalog.set_meta("clean", "0")
         # Invariant: until `begin_promotion` returns, a crash leaves the former generation serving.
@@ -226,8 +232,7 @@ class GenerationBuild:
             profile, catalog=writer.catalog, store=writer.store, vector_cache=writer.vector_cache
         )
         writer.indexer.commit_count = commit_count
-        if former_embedder is not profile.embedder:
-            former_embedder.close()
+        former_profile.close(unless_in=profile)
         log.info("generation.promoted", why=self.reason, files=self.files_done)
 
     def delete(self) -> None:
@@ -253,7 +258,7 @@ class GenerationBuild:
         try:
             self.catalog = _open_next_catalog(self._writer.paths)
             self.store = self._open_table(NEXT_TABLE_NAME)
-        except StoreDamagedError:
+        except (StoreDamagedError, DimensionMismatchError):
             return False
         return self.catalog.is_intact()
 
@@ -267,13 +272,14 @@ class GenerationBuild:
         # columns, the size of the vectors included.
         can_clone = (
             not self.request.is_from_scratch
-            and writer.profile.dimension == writer.configured_profile.dimension
+            and writer.profile.dimensions == writer.configured_profile.dimensions
             and writer.store.schema_version >= SCHEMA_VERSION
         )
         if can_clone and table_maintenance.clone_to_next_table(self._table_folder):
             writer.catalog.copy_to(writer.paths.next_catalog_file)
         self.store = self._open_table(NEXT_TABLE_NAME)
         self.catalog = _open_next_catalog(writer.paths)
+        carry_rules_over(writer.catalog, self.catalog)
         if self.request.rechunks_all_files:
             self.catalog.mark_all_for_rechunk()
         self.catalog.set_meta(_BUILD_META_KEY, self._identity)
@@ -283,7 +289,7 @@ class GenerationBuild:
         profile = self._writer.configured_profile
         return LanceStore(
             str(self._table_folder),
-            profile.dimension,
+            profile.dimensions,
             profile.embedder.model_id,
             table_name=table_name,
         )
@@ -383,10 +389,18 @@ class _SharedVectors:
     def __init__(self, writer: IndexWriter) -> None:
         self._store = writer.store
         self._cache: VectorCache = writer.vector_cache
+        self._has_further = bool(writer.profile.further.models)
+        self._main_model_id = writer.configured_profile.embedder.model_id
 
     def get(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return the vectors that are known, by key."""
         found = dict(self._store.vectors_by_key(vector_keys))
+        if self._has_further or any(map(model_tag_of, vector_keys)):
+            # A main model that becomes a further one, or the reverse, embeds nothing again.
+            missing = [key for key in vector_keys if key not in found]
+            former = {other_model_key(key, self._main_model_id): key for key in missing}
+            of_former = self._store.vectors_by_key(list(former))
+            found.update((former[key], vector) for key, vector in of_former.items())
         return found | dict(self._cache.get([key for key in vector_keys if key not in found]))
 
     def put(self, vectors: Mapping[str, Vector], now_ns: int) -> None:

@@ -23,6 +23,7 @@ from anchord.index.archive_recovery import (
 )
 from anchord.index.archive_roots import is_another_root, update_at_start
 from anchord.index.clean_shutdown import was_clean_shutdown
+from anchord.index.embedders import ProfileInputs
 from anchord.index.integrity.purge import finish_interrupted_forget
 from anchord.index.integrity.table_repair import retry_at_start
 from anchord.index.kept_erasure import erase_forgotten_at_start, erase_trashed
@@ -35,7 +36,6 @@ from anchord.index.kept_transcripts import (
 from anchord.index.profile import (
     RERANKER_LOAD_S,
     IndexProfile,
-    ProfileInputs,
     build_catalog_profile,
     build_configured_profile,
     indexed_model_of,
@@ -98,7 +98,7 @@ def open_reader(paths: Paths, config: Config) -> IndexReader:
             catalog,
         )
         profile = build_catalog_profile(catalog, build_configured_profile(inputs), inputs)
-        undo.callback(profile.embedder.close)
+        undo.callback(profile.close)
         store = LanceStore(
             store_uri(paths, config),
             profile.dimension,
@@ -193,7 +193,7 @@ def open_writer(
             catalog,
         )
         configured_profile = build_configured_profile(inputs)
-        undo.callback(configured_profile.embedder.close)
+        undo.callback(configured_profile.close)
         profile, store, was_clean = _open_generation(
             paths, inputs, configured_profile, catalog, repairs
         )

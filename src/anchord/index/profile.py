@@ -8,37 +8,44 @@ kept up to date with that: `pin_recipe_digests` makes the indexer read files tha
 
 from __future__ import annotations
 
-import os
-from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
-from anchord.chunking.formats.code_symbols import (
-    DefinitionFinder,
-    find_definitions,
-    grammar_versions,
-)
-from anchord.chunking.plan import ChunkingPlans, build_plans
+from anchord.chunking.formats.code_symbols import grammar_versions
 from anchord.chunking.strategies.sentences import sentence_splitter_version
-from anchord.config.effective import chunking_by_kind
+from anchord.config.models import (
+    FurtherSettings,
+    ModelOptions,
+    decode_settings,
+    encode_settings,
+)
 from anchord.config.privacy import redacts_conversations, redacts_files
-from anchord.config.schema import Config, EmbeddingConfig
+from anchord.config.schema import Config
 from anchord.core.ids import hash_content
 from anchord.core.ports import Reranker
-from anchord.core.types import Root, Vector
 from anchord.core.word_forms import STEMMER_IDENTITY
-from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.embedding.local import LocalEmbedder
-from anchord.embedding.model_files import ModelFiles, find_token_counting_model
-from anchord.embedding.model_pins import ModelPin
+from anchord.embedding.model_files import ModelFiles
 from anchord.embedding.precision import precision_of
 from anchord.embedding.reranker import CrossEncoderReranker
 from anchord.embedding.tokenizer import TokenCounter, shared_token_counter
-from anchord.embedding.worker_options import WorkerOptions
-from anchord.errors import AnchordError, EmbedderError
-from anchord.index.recipe import NoQuarantine, ParseQuarantine, Recipe
+from anchord.errors import AnchordError
+from anchord.index.embedders import (
+    AnyEmbedder,
+    MissingModelEmbedder,
+    ProfileInputs,
+    chunking_plans,
+    find_model_files,
+    make_embedder,
+)
+from anchord.index.further_models import (
+    NO_FURTHER_MODELS,
+    FurtherModels,
+    build_further_models,
+    configured_settings,
+)
+from anchord.index.models import Models
+from anchord.index.recipe import Recipe
 from anchord.index.topics import OwnRooms
 from anchord.sources.conversations.ingest import IngestOptions
 from anchord.sources.secrets.redactor import rules_version
@@ -47,84 +54,24 @@ from anchord.store.catalog.catalog import SqliteCatalog
 RERANKER_LOAD_S = 120.0
 """How long a process without a daemon waits for the reranker."""
 
-if TYPE_CHECKING:
-    from anchord.embedding.openai_api import OpenAIEmbedder
-
 _MADE_WITH_META_KEY = "made with"
 """The catalog entry of provider, model name, model id and dimension, one a line."""
 _MADE_WITH_LINES = 4
-
-
-class MissingModelEmbedder:
-    """Stands in for a model that rows were made with and that this machine no longer has."""
-
-    state = "lost"
-    embedded = 0
-    fallback_reason = ""
-    texts_per_second = 0.0
-    is_immediate = False
-    is_prepared = True
-
-    def __init__(self, name: str, identity: str, dimension: int) -> None:
-        """Stand in for a model.
-
-        Args:
-            name: The model's name or folder, for messages.
-            identity: The `model_id` that its vectors were made under.
-            dimension: Numbers in a vector.
-        """
-        self.name = name
-        self.model_id = identity
-        self.dimension = dimension
-
-    def prepare_in_background(self) -> None:
-        """Do nothing: there is no model."""
-
-    def note_waiter(self) -> None:
-        """Do nothing: there is no model."""
-
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> Sequence[Vector]:  # noqa: ARG002 - it always raises
-        """Raise EmbedderError: there is no model.
-
-        Raises:
-            EmbedderError: Always.
-        """
-        raise EmbedderError(
-            f"the model `{self.name}` that this index was made with has changed or is gone",
-            "a new index is being built; until then search with --mode text",
-        )
-
-    def embed_batches(self, texts: Sequence[str]) -> Iterator[Mapping[int, Vector]]:
-        """Raise EmbedderError at the first step.
-
-        Raises:
-            EmbedderError: Always.
-        """
-        yield dict(enumerate(self.embed(texts)))
-
-    def status_fields(self) -> dict[str, object]:
-        """Return no further fields for `status`."""
-        return {}
-
-    def stop_idle_workers(self) -> None:
-        """Do nothing: there are no workers."""
-
-    def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
-AnyEmbedder: TypeAlias = "LocalEmbedder | OpenAIEmbedder | HashEmbedder | MissingModelEmbedder"
+_FURTHER_META_KEY = "made with further models"
+"""The catalog entry of the further models; there is none in an index of one model."""
 
 
 @dataclass
 class IndexProfile:
-    """A model, its embedder, and the recipe that rows are made by."""
+    """The models, their embedders, and the recipe that rows are made by."""
 
     provider: str
     """The `embedding.provider` of the configuration: hash, openai or sentence-transformers."""
     model_files: ModelFiles
     embedder: AnyEmbedder
+    """The main model."""
     recipe: Recipe
+    further: FurtherModels = NO_FURTHER_MODELS
 
     @cached_property
     def token_counter(self) -> TokenCounter:
@@ -133,14 +80,40 @@ class IndexProfile:
 
     @property
     def dimension(self) -> int:
-        """Numbers in a vector."""
+        """Numbers in a vector of the main model."""
         return self.embedder.dimension
+
+    @property
+    def dimensions(self) -> Mapping[str, int]:
+        """Tag -> numbers in a vector, for each model; "" is the main one."""
+        further = {tag: embedder.dimension for tag, embedder in self.further.embedders.items()}
+        return {"": self.dimension, **further}
+
+    @property
+    def models(self) -> Models:
+        """What embeds a text by the model of its vector key."""
+        return Models(self.embedder, self.further.embedders)
+
+    @property
+    def embedders(self) -> list[AnyEmbedder]:
+        """The main model and the further ones."""
+        return [self.embedder, *self.further.embedders.values()]
+
+    def close(self, unless_in: IndexProfile | None = None) -> None:
+        """Close the models, but for those that another profile has as well."""
+        kept = unless_in.embedders if unless_in else []
+        for embedder in self.embedders:
+            if not any(embedder is other for other in kept):
+                embedder.close()
 
     def record_in_catalog(self, catalog: SqliteCatalog) -> None:
         """Write to a catalog what its rows are made with, for `build_catalog_profile`."""
         model_name = _on_one_line(self.model_files.name)
         lines = [self.provider, model_name, self.embedder.model_id, str(self.dimension)]
         catalog.set_meta(_MADE_WITH_META_KEY, "\n".join(lines))
+        record = encode_settings(self.further.settings)
+        if record or catalog.get_meta(_FURTHER_META_KEY):
+            catalog.set_meta(_FURTHER_META_KEY, record)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,35 +138,13 @@ def ingest_options_of(config: Config) -> IngestOptions:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileInputs:
-    """What a profile is built from."""
-
-    config: Config
-    roots: Sequence[Root]
-    models_folder: Path
-    """Where exported models are cached."""
-    older_models_folder: Path | None = None
-    """Where the home cached them before homes shared them."""
-    indexed_model: str = ""
-    """The `model_id` that the index was made with; "" if there is none."""
-    quarantine: ParseQuarantine = field(default_factory=NoQuarantine)
-    find_definitions: DefinitionFinder = find_definitions
-
-
 def build_configured_profile(inputs: ProfileInputs) -> IndexProfile:
     """Return the profile that the configuration describes.
 
     Raises:
         ConfigError: There is no such model on this machine.
     """
-    embedding = inputs.config.embedding
-    return _build_profile(
-        inputs,
-        embedding.provider,
-        embedding.model,
-        embedding.precision,
-    )
+    return _build_profile(inputs, inputs.config.embedding, configured_settings(inputs))
 
 
 def indexed_model_of(catalog: SqliteCatalog) -> str:
@@ -215,28 +166,50 @@ def build_catalog_profile(
     if len(recorded) != _MADE_WITH_LINES:
         return configured
     provider, name, model_id, dimension = recorded
+    further = decode_settings(catalog.get_meta(_FURTHER_META_KEY))
     configured_name = _on_one_line(configured.model_files.name)
     configured_model = (configured.provider, configured_name, configured.embedder.model_id)
     if (provider, name, model_id) == configured_model:
-        return configured
+        if further.is_same_for(catalog.root_names(), configured.further.settings):
+            return configured
+        return _with_further_models(configured, inputs, further, configured.further)
+    options = inputs.config.embedding.of_model(provider, name, precision_of(model_id))
     try:
-        found = _build_profile(inputs, provider, name, precision_of(model_id))
+        found = _build_profile(inputs, options, FurtherSettings())
     except AnchordError:
         found = configured
-    if found.embedder.model_id == model_id:
-        return found
-    recipe = Recipe(
-        plans=found.recipe.plans,
-        model_identity=lambda: model_id,
-        chunking_tools_identity=found.recipe.chunking_tools_identity,
-        ingest_identity_by_root=found.recipe.ingest_identity_by_root,
-        quarantine=inputs.quarantine,
-        find_definitions=inputs.find_definitions,
-        redaction_identity=found.recipe.redaction_identity,
-        own_rooms=found.recipe.own_rooms,
+    if found.embedder.model_id != model_id:
+        missing_model = MissingModelEmbedder(name, model_id, int(dimension))
+        recipe = replace(
+            found.recipe,
+            model_identity=lambda: model_id,
+            _digests={},
+        )
+        found = IndexProfile(
+            provider,
+            found.model_files,
+            missing_model,
+            recipe,
+        )
+    return _with_further_models(found, inputs, further, configured.further)
+
+
+def _with_further_models(
+    profile: IndexProfile, inputs: ProfileInputs, settings: FurtherSettings, known: FurtherModels
+) -> IndexProfile:
+    """Return a copy of a profile with other further models; `known` are open already."""
+    further = build_further_models(
+        inputs,
+        settings,
+        profile.embedder.model_id,
+        known,
     )
-    missing_model = MissingModelEmbedder(name, model_id, int(dimension))
-    return IndexProfile(provider, found.model_files, missing_model, recipe)
+    recipe = replace(
+        profile.recipe,
+        model_choice=further.choice,
+        _digests={},
+    )
+    return replace(profile, recipe=recipe, further=further)
 
 
 def pin_recipe_digests(
@@ -276,36 +249,26 @@ def pin_recipe_digests(
         find_definitions=profile.recipe.find_definitions,
         redaction_identity=profile.recipe.redaction_identity,
         own_rooms=profile.recipe.own_rooms,
+        model_choice=profile.recipe.model_choice,
         pinned_digests=digests,
     )
-    return IndexProfile(
-        profile.provider,
-        profile.model_files,
-        profile.embedder,
-        recipe,
-    )
+    return replace(profile, recipe=recipe)
 
 
-def chunking_plans(config: Config, roots: Sequence[Root], window_tokens: int) -> ChunkingPlans:
-    """Return the chunking plan of each document kind, with the overrides of each root.
-
-    Args:
-        config: Its `chunking` tables.
-        roots: Those with chunking keys of their own override the configuration.
-        window_tokens: How many tokens the model reads of a text.
-    """
-    overrides = {
-        root.name: chunking_by_kind(config, root.chunking) for root in roots if root.chunking
-    }
-    return build_plans(window_tokens, {"": chunking_by_kind(config), **overrides})
-
-
-def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: str) -> IndexProfile:
+def _build_profile(
+    inputs: ProfileInputs, options: ModelOptions, settings: FurtherSettings
+) -> IndexProfile:
     config = inputs.config
-    model = find_token_counting_model(
-        provider, name, config.embedding.max_tokens, pin_of(config, name)
+    model = find_model_files(config, options)
+    embedder = make_embedder(
+        inputs,
+        options,
+        model,
+        inputs.indexed_model,
     )
-    embedder = _make_embedder(inputs, provider, name, precision, model)
+    further = NO_FURTHER_MODELS
+    if settings.options:
+        further = build_further_models(inputs, settings, embedder.model_id)
     tokenizer_digest = hash_content(model.tokenizer.read_bytes())
     reader_version = ingest_options_of(config).reader_version
     recipe = Recipe(
@@ -322,51 +285,15 @@ def _build_profile(inputs: ProfileInputs, provider: str, name: str, precision: s
         find_definitions=inputs.find_definitions,
         redaction_identity=rules_version() if redacts_files(config) else "",
         own_rooms=OwnRooms(config.room),
+        model_choice=further.choice,
     )
-    return IndexProfile(provider, model, embedder, recipe)
-
-
-def pin_of(config: Config, name: str) -> ModelPin | None:
-    """Return where a model is that was added under a name, and what it was; None for others."""
-    added = config.find_model(name)
-    return ModelPin(added.path, added.digest, added.files) if added else None
-
-
-def _make_embedder(
-    inputs: ProfileInputs, provider: str, name: str, precision: str, model: ModelFiles
-) -> AnyEmbedder:
-    options = inputs.config.embedding
-    if provider == "hash":
-        return HashEmbedder()
-    if provider == "openai":
-        from anchord.embedding.openai_api import EmbeddingServer, OpenAIEmbedder  # noqa: PLC0415 - 13 MB that few need
-
-        server = EmbeddingServer(
-            url=options.url,
-            key=os.environ.get(options.api_key_env, ""),
-            dimension=options.dimension,
-            query_prefix=options.query_prefix,
-            text_prefix=options.text_prefix,
-        )
-        # Two servers at one address, at different times, may have different models of one name.
-        dimensions_folder = inputs.older_models_folder or inputs.models_folder
-        return OpenAIEmbedder(
-            name,
-            server,
-            model.tokenizer,
-            dimensions_folder,
-        )
-    worker_options = WorkerOptions(
-        exports_folder=inputs.models_folder,
-        older_exports_folder=inputs.older_models_folder,
-        precision=precision,
-        indexed_model=inputs.indexed_model,
-        is_default_model=name == EmbeddingConfig().model and pin_of(inputs.config, name) is None,
-        threads=options.threads,
-        idle_s=options.idle_unload_s,
-        max_growth_bytes=options.max_growth_mb * 1_000_000,
+    return IndexProfile(
+        options.provider,
+        model,
+        embedder,
+        recipe,
+        further,
     )
-    return LocalEmbedder(model, worker_options)
 
 
 def _on_one_line(name: str) -> str:

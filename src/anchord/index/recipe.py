@@ -10,6 +10,7 @@ from anchord.chunking.chunker import CHUNKER_VERSION
 from anchord.chunking.formats.code_symbols import DefinitionFinder, find_definitions
 from anchord.chunking.plan import ChunkingPlans
 from anchord.core.ids import hash_fields
+from anchord.index.model_choice import MAIN_MODEL_ONLY, ModelChoice
 from anchord.index.topics import NO_OWN_ROOMS, OwnRooms
 from anchord.sources.conversations.exchange_document import EXCHANGE_VERSION
 
@@ -63,6 +64,8 @@ class Recipe:
     redaction_identity: str = ""
     """The rules that replace secrets in project files; "" replaces none."""
     own_rooms: OwnRooms = NO_OWN_ROOMS
+    model_choice: ModelChoice = MAIN_MODEL_ONLY
+    """Which documents have another model than that of `model_identity`."""
     _digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def digest(self, root_name: str = "") -> str:
@@ -71,8 +74,12 @@ class Recipe:
         Args:
             root_name: A root; "" is any root without settings of its own.
         """
-        has_own_plans = root_name in self.plans.by_root_and_kind
-        if not has_own_plans and root_name not in self.ingest_identity_by_root:
+        names = (
+            self.plans.by_root_and_kind,
+            self.ingest_identity_by_root,
+            self.model_choice.by_root,
+        )
+        if not any(root_name in of_roots for of_roots in names):
             root_name = ""
         if root_name not in self._digests:
             self._digests[root_name] = self._compute_digest(root_name)
@@ -93,4 +100,5 @@ class Recipe:
             *([] if ingest_identity is None else [ingest_identity + EXCHANGE_VERSION]),
             *([self.redaction_identity] if self.redaction_identity else []),
             *([self.own_rooms.identity] if self.own_rooms.rooms else []),
+            *self.model_choice.identities(root_name),
         )

@@ -209,7 +209,7 @@ def _open_readable_table(
 ) -> LanceStore:
     store = LanceStore(
         uri,
-        profile.dimension,
+        profile.dimensions,
         profile.embedder.model_id,
         table_name=TABLE_NAME,
     )

@@ -14,6 +14,7 @@ from anchord.core.natural_language import detect_language
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import Chunk, Document, ExchangeMetadata, Problem, RootedPath, Row
 from anchord.core.word_forms import forms_of_text
+from anchord.index.model_choice import LANGUAGE_SAMPLE_CHARS, DocumentModel
 from anchord.index.recipe import Recipe
 from anchord.index.topics import OwnRooms, memory_type_of, room_of_exchange, room_of_file
 from anchord.sources.conversations.exchange_document import decode_exchange, is_exchange_path
@@ -24,8 +25,6 @@ from anchord.sources.secrets.finding import MARK_START
 HEADING_SEPARATOR = " > "
 """Between the titles in `Row.header_path`."""
 _DAY_LENGTH = len("2026-01-31")
-_LANGUAGE_SAMPLE_CHARS = 4_000
-"""So much of a document decides the language of those chunks that are too short to do so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,7 @@ def prepare_rows(
         origin: The file, or an exchange of a conversation.
         data: Its bytes.
         recipe: How to chunk; its quarantine records the parse.
-        count_tokens: Counts a text's tokens as the model does.
+        count_tokens: Counts a text's tokens as the main model does; a further one has its own.
 
     Returns:
         The rows in the order of the file, and what is wrong with the file, if anything. No rows
@@ -128,13 +127,14 @@ def _parse_and_chunk(
             document = redact_document(document)
     if not isinstance(document, Document):
         return (), document
-    plan = recipe.plans.plan_for(origin.root, document.kind)
+    model = _model_of(origin, document, recipe, count_tokens)
+    plan = model.plans.plan_for(origin.root, document.kind)
     definitions, parser_problem = _find_definitions(document, recipe)
     file_key = make_file_key(origin.root, origin.path)
     chunks = split_into_chunks(
         document,
         plan,
-        count_tokens,
+        model.count_tokens,
         file_key,
         definitions,
     )
@@ -145,9 +145,8 @@ def _parse_and_chunk(
         plan.extract,
         recipe.own_rooms,
     )
-    model_id = recipe.model_identity()
     rows = [
-        _prepare_row(origin, chunk, document, model_id, room)
+        _prepare_row(origin, chunk, document, model, room)
         for chunk, room in zip(chunks, rooms, strict=True)
     ]
     if document.exchange_metadata.session:
@@ -160,8 +159,20 @@ def _parse_and_chunk(
     return tuple(rows), parser_problem or document.problem
 
 
+def _model_of(
+    origin: RootedPath, document: Document, recipe: Recipe, count_tokens: CountTokens
+) -> DocumentModel:
+    further = recipe.model_choice.model_of(origin.root, document.text)
+    return further or DocumentModel(
+        tag="",
+        model_id=recipe.model_identity(),
+        plans=recipe.plans,
+        count_tokens=count_tokens,
+    )
+
+
 def _language_of_document(document: Document) -> str:
-    return detect_language(document.text[:_LANGUAGE_SAMPLE_CHARS])
+    return detect_language(document.text[:LANGUAGE_SAMPLE_CHARS])
 
 
 def _with_word_forms(row: Row, document_language: str) -> Row:
@@ -216,7 +227,7 @@ def search_text_of(path: str, section: str, text: str) -> str:
 
 
 def _prepare_row(
-    origin: RootedPath, chunk: Chunk, document: Document, model_id: str, room: str
+    origin: RootedPath, chunk: Chunk, document: Document, model: DocumentModel, room: str
 ) -> PreparedRow:
     path = escape_non_utf8(origin.path)
     section = HEADING_SEPARATOR.join(chunk.header_path)
@@ -228,7 +239,7 @@ def _prepare_row(
         kind=chunk.kind,
         header_path=section,
         content_hash=chunk.content_hash,
-        vector_key=make_vector_key(model_id, chunk.embed_text),
+        vector_key=make_vector_key(model.model_id, chunk.embed_text, model.tag),
         text=chunk.content,
         search_text=search_text_of(path, section, chunk.content),
         room=room,

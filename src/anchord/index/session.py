@@ -53,7 +53,7 @@ class IndexReader:
 
     def close(self) -> None:
         """Close every handle, and end the child processes."""
-        self.profile.embedder.close()
+        self.profile.close()
         self.parser_process.close()
         if self.reranker:
             self.reranker.close()
@@ -124,6 +124,7 @@ class IndexWriter(IndexReader):
             conversations=self.conversations,
             heartbeat=self.heartbeat.beat,
             worktrees=self.files.folder_files.worktrees,
+            further_embedders=profile.further.embedders,
         )
         return Indexer(
             dependencies,
@@ -139,14 +140,15 @@ class IndexWriter(IndexReader):
         self.keeper.close()
         IndexReader.close(self)
         self.reader_process.close()
-        self.configured_profile.embedder.close()
+        self.configured_profile.close()
         self.vector_cache.close()
         self.quarantine.close()
         self.lock.release()
 
     def stop_idle_processes(self) -> None:
         """End the child processes that were not used for a while. Call it from time to time."""
-        self.profile.embedder.stop_idle_workers()
+        for embedder in self.profile.embedders:
+            embedder.stop_idle_workers()
         self.parser_process.stop_if_idle()
         self.reader_process.stop_if_idle()
 

@@ -201,16 +201,15 @@ class VectorFill:
 
     def _embed(self, text_by_key: Mapping[str, str], should_stop: Callable[[], bool]) -> bool:
         """Embed texts and write their vectors; return whether `should_stop` ended it early."""
-        keys = list(text_by_key)
         unwritten: dict[str, Vector] = {}
         cached: list[str] = []
-        left = len(keys)
+        left = len(text_by_key)
         written_at = time.monotonic()
         self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S)
         try:
-            for batch in self._dependencies.embedder.embed_batches(list(text_by_key.values())):
+            for batch in self._committer.models.embed_batches(text_by_key):
                 self._committer.model_fails = False
-                unwritten.update((keys[number], vector) for number, vector in batch.items())
+                unwritten.update(batch)
                 left -= len(batch)
                 self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if left else 0)
                 waited_s = time.monotonic() - written_at

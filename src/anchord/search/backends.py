@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -26,15 +26,30 @@ def run_sequentially(first: Callable[[], A], second: Callable[[], B], /) -> tupl
     return first(), second()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherQueries:
+    """A further model of the index, for queries."""
+
+    name: str
+    """For people."""
+    tag: str
+    """As `ChunkStore.search_by_vector` takes it."""
+    embedder: QueryEmbedder
+    cosine_scale: Callable[[], CosineScale | None]
+    """Returns what its cosines say, None if that is unknown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Backends:
     """What a search reads from."""
 
     store: ChunkStore
     embedder: QueryEmbedder
+    """The main model."""
     run_both: RunBoth = run_sequentially
     """Runs the vector search and the word search; callers with threads run them in parallel."""
     cosine_scale: Callable[[], CosineScale | None] = lambda: None
     """Returns what the model's cosines say, None if that is unknown; called where there are any."""
     all_have_vectors: bool = True
     """Whether every row of the index has its vector."""
+    further_models: Sequence[FurtherQueries] = ()

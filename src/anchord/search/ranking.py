@@ -34,6 +34,7 @@ from anchord.search.quoted_terms import (
 )
 from anchord.search.recency import Recency, weigh_by_age
 from anchord.search.reranking import SURE, Reranked, rerank_hits
+from anchord.search.several_models import find_nearest_of_all
 from anchord.sources.conversations.exchange_document import is_exchange_path
 
 MIN_CANDIDATES = 100
@@ -264,7 +265,7 @@ class FoundHits:
     hits: list[Hit]
     """Best first."""
     note: str
-    """A sentence for the user if there was no search by vectors, else ""."""
+    """A sentence for the user if vectors were not searched, or those of some models; else ""."""
     may_lack_matches: bool
     """Whether more chunks than were asked for may have words of the query."""
     vector_weight: float
@@ -296,7 +297,7 @@ def find_hits(
     (near, note), (matching, exact_ids, phrase_ids) = run_both(
         searches.by_vector, searches.by_words
     )
-    mode = "text" if note else request.mode
+    mode = "text" if note and not near else request.mode
     fixed_weight = {"vector": 1.0, "text": 0.0}.get(mode, request.vector_weight)
     weights = WEIGHTS[kind_of_query(parsed_query)]
     if fixed_weight is not None:
@@ -343,10 +344,14 @@ class _Searches:
         )
 
     def by_vector(self) -> tuple[Sequence[ScoredRow], str]:
-        """Return the rows with the most similar vectors, and a note if there is no model."""
+        """Return the rows with the most similar vectors, and a note if a model is missing."""
         if self._mode == "text" or not self._query.text:
             return (), ""
         try:
+            if self._backends.further_models:
+                return find_nearest_of_all(
+                    self._query.text, self._candidates, self._filters, self._backends
+                )
             vectors = self._backends.embedder.embed([self._query.text], is_query=True)
         except EmbedderError as error:
             if self._mode == "vector":

@@ -10,7 +10,9 @@ from functools import partial
 from typing import TypeVar
 
 from anchord.core.ports import Reranker
+from anchord.core.quoting import quote_name
 from anchord.errors import UsageError
+from anchord.index.further_models import FurtherModel
 from anchord.index.session import IndexReader
 from anchord.ipc.messages.searching import (
     DetachedHit,
@@ -22,11 +24,12 @@ from anchord.ipc.messages.searching import (
     Passage as PassageMessage,
 )
 from anchord.search.answers import make_describer, open_archive_of
-from anchord.search.backends import Backends
+from anchord.search.backends import Backends, FurtherQueries
 from anchord.search.cosine_scale import scale_of
 from anchord.search.coverage import Coverage
 from anchord.search.detached import search_detached
 from anchord.search.groups import Group
+from anchord.search.known_queries import KnownQueries
 from anchord.search.project_names import ProjectNames
 from anchord.search.prompt_query import query_of_prompt
 from anchord.search.ranking import SearchResults, search
@@ -80,6 +83,7 @@ def handle_search(
         run_both=_run_in_parallel,
         cosine_scale=lambda: scale_of(embedder),
         all_have_vectors=coverage.without_vector == 0,
+        further_models=[_queries_of(model) for model in reader.profile.further.models],
     )
     reranker = _TimedReranker(reader.reranker) if reader.reranker else None
     results = search(request, backends, catalog, reranker)
@@ -103,6 +107,15 @@ def handle_search(
         omitted=results.omitted + unfitting,
         detached=_search_detached(reader, params) if params.detached else (),
         reranker=_reranker_message(results.reranked, reranker),
+    )
+
+
+def _queries_of(model: FurtherModel) -> FurtherQueries:
+    return FurtherQueries(
+        name=quote_name(model.files.name),
+        tag=model.tag,
+        embedder=KnownQueries(model.embedder),
+        cosine_scale=lambda: scale_of(model.embedder),
     )
 
 

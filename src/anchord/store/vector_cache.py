@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from anchord.core.ids import without_model_tag
 from anchord.core.sqlite_connection import CheckedConnection, open_sqlite, primary_result_code
 from anchord.core.types import Vector
 from anchord.errors import StoreDamagedError, StoreError
@@ -30,6 +31,9 @@ DELETE FROM vectors WHERE rowid IN
 class SqliteVectorCache:
     """Vector key -> vector, with the time when its row left the table.
 
+    Keys are stored without the tag of a further model: a main model that becomes a further one, or
+    the reverse, finds its vectors.
+
     A damaged file is deleted and an empty one created, also on a full disk: others need the space
     more. On any other failure of SQLite, such as a lock of another program, `get` finds nothing and
     `put` stores nothing; `delete`, `clear` and `checkpoint_wal` raise StoreError, because what they
@@ -48,12 +52,15 @@ class SqliteVectorCache:
     def get(self, vector_keys: Sequence[str]) -> Mapping[str, Vector]:
         """Return vector key -> vector for the keys that are cached."""
         found: dict[str, Vector] = {}
+        wanted = {without_model_tag(key): key for key in vector_keys}
+        hashes = list(wanted)
         with suppress(StoreError), self._recreating_on_damage():
-            for start in range(0, len(vector_keys), _MAX_SQL_VARIABLES):
-                some_keys = vector_keys[start : start + _MAX_SQL_VARIABLES]
+            for start in range(0, len(hashes), _MAX_SQL_VARIABLES):
+                some_keys = hashes[start : start + _MAX_SQL_VARIABLES]
                 placeholders = ",".join("?" * len(some_keys))
                 statement = f"SELECT key, vector FROM vectors WHERE key IN ({placeholders})"
-                found.update(self._db.execute(statement, some_keys))
+                rows = self._db.execute(statement, some_keys)
+                found.update((wanted[key], vector) for key, vector in rows)
             return found
         return {}
 
@@ -64,7 +71,7 @@ class SqliteVectorCache:
             vectors: Vector key -> vector.
             now_ns: Nanoseconds of the wall clock; the time when the rows left the table.
         """
-        values = [(key, vector, now_ns) for key, vector in vectors.items()]
+        values = [(without_model_tag(key), vector, now_ns) for key, vector in vectors.items()]
         with suppress(StoreError), self._recreating_on_damage(), self._db.transaction():
             self._db.executemany("INSERT OR REPLACE INTO vectors VALUES(?,?,?)", values)
             self._db.execute(_DELETE_OLD_SQL, (now_ns - MAX_AGE_NS,))
@@ -73,7 +80,8 @@ class SqliteVectorCache:
     def delete(self, vector_keys: Sequence[str]) -> None:
         """Delete vectors that turned out to be wrong; unknown keys are ignored."""
         with self._recreating_on_damage():
-            self._db.executemany("DELETE FROM vectors WHERE key=?", [(key,) for key in vector_keys])
+            hashes = [(without_model_tag(key),) for key in vector_keys]
+            self._db.executemany("DELETE FROM vectors WHERE key=?", hashes)
 
     def clear(self) -> None:
         """Delete all vectors."""

@@ -188,8 +188,8 @@ def test_an_end_wakes_the_thread_drops_its_batch_waits_for_it_and_closes_all(par
     assert loop._stopping
     assert parts.calls() == [
         "queue.wake_condition.notify_all",
-        "writer.profile.embedder.close",
-        "writer.configured_profile.embedder.close",
+        "writer.profile.close",
+        "writer.configured_profile.close",
         "thread.join",
         "queue.root_watcher.close",
         "maintenance.close",

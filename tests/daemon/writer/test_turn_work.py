@@ -23,14 +23,14 @@ def test_the_writer_does_not_wait_until_the_model_is_prepared(
     may_ask: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     writer = Mock()
-    writer.profile.embedder.state = state
+    writer.profile.embedders = [Mock(state="ready"), Mock(state=state)]
     work = TurnWork(writer, Mock(), Mock(), Mock())
     assert work.may_use_model(0.0) is may_ask
 
 
 def test_nor_is_a_model_asked_again_at_once_that_has_just_failed() -> None:
     writer = Mock()
-    writer.profile.embedder.state = "ready"
+    writer.profile.embedders = [Mock(state="ready")]
     work = TurnWork(writer, Mock(), Mock(), Mock())
     work.try_with_model(Mock(side_effect=EmbedderError("the model is gone", "")))
     assert not work.may_use_model(0.0)
@@ -44,7 +44,7 @@ def test_the_model_is_told_that_a_call_of_sync_waits(
     has_waiters: bool,  # noqa: FBT001 - likewise
 ) -> None:
     writer, outcomes, note_waiter = Mock(), Mock(), Mock()
-    writer.profile.embedder.note_waiter = note_waiter
+    writer.profile.embedders = [Mock(note_waiter=note_waiter)]
     writer.indexer.commit_count = 0
     outcomes.barrier.has_waiters = has_waiters
     outcomes.queue.vectors.next_files.return_value = [FILE]

@@ -39,7 +39,7 @@ class Index:
         )  # fmt: skip
         self.verified: list[tuple[Any, ...]] = []
         self.reader: Any = SimpleNamespace(
-            profile=SimpleNamespace(embedder="embedder", recipe="recipe", token_counter=len),
+            profile=SimpleNamespace(models="models", recipe="recipe", token_counter=len),
             roots=[SimpleNamespace(name="r"), SimpleNamespace(name="s")],
             files=SimpleNamespace(
                 archive=SimpleNamespace(
@@ -82,11 +82,11 @@ def test_a_verification_adds_up_what_the_index_and_the_archive_hold(index: Index
         exchange_count=11,
         transcript_count=2,
     )
-    ((expected, catalog, store, embedder_and_size, heartbeat),) = index.verified
+    ((expected, catalog, store, models_and_size, heartbeat),) = index.verified
     files_and_catalog = (merged_files(index.reader), index.reader.catalog)
     assert expected == (["r", "s"], files_and_catalog, "recipe", len)
     assert (catalog, store) == (index.reader.catalog, index.reader.store)
-    assert embedder_and_size == ("embedder", 4)
+    assert models_and_size == ("models", 4)
     assert heartbeat is no_heartbeat, "a reader has none"
 
 

@@ -51,6 +51,7 @@ from anchord.index.integrity.verify import (
     verify,
     verify_unchanged_files,
 )
+from anchord.index.models import Models
 from anchord.index.opening import open_writer
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow
@@ -441,7 +442,7 @@ class Small:
 
     def verify(self) -> VerifyResult:
         """Compare, with all vectors."""
-        return verify(self.rebuild(), self.catalogue, self.store, (HashEmbedder(), None))
+        return verify(self.rebuild(), self.catalogue, self.store, (Models(HashEmbedder()), None))
 
 
 class _Nothing:
@@ -607,7 +608,7 @@ def test_a_root_that_is_away_keeps_no_other_from_being_compared() -> None:
     small.store.table.clear()
     roots = ["away", "r"]
     parts = expected_rows_of_roots(roots, (small.files, small.catalogue), RECIPE, count_words)
-    result = verify(parts, small.catalogue, small.store, (HashEmbedder(), None))
+    result = verify(parts, small.catalogue, small.store, (Models(HashEmbedder()), None))
     assert kinds_of(result) == {"missing": 2}
 
 
@@ -647,7 +648,7 @@ def differ(stored: Sequence[float], fresh: Sequence[float]) -> bool:
     ((chunk_id, (row, _)),) = small.store.table.items()
     small.store.table[chunk_id] = (row, array("f", stored).tobytes())
     model: Any = Vectors(*fresh)
-    result = verify(small.rebuild(), small.catalogue, small.store, (model, None))
+    result = verify(small.rebuild(), small.catalogue, small.store, (Models(model), None))
     assert result.vectors_checked == 1
     assert set(kinds_of(result)) <= {"vector"}
     return bool(result.differences)
@@ -696,7 +697,7 @@ def test_a_model_that_leaves_out_a_text_is_not_believed() -> None:
     model: Any = Vectors(1.0)
     model.embed = lambda texts: [model.vector] * (len(texts) - 1)
     with pytest.raises(ValueError, match="shorter"):
-        verify(small.rebuild(), small.catalogue, small.store, (model, None))
+        verify(small.rebuild(), small.catalogue, small.store, (Models(model), None))
 
 
 def test_a_vector_of_no_numbers_is_found() -> None:
@@ -718,7 +719,7 @@ def test_files_whose_rows_are_kept_are_counted_by_root_without_exchanges() -> No
     def kept(*paths: str) -> dict[str, int]:
         held = tuple(RootedPath("r", path) for path in paths)
         part = ExpectedRows({}, 0, held_deletions=held)
-        return dict(verify([part], world, small.store, (HashEmbedder(), 0)).kept_files)
+        return dict(verify([part], world, small.store, (Models(HashEmbedder()), 0)).kept_files)
 
     assert kept("") == {"r": 3}
     assert kept("deep/") == {"r": 2}
@@ -734,7 +735,9 @@ def test_only_rows_of_what_is_held_are_left_out() -> None:
 
     def extra(*held: RootedPath) -> set[str]:
         part = ExpectedRows({}, 0, held_deletions=held)
-        found = verify([part], small.catalogue, small.store, (HashEmbedder(), 0)).differences
+        found = verify(
+            [part], small.catalogue, small.store, (Models(HashEmbedder()), 0)
+        ).differences
         assert {each.kind for each in found} <= {DifferenceKind.EXTRA}
         return {each.origin.path for each in found}
 
@@ -810,7 +813,9 @@ def test_the_differences_are_sorted_by_file_kind_and_id_and_named_once() -> None
     small = Small()
     small.store.table.clear()
     parts = small.rebuild()
-    found = verify([*parts, *reversed(parts)], small.catalogue, small.store, (HashEmbedder(), 0))
+    found = verify(
+        [*parts, *reversed(parts)], small.catalogue, small.store, (Models(HashEmbedder()), 0)
+    )
     assert [(each.kind, each.origin.path) for each in found.differences] == [
         ("missing", "a.md"),
         ("missing", "deep/b.md"),
@@ -825,14 +830,16 @@ def test_a_verification_gives_signs_of_life_for_each_part_and_each_batch_of_text
     small = Small()
     beats: list[float] = []
     monkeypatch.setattr(module, "_TEXTS_PER_BATCH", 1)
-    verify(small.rebuild(), small.catalogue, small.store, (HashEmbedder(), None), beats.append)
+    verify(
+        small.rebuild(), small.catalogue, small.store, (Models(HashEmbedder()), None), beats.append
+    )
     assert beats == [0, 0, MODEL_STEP_TIMEOUT_S, MODEL_STEP_TIMEOUT_S]
 
 
 def test_an_empty_index_of_nothing_is_right() -> None:
     catalogue = FakeCatalogue()
     made = expected_rows_of_roots([], (FakeFiles(), catalogue), RECIPE, count_words)
-    result = verify(made, catalogue, FakeStore(), (HashEmbedder(), None))
+    result = verify(made, catalogue, FakeStore(), (Models(HashEmbedder()), None))
     assert result == VerifyResult(file_count=0, chunk_count=0, vectors_checked=0, differences=())
     assert (result.exchange_count, result.transcript_count, result.without_vector) == (0, 0, 0)
 
@@ -871,7 +878,7 @@ def test_every_row_is_as_likely_in_a_sample_of_the_vectors() -> None:
         sample = RowSample(10)
         for part in parts:
             sample.offer(part)
-        ids = [row_id for row_id, _, _ in sample.chosen]
+        ids = [each.row_id for each in sample.chosen]
         assert len(set(ids)) == len(ids) == 10
         counts.update(ids)
     assert len(counts) == 50

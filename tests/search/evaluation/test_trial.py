@@ -18,7 +18,8 @@ from anchord.config.schema import parse_config
 from anchord.config.strategies import STRATEGIES
 from anchord.core.types import Vector
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.index.profile import ProfileInputs, build_configured_profile
+from anchord.index.embedders import ProfileInputs
+from anchord.index.profile import build_configured_profile
 from anchord.search.evaluation.metrics import RECALL_DEPTHS, Scores
 from anchord.search.evaluation.questions import (
     GIVEN,

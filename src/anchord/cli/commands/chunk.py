@@ -16,18 +16,18 @@ from anchord.cli.app import JsonOption, app, ensure_paths, load_user_config, pri
 from anchord.cli.output.markup import escape_markup
 from anchord.cli.parameters import Argument, Option
 from anchord.cli.registry import Exit
-from anchord.config.effective import NO_OVERRIDES, RootChunking
 from anchord.config.paths import Paths
 from anchord.config.schema import Config, check_strategy
 from anchord.config.strategies import STRATEGIES
 from anchord.core.quoting import quote_command, quote_name
-from anchord.core.types import Chunk, Document, RootedPath
+from anchord.core.types import Chunk, Document, Root, RootedPath
 from anchord.errors import UsageError
 
 if TYPE_CHECKING:
     from anchord.chunking.plan import Plan
     from anchord.ipc.messages.chunks import ChunkAnswer
 
+_NO_ROOT = Root(name="", path="")
 _AGAINST_HINT = "give --against FILE2 or a git revision"
 _GIT_TIMEOUT_S = 20.0
 """git waits for ever where a file of its own is a named pipe, or on a disk that is away."""
@@ -69,15 +69,15 @@ def chunk(
     paths = ensure_paths()
     config = load_user_config(paths)
     if path or file == "-":
-        origin, root_chunking = RootedPath("", path), NO_OVERRIDES
+        origin, root = RootedPath("", path), _NO_ROOT
     else:
-        origin, root_chunking = _locate(paths, config, file)
+        origin, root = _locate(paths, config, file)
     documents = _read_documents(config, file, origin)
     _, first_document = documents[0]
     plan, tokenizer = _build_plan(
         config,
         first_document,
-        root_chunking,
+        root,
         strategy,
     )
     chunked = [
@@ -202,7 +202,7 @@ def diff(
 
     paths = ensure_paths()
     config = load_user_config(paths)
-    origin, root_chunking = _locate(paths, config, file)
+    origin, root = _locate(paths, config, file)
     data_now = _read_bytes(file)
     is_file = os.path.isfile(against)
     data_before = _read_bytes(against) if is_file else _read_from_git(file, against)
@@ -210,7 +210,7 @@ def diff(
     def chunks_of(data: bytes, name: str) -> list[dict[str, Any]]:
         document = read_document(data, origin, name)
         document = _without_secrets(config, document, name)
-        plan, tokenizer = _build_plan(config, document, root_chunking)
+        plan, tokenizer = _build_plan(config, document, root)
         chunks = chunk_document(document, origin, plan, tokenizer)
         described = describe_chunks(chunks, document, origin, plan.strategy)
         return [chunk.as_json() for chunk in described]
@@ -224,10 +224,10 @@ def diff(
         print_diff(comparison)
 
 
-def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, RootChunking]:
-    """Return a file's path in its root and the chunking keys that the root sets.
+def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, Root]:
+    """Return a file's path in its root, and the root.
 
-    A file in no indexed folder has the root "", its name as its path, and no such keys.
+    A file in no indexed folder has the root "", which sets nothing, and its name as its path.
     """
     from anchord.config.cli_state import load_cli_state
     from anchord.config.roots import find_root, gather_roots, resolve_path
@@ -239,26 +239,25 @@ def _locate(paths: Paths, config: Config, file: str) -> tuple[RootedPath, RootCh
     roots = gather_roots(config, remembered_roots, (), paths.own_folders)
     found = find_root(roots, absolute)
     if found is None:
-        return RootedPath("", os.path.basename(file)), NO_OVERRIDES
+        return RootedPath("", os.path.basename(file)), _NO_ROOT
     root, path = found
-    return RootedPath(root.name, path), root.chunking
+    return RootedPath(root.name, path), root
 
 
 def _build_plan(
-    config: Config, document: Document, root_chunking: RootChunking, strategy: str = ""
+    config: Config, document: Document, root: Root, strategy: str = ""
 ) -> tuple[Plan, Path]:
     """Return how to chunk a document, and the tokenizer's file; strategy "": as configured."""
     from anchord.chunking.plan import build_plan
     from anchord.config.effective import chunking_by_kind
-    from anchord.embedding.model_files import find_token_counting_model
-    from anchord.index.profile import pin_of
+    from anchord.index.embedders import find_model_files
+    from anchord.index.model_choice import language_of_document
 
     embedding = config.embedding
-    pin = pin_of(config, embedding.model)
-    model = find_token_counting_model(
-        embedding.provider, embedding.model, embedding.max_tokens, pin
-    )
-    settings = chunking_by_kind(config, root_chunking, strategy)[document.kind]
+    of_language = embedding.by_language.get(language_of_document(document.text), "")
+    options = embedding.further.get(root.embedding or of_language, embedding)
+    model = find_model_files(config, options)
+    settings = chunking_by_kind(config, root.chunking, strategy)[document.kind]
     return build_plan(model.window, settings), model.tokenizer
 
 

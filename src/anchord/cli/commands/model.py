@@ -92,10 +92,10 @@ def model_remove(name: Annotated[str, Argument(metavar="NAME")]) -> None:
             raise UsageError(
                 f"no model {quote_name(name)} was added", "`anchord model list` lists them"
             )
-        if config.embedding.model == name:
+        if name in config.embedding.model_names:
             raise UsageError(
                 f"the model {quote_name(name)} is in use",
-                "set another `model` under [embedding] first",
+                "set another `model` under [embedding] or [embedding.further] first",
             )
         remove_model(paths.config_file, name)
     print_line(f"removed {quote_name(name)}; its files stay where they are")
@@ -109,7 +109,7 @@ def _default_name(model: str) -> str:
 def _checked(entry: ModelConfig, config: Config) -> dict[str, object]:
     """Return what `list` shows of a model."""
     from anchord.embedding.model_files import find_token_counting_model
-    from anchord.index.profile import pin_of
+    from anchord.index.embedders import pin_of
 
     try:
         pin = pin_of(config, entry.name)
@@ -130,7 +130,7 @@ def _described(entry: ModelConfig, found: ModelFiles | None, config: Config) -> 
         "name": entry.name,
         "path": entry.path,
         "state": "unchanged",
-        "in_use": config.embedding.model == entry.name,
+        "in_use": entry.name in config.embedding.model_names,
         "digest": entry.digest,
         "files": entry.files,
         "dimension": found.dimension if found else None,

@@ -14,6 +14,7 @@ from anchord.ipc.messages.status import (
     EmbedderStatus,
     GenerationStatus,
     KeptStatus,
+    ModelStatus,
     RootStatus,
     StatusAnswer,
     StoreStatus,
@@ -186,13 +187,20 @@ def _kept(kept: KeptStatus) -> str:
 
 
 def _model(embedder: EmbedderStatus) -> Iterator[str]:
-    model = escape_markup(embedder.model)
-    runtime = _runtime(embedder)
-    state = embedder.state
-    yield f"  model: {model} ({runtime}), {state}"
-    why = embedder.why
-    if why:
-        yield f"  [yellow]the model could be faster here: {escape_markup(why)}[/]"
+    yield f"  model: {_model_state(embedder)}"
+    yield from _why_slow(embedder)
+    for further in embedder.further:
+        yield f"  further model: {_model_state(further)}"
+        yield from _why_slow(further)
+
+
+def _model_state(model: ModelStatus) -> str:
+    return f"{escape_markup(model.model)} ({_runtime(model)}), {model.state}"
+
+
+def _why_slow(model: ModelStatus) -> Iterator[str]:
+    if model.why:
+        yield f"  [yellow]the model could be faster here: {escape_markup(model.why)}[/]"
 
 
 def _process_cost(report: StatusAnswer) -> str:
@@ -201,12 +209,12 @@ def _process_cost(report: StatusAnswer) -> str:
     return f"  memory {megabytes:.0f} MB, CPU {cpu_seconds:.1f} s"
 
 
-def _runtime(embedder: EmbedderStatus) -> str:
-    """Return where the model runs; what is unknown before the first text is left out."""
+def _runtime(model: ModelStatus) -> str:
+    """Return where a model runs; what is unknown before the first text is left out."""
     parts = (
-        embedder.provider,
-        embedder.runtime,
-        embedder.device,
-        embedder.precision,
+        model.provider,
+        model.runtime,
+        model.device,
+        model.precision,
     )
     return ", ".join(escape_markup(str(part)) for part in parts if part)

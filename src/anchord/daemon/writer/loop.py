@@ -120,8 +120,8 @@ class WriterLoop:
         """
         self._stopping = True
         self._wake_writer()
-        self._writer.profile.embedder.close()
-        self._writer.configured_profile.embedder.close()
+        self._writer.profile.close()
+        self._writer.configured_profile.close()
         if self.started:
             self._thread.join()
         self.work_queue.root_watcher.close()

@@ -107,7 +107,8 @@ class TurnWork:
 
         The writer does other work until it is prepared.
         """
-        is_being_prepared = self._writer.profile.embedder.state == "preparing"
+        embedders = self._writer.profile.embedders
+        is_being_prepared = any(embedder.state == "preparing" for embedder in embedders)
         return now >= self.model_backoff.resume_at and not is_being_prepared
 
     def forget_model_problem(self, *, is_building: bool) -> None:
@@ -163,12 +164,13 @@ class TurnWork:
                 return
 
     def _noting_waiters(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
-        """Return `should_stop` that also tells the model whether a call of `sync` waits."""
-        embedder, barrier = self._writer.profile.embedder, self._outcomes.barrier
+        """Return `should_stop` that also tells the models whether a call of `sync` waits."""
+        embedders, barrier = self._writer.profile.embedders, self._outcomes.barrier
 
         def note() -> None:
             if barrier.has_waiters:
-                embedder.note_waiter()
+                for embedder in embedders:
+                    embedder.note_waiter()
 
         def check() -> bool:
             note()

@@ -23,6 +23,7 @@ from anchord.index.session import IndexWriter
 from anchord.index.table_location import store_uri
 from anchord.sources.conversations.exchange_document import is_exchange_path
 from anchord.sources.secrets.redactor import rules_version
+from anchord.store.catalog.catalog import SqliteCatalog
 from anchord.store.table import maintenance as table_maintenance
 from anchord.store.table.uri import is_local
 
@@ -164,6 +165,14 @@ def note_rules_of_new_index(writer: IndexWriter) -> None:
     """Note the rules for secrets of an index without rows: no other rules wrote to its disk."""
     if not writer.catalog.get_meta(_RULES_KEY) and not writer.store.count_rows():
         writer.catalog.set_meta(_RULES_KEY, _rules_of(writer))
+
+
+def carry_rules_over(former: SqliteCatalog, following: SqliteCatalog) -> None:
+    """Note the rules for secrets that the disk was written under in the catalog that takes over.
+
+    Without that note everything on the disk is erased again, and the vector cache emptied.
+    """
+    following.set_meta(_RULES_KEY, former.get_meta(_RULES_KEY))
 
 
 def is_erasure_due(writer: IndexWriter) -> bool:

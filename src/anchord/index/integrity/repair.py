@@ -56,9 +56,12 @@ def verify_index(
         profile.token_counter,
     )
     heartbeat = reader.heartbeat.beat if isinstance(reader, IndexWriter) else no_heartbeat
-    embedder_and_sample_size = (profile.embedder, vector_sample_size)
     result = verify(
-        expected_parts, reader.catalog, reader.store, embedder_and_sample_size, heartbeat
+        expected_parts,
+        reader.catalog,
+        reader.store,
+        (profile.models, vector_sample_size),
+        heartbeat,
     )
     kept_files = Counter(result.kept_files)
     kept_files.update(each.root for each in archived.unreadable_files)

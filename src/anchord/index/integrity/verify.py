@@ -21,7 +21,6 @@ from anchord.chunking.engine.layout import CountTokens
 from anchord.core.ports import (
     Catalog,
     ChunkStore,
-    Embedder,
     FileTree,
     HeartbeatCallback,
     no_heartbeat,
@@ -37,8 +36,9 @@ from anchord.core.types import (
     WalkResult,
 )
 from anchord.index.heartbeat import MODEL_STEP_TIMEOUT_S
-from anchord.index.integrity.row_sample import RowSample
+from anchord.index.integrity.row_sample import RowSample, SampledRow
 from anchord.index.mass_deletions import held_by_guard
+from anchord.index.models import Models
 from anchord.index.recipe import Recipe
 from anchord.index.rows import PreparedRow, prepare_rows
 from anchord.sources.conversations.exchange_document import is_exchange_path
@@ -134,7 +134,7 @@ def verify(
     expected_parts: Iterable[ExpectedRows],
     catalog: Catalog,
     store: ChunkStore,
-    embedder_and_sample_size: tuple[Embedder, int | None],
+    models_and_sample_size: tuple[Models, int | None],
     heartbeat: HeartbeatCallback = no_heartbeat,
 ) -> VerifyResult:
     """Compare the table and the catalog with all parts of a rebuild; writes nothing.
@@ -143,13 +143,13 @@ def verify(
         expected_parts: Together, every file of every root.
         catalog: Says where chunks are.
         store: The table.
-        embedder_and_sample_size: The embedder, and how many texts to embed again; None means all.
+        models_and_sample_size: The models, and how many texts to embed again; None means all.
         heartbeat: Called with each part and each batch of texts.
 
     Raises:
         EmbedderError: The model is not available.
     """
-    embedder, sample_size = embedder_and_sample_size
+    models, sample_size = models_and_sample_size
     expected_ids: set[str] = set()
     held: list[RootedPath] = []
     kept: list[RootedPath] = []
@@ -172,7 +172,7 @@ def verify(
     for start in range(0, len(sample.chosen), _TEXTS_PER_BATCH):
         heartbeat(MODEL_STEP_TIMEOUT_S)
         batch = sample.chosen[start : start + _TEXTS_PER_BATCH]
-        differences += _compare_vectors(batch, store, embedder)
+        differences += _compare_vectors(batch, store, models)
     unique = sorted(set(differences), key=lambda each: (each.origin, each.kind, each.chunk_id))
     return VerifyResult(
         file_count=file_count,
@@ -352,15 +352,15 @@ def _covers(held_path: str, path: str) -> bool:
 
 
 def _compare_vectors(
-    batch: Sequence[tuple[str, RootedPath, str]], store: ChunkStore, embedder: Embedder
+    batch: Sequence[SampledRow], store: ChunkStore, models: Models
 ) -> Iterator[Difference]:
-    """Embed texts again; yield the rows whose stored vector differs."""
+    """Embed texts again, each by its own model; yield the rows whose stored vector differs."""
     if not batch:
         return
-    stored = store.vectors_by_id([row_id for row_id, _, _ in batch])
-    fresh = embedder.embed([text for _, _, text in batch])
-    for (row_id, origin, _), fresh_vector in zip(batch, fresh, strict=True):
-        stored_vector = stored.get(row_id)
+    stored = store.vectors_by_id([each.row_id for each in batch])
+    fresh = models.embed({each.vector_key: each.embed_text for each in batch})
+    for row_id, origin, key, _ in batch:
+        stored_vector, fresh_vector = stored.get(row_id), fresh[key]
         if stored_vector is None:
             continue  # The row is reported as missing, or counted as without a vector.
         is_unembeddable = not any(stored_vector) and not any(fresh_vector)

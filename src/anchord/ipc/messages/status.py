@@ -78,8 +78,8 @@ class Percentiles(Message, frozen=True, kw_only=True):
     p95: float | None
 
 
-class EmbedderStatus(Message, frozen=True, kw_only=True):
-    """The model. What only some providers know is None for the others."""
+class ModelStatus(Message, frozen=True, kw_only=True):
+    """A model. What only some providers know is None for the others."""
 
     state: str
     provider: str
@@ -91,12 +91,19 @@ class EmbedderStatus(Message, frozen=True, kw_only=True):
     runtime: str | None = None
     device: str | None = None
     precision: str | None = None
+
+
+class EmbedderStatus(ModelStatus, frozen=True, kw_only=True):
+    """The main model."""
+
     measured: dict[str, float] | None = None
     starts: int | None = None
     rss_bytes: int | None = None
     refused: int | None = None
     over_window: int | None = None
     in_flight: int | None = None
+    further: tuple[ModelStatus, ...] = ()
+    """The models for some of the documents."""
 
 
 class StoreStatus(Message, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ from anchord.config.schema import Config
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import Document, FileContent, Root, RootedPath, WalkResult
 from anchord.errors import UsageError
+from anchord.index.embedders import ProfileInputs
 from anchord.index.profile import (
     RERANKER_LOAD_S,
-    ProfileInputs,
     build_configured_profile,
     reranker_of,
 )
@@ -296,7 +296,7 @@ def compare_variants(
             results = benchmark.run([variant for variant in variants if variant.model == model])
             yield from _with_edit_costs(results, chunker, data.edits, progress)
         finally:
-            profile.embedder.close()
+            profile.close()
             if reranker:
                 reranker.close()
 

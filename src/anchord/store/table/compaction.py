@@ -21,6 +21,7 @@ import msgspec
 from anchord.ipc.framing import read_frame, write_frame
 from anchord.ipc.worker_process import WorkerProcess, WorkerProcessError, die_with_parent
 from anchord.store.table.lance_errors import LANCE_ERRORS, describe, panics_as_errors
+from anchord.store.table.vector_columns import vector_columns
 from anchord.store.table.version_files import delete_damaged_versions, read_version_files
 
 TARGET_FRAGMENT_ROWS = 65_536
@@ -32,7 +33,6 @@ MIN_VECTOR_INDEX_ROWS = 20_000
 _ROWS_PER_PARTITION = 8_192
 """The partition size that Lance aims at when it builds the vector index."""
 _OUTGROWN_FACTOR = 4
-_VECTOR_INDEX_NAME = "vector_idx"
 _ID_INDEX_NAME = "id_idx"
 COMPACTION_TIMEOUT_S = 1_800.0
 """After this the compaction process is killed."""
@@ -218,11 +218,11 @@ def _fsync(path: Path) -> None:
 
 
 def update_vector_index(dataset: PylanceDataset, *, rebuild: bool = False) -> None:
-    """Build the vector index if the table needs a new one. Blocks.
+    """Build the vector index of each model's vectors if the table needs a new one. Blocks.
 
-    It is built at 20,000 rows, and rebuilt once the table has four times the rows that its
-    partitions are meant for. The index stores one byte for each float32; what it finds is compared
-    again with the vectors themselves.
+    It is built at 20,000 vectors, and rebuilt once there are four times those that its partitions
+    are meant for. The index stores one byte for each float32; what it finds is compared again with
+    the vectors themselves.
 
     Args:
         dataset: The table.
@@ -231,19 +231,25 @@ def update_vector_index(dataset: PylanceDataset, *, rebuild: bool = False) -> No
     Raises:
         OSError: Lance could not build it; also RuntimeError and ValueError.
     """
+    for column in vector_columns(dataset.schema.names):
+        _update_vector_index(dataset, column, rebuild=rebuild)
+
+
+def _update_vector_index(dataset: PylanceDataset, column: str, *, rebuild: bool) -> None:
     # Rows that wait for their vectors do not count: an index of few vectors is trained badly.
-    rows = dataset.count_rows("vector IS NOT NULL")
-    exists = any(index.name == _VECTOR_INDEX_NAME for index in dataset.describe_indices())
+    rows = dataset.count_rows(f"{column} IS NOT NULL")
+    name = f"{column}_idx"
+    exists = any(index.name == name for index in dataset.describe_indices())
     if exists:
-        due = rebuild or _has_outgrown_vector_index(dataset, rows)
+        due = rebuild or _has_outgrown_vector_index(dataset, name, rows)
     else:
         due = rows >= MIN_VECTOR_INDEX_ROWS
     if not due:
         return
     dataset.create_index(
-        "vector",
+        column,
         "IVF_SQ",
-        name=_VECTOR_INDEX_NAME,
+        name=name,
         metric="cosine",
         replace=True,
         sample_rate=32,
@@ -251,10 +257,10 @@ def update_vector_index(dataset: PylanceDataset, *, rebuild: bool = False) -> No
     )
 
 
-def _has_outgrown_vector_index(dataset: PylanceDataset, rows: int) -> bool:
+def _has_outgrown_vector_index(dataset: PylanceDataset, name: str, rows: int) -> bool:
     # Only the number of partitions is read: without this, the statistics list every centroid.
     os.environ["LANCE_INCLUDE_VECTOR_CENTROIDS"] = "false"
-    statistics = dataset.stats.index_stats(_VECTOR_INDEX_NAME)
+    statistics = dataset.stats.index_stats(name)
     # Missing if every row that it covered was written again since.
     partitions = statistics["indices"][0].get("num_partitions", 0)
     return bool(rows > _OUTGROWN_FACTOR * _ROWS_PER_PARTITION * partitions)

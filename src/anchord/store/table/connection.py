@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import lancedb
 
 from anchord.errors import DimensionMismatchError, NewerStateError, StoreDamagedError, StoreError
+from anchord.store.table.arrow_vectors import ArrowBatch, dimensions_of
 from anchord.store.table.event_loop import run_sync
 from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
 from anchord.store.table.schema import (
-    ArrowBatch,
     ArrowTable,
     LanceTable,
     create_or_replace_indices,
@@ -26,7 +26,13 @@ from anchord.store.table.schema import (
     unknown_columns,
 )
 from anchord.store.table.uri import has_local_table, is_local
-from anchord.store.table.versions import MODEL_METADATA_KEY, SCHEMA_VERSION, VERSION_METADATA_KEY
+from anchord.store.table.vector_columns import Dimensions, dimension_by_tag
+from anchord.store.table.versions import (
+    MODEL_METADATA_KEY,
+    SCHEMA_VERSION,
+    SEVERAL_MODELS_VERSION,
+    VERSION_METADATA_KEY,
+)
 
 T = TypeVar("T")
 
@@ -55,30 +61,35 @@ class TableConnection:
     connection looks before each query.
     """
 
-    def __init__(self, uri: str, name: str, dimension: int, model: str, *, is_writer: bool) -> None:
+    def __init__(
+        self, uri: str, name: str, dimensions: Dimensions, model: str, *, is_writer: bool
+    ) -> None:
         """Open the table; the writer creates it if it is missing.
 
         Args:
             uri: A LanceDB uri: a folder, or a remote store.
             name: The table's name at the uri.
-            dimension: Numbers in a vector.
-            model: The model that makes the vectors, noted in a table that is created.
+            dimensions: Numbers in a vector. The writer must name all models of the table, a reader
+                only the main one.
+            model: The main model, noted in a table that is created.
             is_writer: Whether this process holds the writer lock.
 
         Raises:
             StoreUnavailableError: The disk is full, there is no permission, and the like.
             StoreDamagedError: The table exists and cannot be read.
-            DimensionMismatchError: Its vectors have another dimension.
+            DimensionMismatchError: Its vectors have another dimension, or are of other further
+                models.
             NewerStateError: A newer anchord created it.
             StoreError: The uri cannot be reached; for a reader also when there is no table.
         """
         self.name = name
         self.uri = uri
         """The LanceDB uri that the table is in."""
-        self._dimension = dimension
+        self._dimensions = dimension_by_tag(dimensions)
         self._is_writer = is_writer
         self._model = model
-        self.schema_version = SCHEMA_VERSION
+        has_further = len(self._dimensions) > 1
+        self.schema_version = SEVERAL_MODELS_VERSION if has_further else SCHEMA_VERSION
         self._connect()
         self._open_or_create()
 
@@ -128,7 +139,7 @@ class TableConnection:
                 f"{self.uri}: {first_line(error)}", "run `anchord index` to rebuild it"
             ) from error
         self.schema_version = int((schema.metadata or {}).get(VERSION_METADATA_KEY.encode(), b"0"))
-        if self.schema_version > SCHEMA_VERSION:
+        if SCHEMA_VERSION < self.schema_version != SEVERAL_MODELS_VERSION:
             raise NewerStateError.for_schema_version(
                 f"the table in {self.uri}", self.schema_version
             )
@@ -139,10 +150,12 @@ class TableConnection:
                 f"{self.uri}: the newest version has other columns",
                 "run `anchord index` to rebuild it",
             )
-        if schema.field("vector").type.list_size != self._dimension:
+        found = dimensions_of(schema)
+        has_other_models = self._is_writer and found != self._dimensions
+        if has_other_models or found[""] != self._dimensions[""]:
             raise DimensionMismatchError(
-                f"{self.uri} has vectors of another dimension than the configured model",
-                "run `anchord index` to rebuild it, or configure the former model again",
+                f"{self.uri} has vectors of another dimension or of other models than configured",
+                "run `anchord index` to rebuild it, or configure the former models again",
             )
         if self._is_writer and self._model and _noted_model(schema) != self._model:
             # The table is a copy of one that another model made, or older than the note.
@@ -153,7 +166,7 @@ class TableConnection:
         self.schema = schema
 
     def _create(self) -> None:
-        self.schema = table_schema(self._dimension, self._model)
+        self.schema = table_schema(self._dimensions, self._model)
         try:
             self.handle = run_sync(self._db.create_table(self.name, schema=self.schema))
             run_sync(create_or_replace_indices(self.handle))

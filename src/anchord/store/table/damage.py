@@ -26,6 +26,7 @@ from anchord.core.ids import is_due
 from anchord.core.ports import HeartbeatCallback
 from anchord.core.types import Vector
 from anchord.errors import StoreError
+from anchord.store.table.arrow_vectors import ArrowBatch, iter_vectors
 from anchord.store.table.compaction import (
     PylanceDataset,
     update_vector_index,
@@ -39,10 +40,8 @@ from anchord.store.table.lance_errors import (
 )
 from anchord.store.table.maintenance import rebuild_indices
 from anchord.store.table.schema import (
-    ArrowBatch,
     checksummed_columns,
     corrupt_row_ids,
-    iter_vectors,
     unknown_columns,
 )
 from anchord.store.table.version_files import (

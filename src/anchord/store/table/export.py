@@ -13,7 +13,8 @@ from pyarrow import parquet
 from anchord.core.quoting import escape_json
 from anchord.core.types import Row
 from anchord.ipc.messages.chunks import ChunkAnswer
-from anchord.store.table.schema import ROW_COLUMNS, ArrowBatch, own_vectors, row_from_columns
+from anchord.store.table.arrow_vectors import ArrowBatch, own_vectors
+from anchord.store.table.schema import ROW_COLUMNS, row_from_columns
 from anchord.store.table.table import LanceStore
 
 DescribeRows = Callable[[Sequence[Row]], Sequence[ChunkAnswer]]
@@ -88,13 +89,13 @@ def _scan(store: LanceStore, *, include_vectors: bool) -> Iterator[ArrowBatch]:
 
     An empty table yields one batch without rows, so that its file has columns and can be read.
     """
-    wanted = {*ROW_COLUMNS, "vector"} if include_vectors else set(ROW_COLUMNS)
+    wanted = {*ROW_COLUMNS, *store.vector_columns} if include_vectors else set(ROW_COLUMNS)
     wanted.discard("search_text")
     return store.scan([name for name in store.columns if name in wanted])
 
 
 def _records(batch: ArrowBatch, describe: DescribeRows) -> Sequence[ChunkAnswer]:
-    columns = [name for name in batch.schema.names if name != "vector"]
+    columns = [name for name in batch.schema.names if name in ROW_COLUMNS]
     return describe([row_from_columns(row) for row in batch.select(columns).to_pylist()])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from anchord.core.query_syntax import phrase_regex
 from anchord.core.quoting import ESCAPED_CHARACTER, unescape_line
@@ -21,6 +21,23 @@ _MAX_EXPANDED_WORDS = 30
 _GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _GLOB_REGEX = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _WILDCARD_IN_LAST_PART = re.compile(r"[*?][^/]*$")
+
+
+def refuse_unknown_columns(filters: SearchFilters, columns: Collection[str]) -> None:
+    """Refuse filters that need a column which a table of an older version lacks.
+
+    Args:
+        filters: The filters.
+        columns: The table's columns.
+
+    Raises:
+        UsageError: A column is missing.
+    """
+    if (filters.chunk_type or filters.languages) and "chunk_type" not in columns:
+        raise UsageError(
+            "the index is of an older version: it does not know types and languages yet",
+            "`anchord index` updates it",
+        )
 
 
 def sql_condition(filters: SearchFilters) -> str:

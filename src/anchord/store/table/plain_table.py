@@ -8,7 +8,8 @@ words then. And LanceDB would embed rows that are written without a vector, as w
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import lancedb
@@ -17,6 +18,7 @@ from lancedb.table import Table
 
 from anchord.core.types import Vector
 from anchord.store.table.table import TABLE_NAME
+from anchord.store.table.vector_columns import vector_column
 
 PlainTable: TypeAlias = Table
 
@@ -45,21 +47,31 @@ class QuestionEmbeddings(TextEmbeddingFunction):
         return [array("f", vector).tolist() for vector in self.embed([*texts])]
 
 
-def open_plain_table(uri: str, dimension: int, embed: Embed) -> PlainTable:
+def open_plain_table(uri: str, embed_by_tag: Mapping[str, tuple[int, Embed]]) -> PlainTable:
     """Open the table with LanceDB, so that it can be searched by a question's meaning.
+
+    With further models a search looks at the vectors of the main one, unless it names the column of
+    another as its `vector_column_name`.
 
     Args:
         uri: The LanceDB uri that the table is in.
-        dimension: Numbers in a vector.
-        embed: Embeds questions, as those that the index was made for.
+        embed_by_tag: Tag of a model -> numbers in a vector, and what embeds questions, as those
+            that the index was made for. The tag "" is the main model.
 
     Raises:
         ValueError: There is no table.
     """
-    function = QuestionEmbeddings(dimension=dimension, embed=embed)
     table: Any = lancedb.connect(uri).open_table(TABLE_NAME)
-    config = EmbeddingFunctionConfig(
-        vector_column="vector", source_column="text", function=function
-    )
-    table.embedding_functions = {"vector": config}  # a cached property
+    functions = {}
+    for tag, (dimension, embed) in embed_by_tag.items():
+        column = vector_column(tag)
+        functions[column] = EmbeddingFunctionConfig(
+            vector_column=column,
+            source_column="text",
+            function=QuestionEmbeddings(dimension=dimension, embed=embed),
+        )
+    table.embedding_functions = functions  # a cached property
+    if len(functions) > 1:
+        # LanceDB asks for the name where several columns could be meant.
+        table.search = partial(table.search, vector_column_name=vector_column(""))
     return cast("PlainTable", table)

@@ -37,28 +37,33 @@ async def any_id_exists(table: LanceTable, ids: Sequence[str]) -> bool:
     return False
 
 
-async def select_vectors(
-    table: LanceTable, condition: str, *, indexed_only: bool = False
+async def vectors_of(
+    table: LanceTable, condition: str, vector_columns: Sequence[str], *, indexed_only: bool = False
 ) -> ArrowTable:
-    """Return id, vector key, vector and address of the rows that meet a SQL condition.
+    """Return id, vector key, vectors and address of the rows that meet a SQL condition.
 
     Args:
         table: The table.
         condition: A condition on columns that have an index.
+        vector_columns: The table's columns of vectors.
         indexed_only: Use the indices alone, and so leave out rows that they do not cover.
     """
-    query = table.query().select(["id", "vector_key", "vector"]).where(condition).with_row_id()
+    columns = ["id", "vector_key", *vector_columns]
+    query = table.query().select(columns).where(condition).with_row_id()
     if indexed_only:
         query = query.fast_search()
     return await query.to_arrow()
 
 
 async def find_nearest(
-    table: LanceTable, vector: Vector, limit: int, filters: SearchFilters
+    table: LanceTable, column: str, vector: Vector, limit: int, filters: SearchFilters
 ) -> list[dict[str, Any]]:
-    """Return id, `_distance` (1 - cosine similarity) and address of the nearest rows, in order."""
+    """Return id, `_distance` (1 - cosine similarity) and address of the nearest rows, in order.
+
+    Rows without a vector in the column are not found.
+    """
     query = table.query().nearest_to(array("f", vector).tolist())
-    query = query.column("vector").distance_type("cosine")
+    query = query.column(column).distance_type("cosine")
     condition = await _condition(table, filters)
     if condition:
         # The vector index visits a part of the rows. Where few rows meet the condition, it would

@@ -15,6 +15,7 @@ from anchord.store.table.filters import sql_in_conditions
 from anchord.store.table.lance_errors import LANCE_ERRORS, first_line, raise_if_unavailable
 from anchord.store.table.schema import ArrowTable, rows_to_arrow
 from anchord.store.table.unindexed_rows import UnindexedRows
+from anchord.store.table.vector_columns import vector_columns
 
 
 class RowWriter:
@@ -71,7 +72,7 @@ class RowWriter:
             return
         merge = self._table.handle.merge_insert("id").when_matched_update_all()
         with self._writing():
-            run_sync(merge.execute(batch))
+            run_sync(merge.execute(batch, on_bad_vectors=_on_bad_vectors(batch)))
         # They may be more than it remembers, and their old addresses are gone.
         self.unindexed_rows = UnindexedRows()
 
@@ -98,9 +99,7 @@ class RowWriter:
             .when_not_matched_insert_all()
         )
         with self._writing():
-            # LanceDB refuses a null vector unless it may make one of a bad vector.
-            bad_vectors = "null" if batch["vector"].null_count else "error"
-            result = run_sync(merge.execute(batch, on_bad_vectors=bad_vectors))
+            result = run_sync(merge.execute(batch, on_bad_vectors=_on_bad_vectors(batch)))
         return int(result.num_inserted_rows + result.num_updated_rows)
 
     @contextmanager
@@ -142,3 +141,9 @@ class RowWriter:
         with self._writing():
             result = run_sync(self._table.handle.delete(condition))
         return int(result.num_deleted_rows)
+
+
+def _on_bad_vectors(batch: ArrowTable) -> str:
+    """Return how to merge: LanceDB refuses a null vector unless it may make one of a bad vector."""
+    columns = vector_columns(batch.schema.names)
+    return "null" if any(batch[name].null_count for name in columns) else "error"

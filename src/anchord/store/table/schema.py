@@ -12,19 +12,36 @@ from lancedb.index import FTS, Bitmap, BTree
 from pyarrow import compute
 
 from anchord.core.diff import row_hash
-from anchord.core.ids import DUE_MARK, is_due, row_checksum, without_due_mark
+from anchord.core.ids import (
+    DUE_MARK,
+    row_checksum,
+    without_due_mark,
+)
 from anchord.core.quoting import escape_non_utf8
 from anchord.core.types import NO_VECTORS, Row, Vector
-from anchord.store.table.versions import MODEL_METADATA_KEY, SCHEMA_VERSION, VERSION_METADATA_KEY
+from anchord.store.table.arrow_vectors import (
+    VECTOR_NUMBER_TYPE,
+    ArrowBatch,
+    arrow_of_vectors,
+    iter_vectors,
+)
+from anchord.store.table.vector_columns import (
+    Dimensions,
+    dimension_by_tag,
+    vector_column,
+    vector_columns,
+)
+from anchord.store.table.versions import (
+    MODEL_METADATA_KEY,
+    SCHEMA_VERSION,
+    SEVERAL_MODELS_VERSION,
+    VERSION_METADATA_KEY,
+)
 
 LanceTable = Any
 """An asynchronous LanceDB table; lancedb ships no types."""
 ArrowTable = Any
 """A `pyarrow.Table`; pyarrow ships no types."""
-ArrowBatch = Any
-"""A `pyarrow.RecordBatch`."""
-ArrowColumn = Any
-"""A `pyarrow.Array`."""
 
 _CONVERSATION_TEXT_COLUMNS = (
     "session",
@@ -97,8 +114,6 @@ _STOP_WORDS = (
 and leaves out "bin", "dog" and "non" of an English text."""
 _MAX_INDEXED_WORD = 40
 _WORD = re.compile(r"\w+", re.ASCII)
-_FLOAT32_BYTES = 4
-_VECTOR_NUMBER_TYPE = pa.float32()
 _CHECKSUM_TYPE = pa.int64()
 _METADATA_TYPE = pa.struct([("source", pa.string()), ("header_path", pa.string())])
 _FIELDS_BEFORE_VECTOR = [
@@ -111,19 +126,20 @@ _FIELDS_AFTER_VECTOR = [
 ]
 
 
-def table_schema(dimension: int, model: str) -> pa.Schema:
+def table_schema(dimensions: Dimensions, model: str) -> pa.Schema:
     """Return the Arrow schema of a new table.
 
     Args:
-        dimension: Numbers in a vector.
-        model: The model that makes the vectors, noted in the schema's metadata.
+        dimensions: Numbers in a vector, of each model.
+        model: The main model, noted in the schema's metadata.
     """
-    vector_type = pa.list_(_VECTOR_NUMBER_TYPE, dimension)
-    vector_field = pa.field("vector", vector_type)
+    by_tag = dimension_by_tag(dimensions)
     fields = list(_FIELDS_BEFORE_VECTOR)
-    fields.append(vector_field)
+    for tag, size in by_tag.items():
+        vector_type = pa.list_(VECTOR_NUMBER_TYPE, size)
+        fields.append(pa.field(vector_column(tag), vector_type))
     fields += _FIELDS_AFTER_VECTOR
-    version = str(SCHEMA_VERSION)
+    version = str(SEVERAL_MODELS_VERSION if len(by_tag) > 1 else SCHEMA_VERSION)
     metadata = {VERSION_METADATA_KEY: version, MODEL_METADATA_KEY: model}
     return pa.schema(fields, metadata=metadata)
 
@@ -132,7 +148,7 @@ def unknown_columns(arrow_schema: pa.Schema) -> set[str]:
     """Return the columns of a table that no version of anchord writes: their names are damaged."""
     fields = (*_FIELDS_BEFORE_VECTOR, *_FIELDS_AFTER_VECTOR)
     known_names = {field.name for field in fields}
-    known_names.add("vector")
+    known_names.update(vector_columns(arrow_schema.names))
     return set(arrow_schema.names) - known_names
 
 
@@ -171,8 +187,7 @@ def rows_to_arrow(
     keyed_vectors = [stored_vector_of(row, vectors, due) for row in rows]
     columns["vector_key"] = [key for key, _ in keyed_vectors]
     vectors_of_rows = [vector for _, vector in keyed_vectors]
-    dimension = _dimension(arrow_schema)
-    columns["vector"] = _vector_column(vectors_of_rows, dimension)
+    columns |= arrow_of_vectors(keyed_vectors, arrow_schema)
     checksummed_names = checksummed_columns(arrow_schema)
     checksummed = _select(columns, checksummed_names)
     checksummed_values = checksummed.values()
@@ -222,7 +237,7 @@ def vectors_to_arrow(
     keyed_vectors = [keyed_vectors_by_id[row_id] for row_id in chosen["id"].to_pylist()]
     vectors = [vector for _, vector in keyed_vectors]
     columns["vector_key"] = [key for key, _ in keyed_vectors]
-    columns["vector"] = _vector_column(vectors, _dimension(arrow_schema))
+    columns |= arrow_of_vectors(keyed_vectors, arrow_schema)
     texts = {name: chosen[name].to_pylist() for name in names}
     texts["vector_key"] = columns["vector_key"]
     columns["checksum"] = _checksum_column(texts.values(), vectors)
@@ -277,33 +292,6 @@ def _checksum_column(columns: Iterable[Sequence[str]], vectors: Sequence[Vector]
     return pa.array(checksums, _CHECKSUM_TYPE)
 
 
-def _vector_column(vectors: Sequence[Vector], dimension: int) -> pa.Array:
-    """Return vectors as a column without copying number by number: Vector is Arrow's own form.
-
-    b"" becomes null.
-    """
-    zeros = bytes(_FLOAT32_BYTES * dimension)
-    is_null = [not vector for vector in vectors]
-    data = b"".join(vector or zeros for vector in vectors)
-    byte_count = len(data)
-    number_count = byte_count // _FLOAT32_BYTES
-    no_nulls = None
-    values = pa.py_buffer(data)
-    buffers = [no_nulls, values]
-    numbers = pa.Array.from_buffers(_VECTOR_NUMBER_TYPE, number_count, buffers)
-    mask = pa.array(is_null, pa.bool_()) if any(is_null) else None
-    return pa.FixedSizeListArray.from_arrays(numbers, dimension, mask=mask)
-
-
-def own_vectors(batch: ArrowBatch) -> ArrowColumn:
-    """Return the vectors of a batch with the columns `vector` and `vector_key`.
-
-    Null for a row that lacks its own, also if it has a provisional one.
-    """
-    are_due = [is_due(key) for key in batch["vector_key"].to_pylist()]
-    return compute.if_else(pa.array(are_due, pa.bool_()), None, batch["vector"])
-
-
 def has_indexed_words(text: str) -> bool:
     """Return whether the full-text index surely finds each row that contains a text.
 
@@ -320,41 +308,11 @@ def ids_containing(rows: ArrowTable, column: str, literal: str) -> list[str]:
     return list(rows["id"].filter(contains).to_pylist())
 
 
-def iter_vectors(batch: ArrowBatch) -> Iterator[Vector]:
-    """Yield the vector of each row of a batch, in order; b"" for a row without one."""
-    column = batch["vector"]
-    data = _column_bytes(column)
-    dimension = _dimension(batch.schema)
-    vector_bytes = _FLOAT32_BYTES * dimension
-    start = 0
-    for has_vector in column.is_valid().to_pylist():
-        if not has_vector:
-            yield b""
-            continue
-        end = start + vector_bytes
-        yield data[start:end]
-        start = end
-
-
-def _column_bytes(column: ArrowColumn) -> bytes:
-    """Return the numbers of a column of vectors, one after the other, without those of nulls."""
-    numbers = column.flatten()
-    numpy_array = numbers.to_numpy(zero_copy_only=False)
-    little_endian = numpy_array.astype("<f4")
-    data: bytes = little_endian.tobytes()
-    return data
-
-
-def _dimension(arrow_schema: pa.Schema) -> int:
-    vector_type = arrow_schema.field("vector").type
-    return int(vector_type.list_size)
-
-
 def corrupt_row_ids(batch: ArrowBatch, checksummed: Sequence[str]) -> Iterator[str]:
     """Yield the ids of those rows of a batch whose bytes do not match their checksum.
 
     Args:
-        batch: Rows with the columns `checksummed`, `vector` and `checksum`.
+        batch: Rows with the columns `checksummed`, all columns of vectors, and `checksum`.
         checksummed: The columns that the checksum covers; the first is `id`.
     """
     columns = [batch[name].to_pylist() for name in checksummed]

@@ -34,12 +34,18 @@ from anchord.core.types import (
     StoreStats,
     Vector,
 )
-from anchord.errors import StoreError, UsageError
+from anchord.errors import StoreError
 from anchord.store.disk_usage import folder_bytes
 from anchord.store.table import due_rows, queries
+from anchord.store.table.arrow_vectors import ArrowBatch, iter_vectors
 from anchord.store.table.connection import TableConnection
 from anchord.store.table.event_loop import run_sync
-from anchord.store.table.filters import sql_condition, sql_in_conditions, sql_literal
+from anchord.store.table.filters import (
+    refuse_unknown_columns,
+    sql_condition,
+    sql_in_conditions,
+    sql_literal,
+)
 from anchord.store.table.lance_errors import LANCE_ERRORS
 from anchord.store.table.row_addresses import RowAddressCache
 from anchord.store.table.row_writer import RowWriter
@@ -48,15 +54,14 @@ from anchord.store.table.schema import (
     CONVERSATION_ONLY_COLUMNS,
     DISPLAY_COLUMNS,
     ROW_COLUMNS,
-    ArrowBatch,
     ArrowTable,
     LanceTable,
     checksummed_columns,
     corrupt_row_ids,
-    iter_vectors,
     row_from_columns,
 )
 from anchord.store.table.unindexed_rows import UnindexedRows
+from anchord.store.table.vector_columns import Dimensions, vector_column, vector_columns
 from anchord.store.table.versions import (
     FIRST_CHECKSUM_VERSION,
     FIRST_PROVISIONAL_VECTORS_VERSION,
@@ -82,7 +87,7 @@ class LanceStore:
     def __init__(
         self,
         uri: str,
-        dimension: int,
+        dimensions: Dimensions,
         model: str,
         *,
         read_only: bool = False,
@@ -92,24 +97,29 @@ class LanceStore:
 
         Args:
             uri: A LanceDB uri: a folder, or a remote store such as `s3://...`.
-            dimension: Numbers in a vector.
-            model: The model that makes the vectors, noted in a table that is created.
+            dimensions: Numbers in a vector. The writer must name all models of the table; with
+                `read_only` only the main one counts.
+            model: The main model, noted in a table that is created.
             read_only: Never write, and see each version that the writer commits.
             table_name: `TABLE_NAME`, or `NEXT_TABLE_NAME` for the table of a new generation.
 
         Raises:
             StoreDamagedError: The table exists and cannot be read.
-            DimensionMismatchError: Its vectors have another dimension.
+            DimensionMismatchError: Its vectors have another dimension, or are of other further
+                models.
             NewerStateError: A newer anchord created it.
             StoreError: The uri cannot be reached; with `read_only` also when there is no table.
         """
-        self._table = TableConnection(uri, table_name, dimension, model, is_writer=not read_only)
+        self._table = TableConnection(uri, table_name, dimensions, model, is_writer=not read_only)
         self._is_writer = not read_only
         self._folder = Path(uri)
         self._size_bytes = 0
         self._size_measured_at = float("-inf")
-        columns = self._table.schema.names
-        self._columns = [name for name in ROW_COLUMNS if name in columns]
+        self.columns: Sequence[str] = list(self._table.schema.names)
+        """The names of the table's columns."""
+        self._columns = [name for name in ROW_COLUMNS if name in self.columns]
+        self.vector_columns: Sequence[str] = vector_columns(self.columns)
+        """The columns of vectors; the first is that of the main model."""
         self._checksummed = checksummed_columns(self._table.schema)
         self._addresses = RowAddressCache()
         self._row_writer = RowWriter(self._table)
@@ -123,13 +133,9 @@ class LanceStore:
 
     def as_stored(self, row: Row) -> Row:
         """Return a row as the table holds it: an old schema has no column for some fields."""
-        if self._has_type_columns:
+        if "chunk_type" in self._columns:
             return row
         return replace(row, chunk_type="", language="", level=0, token_count=0)
-
-    @property
-    def _has_type_columns(self) -> bool:
-        return "chunk_type" in self._columns
 
     def upsert(
         self,
@@ -265,6 +271,7 @@ class LanceStore:
         self, values_by_column: Mapping[str, Sequence[str]], *, indexed_only: bool = False
     ) -> Iterator[tuple[str, str, int, Vector]]:
         """Yield (id, vector key, address, vector) of rows that match in some column."""
+        names = self.vector_columns
         conditions_by_column = [
             sql_in_conditions(column, values) for column, values in values_by_column.items()
         ]
@@ -272,19 +279,26 @@ class LanceStore:
             condition = " OR ".join(filter(None, conditions))
 
             async def query(table: LanceTable, condition: str = condition) -> ArrowTable:
-                return await queries.select_vectors(table, condition, indexed_only=indexed_only)
+                return await queries.vectors_of(table, condition, names, indexed_only=indexed_only)
 
             for batch in self._table.run_query(query, check_for_newer=False).to_batches():
                 columns = (batch[name].to_pylist() for name in ("id", "vector_key", "_rowid"))
                 yield from zip(*columns, iter_vectors(batch), strict=True)
 
     def search_by_vector(
-        self, vector: Vector, limit: int, filters: SearchFilters
+        self, vector: Vector, limit: int, filters: SearchFilters, model_tag: str = ""
     ) -> Sequence[ScoredRow]:
-        """Return up to `limit` rows with the highest cosine similarity, best first."""
-        self._check_filters(filters)
+        """Return up to `limit` rows with the highest cosine similarity, best first.
+
+        Only rows with a vector of one model are found: the further one of `model_tag`, "" for the
+        main one. None if the table has no column for it.
+        """
+        refuse_unknown_columns(filters, self._columns)
+        column = vector_column(model_tag)
+        if column not in self.vector_columns:
+            return []
         found = self._table.run_query(
-            lambda table: queries.find_nearest(table, vector, limit, filters)
+            lambda table: queries.find_nearest(table, column, vector, limit, filters)
         )
         self._addresses.remember(found)
         return [
@@ -297,20 +311,12 @@ class LanceStore:
         """Return up to `limit` rows with the highest BM25 score, in order; none for blank text."""
         if not text.strip():
             return []
-        self._check_filters(filters)
+        refuse_unknown_columns(filters, self._columns)
         found = self._table.run_query(
             lambda table: queries.find_by_words(table, text, limit, filters)
         )
         self._addresses.remember(found)
         return [ScoredRow(row["id"], row["_score"], row["header_path"]) for row in found]
-
-    def _check_filters(self, filters: SearchFilters) -> None:
-        """Raise UsageError if the table is of a version without a column that a filter needs."""
-        if (filters.chunk_type or filters.languages) and not self._has_type_columns:
-            raise UsageError(
-                "the index is of an older version: it does not know types and languages yet",
-                "`anchord index` updates it",
-            )
 
     def find_ids_containing(
         self, literal: str, limit: int, filters: SearchFilters
@@ -407,7 +413,7 @@ class LanceStore:
         """
         if self.schema_version < FIRST_CHECKSUM_VERSION:
             return
-        columns = [*self._checksummed, "vector", "checksum"]
+        columns = [*self._checksummed, *self.vector_columns, "checksum"]
         for condition in sql_in_conditions("id", ids):
             for batch in self._table.select(condition, columns).to_batches():
                 yield from corrupt_row_ids(batch, self._checksummed)
@@ -486,8 +492,3 @@ class LanceStore:
         An older table is read and written as it is until a new generation replaces it.
         """
         return self._table.schema_version
-
-    @property
-    def columns(self) -> Sequence[str]:
-        """The names of the table's columns."""
-        return list(self._table.schema.names)

@@ -6,6 +6,9 @@ SCHEMA_VERSION = 6
 """Since 6 the full-text index cuts Chinese and Japanese, and a row that lacks its own vector can
 have a provisional one. Since 5 a row says what its chunk is: its type, language, heading level and
 tokens."""
+SEVERAL_MODELS_VERSION = 7
+"""The version of a table with columns for the vectors of further models, which an older anchord
+would take for damage. The next version of all tables is 8."""
 FIRST_PROVISIONAL_VECTORS_VERSION = 6
 """The first version whose rows can have a provisional vector, which an older anchord would take
 for damage."""
