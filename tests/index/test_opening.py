@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from anchord.core.sqlite_connection import open_sqlite
 from anchord.errors import StoreError, StoreUnavailableError
 from anchord.index import opening
 from anchord.index.opening import open_reader, open_writer
+from anchord.index.session import IndexReader
 from anchord.sources.conversations.archive.detached import DetachedExchanges
 from anchord.sources.conversations.archive.reader import Archive
 
@@ -68,7 +70,11 @@ def test_a_failed_open_leaves_no_database_open(
         catalog.execute("UPDATE meta SET value='0' WHERE key='clean'")
     catalog.close()
     monkeypatch.setattr(place, name, _fail)
-    for open_index in (lambda: open_writer(paths, CONFIG, []), lambda: open_reader(paths, CONFIG)):
+    opens: list[Callable[[], IndexReader]] = [
+        lambda: open_writer(paths, CONFIG, []),
+        lambda: open_reader(paths, CONFIG),
+    ]
+    for open_index in opens:
         try:
             open_index().close()
         except StoreUnavailableError as error:
