@@ -563,3 +563,16 @@ def test_seed_000_20_a_room_that_nothing_can_be_in_is_refused(text: str, message
     refused = refusal(f"[[room]]\n{text}\n")
     assert message in refused.message
     assert refused.hint
+
+
+def test_two_servers_with_models_of_one_name_are_refused() -> None:
+    """Both would have one identity, and the second would never be asked."""
+    server = "provider = 'openai'\nmodel = 'default'\n"
+    first = f"[embedding]\n{server}url = 'http://a/v1'\n"
+    further = f"[embedding.further.x]\n{server}"
+    with pytest.raises(ConfigError, match="has a model of this name on another server"):
+        parse_config(f"{first}{further}url = 'http://b/v1'\n", "config.toml")
+    config = parse_config(f"{first}{further}url = 'http://a/v1'\n", "config.toml")
+    assert [each.url for each in config.embedding.servers] == ["http://a/v1"] * 2
+    other = parse_config(f"{further}url = 'http://b/v1'\n", "config.toml")
+    assert [each.url for each in other.embedding.servers] == ["http://b/v1"]

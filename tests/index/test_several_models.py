@@ -237,4 +237,4 @@ def test_a_search_by_meaning_finds_the_documents_of_every_model(
         monkeypatch.setattr(HashEmbedder, "embed", embed)
         answer = index.search("knead dough", mode="vector")
         assert answer.groups[0][0].path == "bread.md"
-        assert "are found by words alone: it sleeps" in answer.note
+        assert "are not searched by meaning: it sleeps" in answer.note

@@ -15,7 +15,7 @@ from anchord.core.ids import make_vector_key
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import Action, FileOutcome, RootedPath, SearchFilters, Vector
 from anchord.embedding.hash_embedder import HashEmbedder
-from anchord.errors import EmbedderError
+from anchord.errors import EmbedderError, StoreError
 from anchord.index import vector_fill as module
 from anchord.index.indexer import Indexer
 
@@ -262,6 +262,26 @@ def test_a_crash_loses_only_what_the_model_works_on(
     assert (outcome.embedded, outcome.reused) == (8, 12)
     assert (world.due(), len(world.model.texts)) == (0, 20)
     assert world.cache.kept == {}, "once in the table they leave the cache"
+
+
+def test_vectors_that_cannot_be_written_stay_in_the_cache(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "NS_PER_CACHING", 0)
+    monkeypatch.setattr(module, "TEXTS_PER_WRITE", 12)
+    world.write(A, *names(20))
+    world.index(A)
+
+    def fail(*_: object) -> None:
+        raise StoreError("the table is away", "")
+
+    with monkeypatch.context() as away:
+        away.setattr(world.store, "set_vectors", fail)
+        with pytest.raises(StoreError):
+            world.fill(A)
+    assert (len(world.model.texts), len(world.cache.kept)) == (12, 8)
+    assert world.fill(A)[0].reused == 8
+    assert world.cache.kept == {}
 
 
 def test_a_new_process_finds_the_files_that_lack_vectors(world: World) -> None:

@@ -110,6 +110,7 @@ def test_ready_comes_with_the_socket_then_states_and_pings_then_stopping(
     assert not systemd.heard("RELOADING=1")
 
 
+@pytest.mark.slow
 def test_the_pings_stop_while_the_writer_is_stuck_though_the_socket_answers(
     home: Home, systemd: Systemd, monkeypatch: pytest.MonkeyPatch
 ) -> None:

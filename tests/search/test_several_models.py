@@ -80,11 +80,17 @@ def test_no_more_than_the_limit_are_returned() -> None:
     assert found(backends(), 2) == (["main good", "other good"], "")
 
 
-def test_a_model_without_a_scale_counts_with_its_cosines() -> None:
-    rows = [ScoredRow("a", 0.9)]
-    assert on_scale(rows, None, MAIN) == on_scale(rows, NARROW, None) == rows
-    names, _ = found(backends(scale=lambda: None))
-    assert names == ["other good", "other bad", "main good", "main bad"]
+def test_the_nearest_row_of_a_model_without_a_scale_is_in_the_middle() -> None:
+    rows = [ScoredRow("a", 0.9), ScoredRow("b", 0.8)]
+    assert on_scale(rows, NARROW, None) == on_scale(rows, None, None) == rows
+    assert on_scale([], None, MAIN) == []
+    best, other = on_scale(rows, None, MAIN)
+    assert (best.score, 0 < other.score < 0.25) == (0.25, True), "neither unrelated nor related"
+
+
+def test_no_cosine_on_another_scale_is_above_one() -> None:
+    narrow = CosineScale(0.70, 0.75)
+    assert [row.score for row in on_scale([ScoredRow("far beyond", 0.99)], narrow, MAIN)] == [1.0]
 
 
 def test_unrelated_and_related_are_the_ends_of_both_scales() -> None:
@@ -95,10 +101,10 @@ def test_unrelated_and_related_are_the_ends_of_both_scales() -> None:
 def test_a_model_that_is_away_is_named_and_the_others_answer() -> None:
     names, note = found(backends(other="no answer"))
     assert names == ["main good", "main bad"]
-    assert note == "documents of `other` are found by words alone: no answer"
+    assert note == "documents of `other` are not searched by meaning: no answer"
     names, note = found(backends(main="asleep"))
     assert names == ["other good", "other bad"]
-    assert note == "documents of the main model are found by words alone: asleep"
+    assert note == "documents of the main model are not searched by meaning: asleep"
 
 
 def test_without_any_model_the_search_fails() -> None:

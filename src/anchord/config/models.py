@@ -138,3 +138,28 @@ def refuse_unusable_further_models(
             hint = f"there are: {', '.join(sorted(DETECTED_LANGUAGES))}"
             place = locate(f"embedding.by_language.{code}")
             raise ConfigError(f"{place}: `{code}` is no language that anchord detects", hint)
+
+
+def refuse_servers_of_one_name(
+    models: Mapping[str, ModelOptions], locate: Callable[[str], str]
+) -> None:
+    """Refuse two servers whose models cannot be told apart: one would never be asked.
+
+    Args:
+        models: Table of the configuration -> the model that it describes.
+        locate: Returns where a key is set.
+
+    Raises:
+        ConfigError: Two servers have a model of the same name and prefixes.
+    """
+    table_by_identity: dict[tuple[str, str, str], str] = {}
+    for table, options in models.items():
+        if options.provider != "openai":
+            continue
+        identity = (options.model, options.query_prefix, options.text_prefix)
+        other = table_by_identity.setdefault(identity, table)
+        if models[other].url != options.url:
+            raise ConfigError(
+                f"{locate(f'{table}.model')}: [{other}] has a model of this name on another server",
+                "give the two models different names on their servers",
+            )

@@ -23,6 +23,7 @@ from anchord.config.key_errors import (
 )
 from anchord.config.models import (
     ModelOptions,
+    refuse_servers_of_one_name,
     refuse_unusable_further_models,
     refuse_unusable_url,
 )
@@ -163,6 +164,12 @@ class EmbeddingConfig(ModelOptions, frozen=True, kw_only=True):
     """The [embedding.further.NAME] tables: models for some of the documents."""
     by_language: dict[str, str] = msgspec.field(default_factory=dict)
     """Code of a language -> the NAME of the further model for documents in it."""
+
+    @property
+    def servers(self) -> tuple[ModelOptions, ...]:
+        """The models that run on a server, the main one first."""
+        models = (self, *self.further.values())
+        return tuple(each for each in models if each.provider == "openai")
 
     @property
     def model_names(self) -> set[str]:
@@ -363,6 +370,8 @@ def _refuse_unusable_values(config: Config, locate: Callable[[str], str]) -> Non
         names,
         locate,
     )
+    further = {f"embedding.further.{name}": model for name, model in embedding.further.items()}
+    refuse_servers_of_one_name({"embedding": embedding, **further}, locate)
     for number, root in enumerate(config.root):
         is_usable = root.path and "\0" not in root.path
         if is_usable:

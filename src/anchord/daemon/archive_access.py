@@ -31,7 +31,7 @@ def ask_daemon_or_archive(paths: Paths, call: Call[A]) -> A:
             try:
                 return ask(client, call)
             except UsageError as error:
-                if not error.message.startswith("no method"):
+                if not error.message.startswith(("no method", "unknown parameter")):
                     raise
     check_params(call.params)
     return cast("A", _ANSWERS[call.method.name](paths, call.params))

@@ -214,8 +214,9 @@ class VectorFill:
                 self._dependencies.heartbeat(MODEL_STEP_TIMEOUT_S if left else 0)
                 waited_s = time.monotonic() - written_at
                 if len(unwritten) >= TEXTS_PER_WRITE or waited_s >= S_PER_WRITE:
-                    made, unwritten = unwritten, {}
-                    self._write(made, embedded_keys=set(made))
+                    self._write(unwritten, embedded_keys=set(unwritten))
+                    self._committer.delete_cached(cached)
+                    unwritten, cached = {}, []
                     written_at = time.monotonic()
                 elif left and waited_s * 1e9 >= NS_PER_CACHING:
                     # Invariant: a crash loses at most the vectors of `unwritten` without these.
@@ -228,9 +229,9 @@ class VectorFill:
             self._committer.model_fails = True
             raise
         finally:
-            if unwritten:
+            if unwritten:  # If that fails, the cache keeps what it has.
                 self._write(unwritten, embedded_keys=set(unwritten))
-            self._committer.delete_cached(cached)
+                self._committer.delete_cached(cached)
         return False
 
     def _write(self, vectors: Mapping[str, Vector], embedded_keys: set[str]) -> None:

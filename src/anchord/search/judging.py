@@ -87,7 +87,14 @@ class Judge:
         return self.judge([*shown, *others]) if others else (judgements, about)
 
 
-def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: str) -> Judge:
+def judge_of(
+    query: ParsedQuery,
+    hits: Sequence[Hit],
+    backends: Backends,
+    mode: str,
+    *,
+    is_model_away: bool = False,
+) -> Judge:
     """Return what judges the hits of a search.
 
     Args:
@@ -95,12 +102,13 @@ def judge_of(query: ParsedQuery, hits: Sequence[Hit], backends: Backends, mode: 
         hits: All hits.
         backends: What the search reads from.
         mode: How was searched.
+        is_model_away: Whether the rows of a model were not compared with the query.
     """
     lowest_cosine = min((hit.cosine for hit in hits if hit.cosine is not None), default=None)
     judge = Judge(
         query=query,
         scale=None if lowest_cosine is None else backends.cosine_scale(),
-        highest_other_cosine=lowest_cosine,
+        highest_other_cosine=None if is_model_away else lowest_cosine,
         by_words=mode != "vector",
     )
     if backends.all_have_vectors:

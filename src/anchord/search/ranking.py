@@ -148,7 +148,7 @@ def search(
         request, parsed_query, backends, catalog
     )
     notes = [found.note, relaxed]
-    judge = judge_of(parsed_query, hits, backends, request.mode)
+    judge = judge_of(parsed_query, hits, backends, request.mode, is_model_away=bool(found.note))
     if request.strong_only and not judge.may_be_strong(hits[:_STRONG_HITS]):
         return SearchResults((), parsed_query, is_about=False)
     reranked = None

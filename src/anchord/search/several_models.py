@@ -16,6 +16,8 @@ from anchord.errors import EmbedderError
 from anchord.search.backends import Backends, FurtherQueries
 from anchord.search.confidence import CosineScale
 
+_LEAST_COSINE = 1e-6
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
@@ -74,7 +76,7 @@ def find_nearest_of_all(
         raise of_main.error
     rows = sorted((row for each in found for row in each.rows), key=lambda row: -row.score)
     notes = [
-        f"documents of {each.name} are found by words alone: {each.error.message}"
+        f"documents of {each.name} are not searched by meaning: {each.error.message}"
         for each in failed
         if each.error
     ]
@@ -88,15 +90,21 @@ def on_scale(
 
     Args:
         rows: Rows with their cosines.
-        scale: What those say; None if that is unknown.
-        wanted: What the cosines of the other model say; None likewise. Without either, the rows
-            keep their cosines.
+        scale: What those say; None if that is unknown: then the nearest row is in the middle.
+        wanted: What the cosines of the other model say; None likewise: then the rows keep theirs.
     """
-    if scale is None or wanted is None:
+    if wanted is None or not rows:
         return rows
-    factor = (wanted.related - wanted.unrelated) / (scale.related - scale.unrelated)
+    span = wanted.related - wanted.unrelated
+    if scale is None:
+        # Nothing says what these cosines mean: the nearest row is neither unrelated nor related.
+        best = max(*(row.score for row in rows), _LEAST_COSINE)
+        return [
+            row._replace(score=wanted.unrelated + span / 2 * (row.score / best)) for row in rows
+        ]
+    factor = span / (scale.related - scale.unrelated)
     return [
-        row._replace(score=wanted.unrelated + factor * (row.score - scale.unrelated))
+        row._replace(score=min(1.0, wanted.unrelated + factor * (row.score - scale.unrelated)))
         for row in rows
     ]
 

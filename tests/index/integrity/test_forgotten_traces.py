@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from anchord.core.types import RootedPath
-from anchord.errors import StoreUnavailableError
 from anchord.index.integrity.forgotten_traces import erase_traces
 
 TALK = "1284c080-1111-4111-8111-000000000001"
@@ -82,6 +81,12 @@ def test_a_log_that_cannot_be_written_is_told(
     def fail(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
+    home.log_file.write_text("/home/me/a.md\n")
     monkeypatch.setattr(Path, "open", fail)
-    with pytest.raises(StoreUnavailableError, match="permission"):
-        erase_traces(home, "/home/me/a.md", ORIGINS, [GONE])
+    assert erase_traces(home, "/home/me/a.md", ORIGINS, [GONE]) == [home.log_file]
+
+
+def test_what_is_no_file_has_no_traces(home: Any) -> None:  # noqa: ANN401
+    home.log_file.symlink_to("/dev/null")
+    (home.data_folder / "recall" / "sessions" / "folder").mkdir(parents=True)
+    assert erase_traces(home, "/home/me/a.md", ORIGINS, [GONE]) == []

@@ -201,6 +201,21 @@ def test_what_a_call_that_failed_has_deleted_is_counted_by_the_next_one(
     assert purge_path(index.writer, talk).exchange_count == 0
 
 
+def test_a_log_that_cannot_be_written_is_named_and_keeps_nothing_else_from_being_forgotten(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = index.writer.paths.log_file
+    log.write_text("private/a.md\n")
+    monkeypatch.setattr(module, "erase_traces", lambda *_: [log])
+    with pytest.raises(
+        StoreError, match=r"it is forgotten, but its name may still be in .*anchord\.log"
+    ):
+        purge_path(index.writer, index.path("private"))
+    done = [event[0] for event in index.events if isinstance(event, tuple)]
+    assert "rows" in done
+    assert index.writer.cli_state.unfinished_forget, "the next start tries it again"
+
+
 def test_nothing_counts_as_forgotten_while_kept_transcripts_cannot_be_opened(
     index: Index,
 ) -> None:

@@ -57,6 +57,7 @@ for command in (["index", {str(notes)!r}], ["index"], ["search", "gulls"], ["ver
     assert report(f"import sys\n{program}", expression) == [[0, 0, 0, 0], [False] * 4]
 
 
+@pytest.mark.slow
 def test_the_packages_load_when_they_are_used() -> None:
     program = "import anchord.store.table.table\nimport lance_namespace as used"
     tables = "used.ListTablesResponse(tables=['a']).tables"
@@ -99,6 +100,7 @@ def test_a_program_that_has_overrides_already_keeps_it() -> None:
     assert report(program, "sys.modules['overrides'] is mine") is True
 
 
+@pytest.mark.slow
 def test_a_program_that_imported_lancedb_before_is_left_as_it_is() -> None:
     program = "import lancedb\nimport anchord.store.table.table"
     assert report(program, "type(sys.modules['lance_namespace']).__name__") == "module"

@@ -65,11 +65,11 @@ def recall_on(
 
 
 def _embedding_server() -> str:
-    """Return the URL of the embedding server that is configured; "" without one."""
+    """Return the URLs of the embedding servers that are configured; "" without one."""
     from anchord.config.file import load_config
 
-    embedding = load_config(ensure_paths().config_file).embedding
-    return embedding.url if embedding.provider == "openai" else ""
+    servers = load_config(ensure_paths().config_file).embedding.servers
+    return ", ".join(dict.fromkeys(server.url for server in servers))
 
 
 @recall_commands.command("off")

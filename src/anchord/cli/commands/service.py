@@ -71,8 +71,8 @@ def _print_install_hints(config: Config) -> None:
         print_line("it stops when you log out; `loginctl enable-linger` keeps it running")
     if not config.root:
         print_line("no roots yet: `anchord add FOLDER` adds one")
-    key_variable = config.embedding.api_key_env
-    if config.embedding.provider == "openai" and key_variable:
+    key_variables = [server.api_key_env for server in config.embedding.servers]
+    for key_variable in dict.fromkeys(filter(None, key_variables)):
         warn(
             f"the service cannot read ${key_variable} from your shell: "
             "set it with `systemctl --user edit anchord`"

@@ -104,10 +104,16 @@ def _print_list(found: Sequence[SessionAnswer], *, kept: bool) -> None:
         print_line(line, markup=True)
 
 
+_THERE = frozenset({"here", "shorter", "damaged"})
+"""States in which the transcript is where it was: restoring it asks for another place."""
+
+
 def _print_what_to_do(found: Sequence[SessionAnswer], *, is_all: bool) -> None:
-    deleted = [each for each in found if each.state != "here" and each.kept]
+    deleted = [each for each in found if each.state not in _THERE and each.kept]
     if deleted:
-        command = quote_command("anchord session --restore", deleted[0].id[:8], "ID")
+        is_path = deleted[0].id.startswith("/")
+        shown = deleted[0].id if is_path else deleted[0].id[:8]
+        command = quote_command("anchord session --restore", shown, "ID")
         transcripts = counted(len(deleted), "transcript")
         print_line(f"{transcripts} of these can be restored: {command}")
     if not is_all:

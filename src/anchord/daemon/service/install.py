@@ -91,7 +91,7 @@ def build_service_settings(
         sandbox: systemd: hide most of the file system from the service.
         socket_activated: systemd: start the service at the first connection.
     """
-    uses_model_server = config.embedding.provider == "openai"
+    uses_model_server = bool(config.embedding.servers)
     uses_remote_table = "://" in config.store.uri
     kept = {name: environment[name] for name in _KEPT_VARIABLES if environment.get(name)}
     folders = [str(paths.config_file.parent), str(paths.data_folder), str(paths.log_folder)]

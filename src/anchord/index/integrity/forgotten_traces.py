@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from anchord.config.paths import Paths
-from anchord.core.os_errors import os_errors_as_unavailable
 from anchord.core.quoting import escape_fields, escape_non_utf8
 from anchord.core.types import RootedPath
 
@@ -29,7 +28,7 @@ _Trace = tuple[re.Pattern[bytes], AbstractSet[bytes] | None]
 
 def erase_traces(
     paths: Paths, forgotten: str, origins: Iterable[RootedPath], row_ids: Sequence[str]
-) -> None:
+) -> list[Path]:
     """Overwrite names of files, and ids of chunks, in the log and in the files of recall.
 
     Args:
@@ -38,8 +37,8 @@ def erase_traces(
         origins: The files and exchanges that are forgotten.
         row_ids: The ids of their chunks.
 
-    Raises:
-        StoreUnavailableError: A file cannot be written now.
+    Returns:
+        The files that cannot be written now, and may still have such names.
     """
     recall = paths.data_folder / "recall"
     files = [origin.path for origin in origins]
@@ -47,21 +46,22 @@ def erase_traces(
     long_stems = {stem.encode() for stem in stems if len(stem) >= _LEAST_NAME_CHARS}
     values = {text for path in files for text in _as_logged(path)}
     roots = map(re.escape, _as_logged(forgotten))
-    traces = [
+    traces: list[_Trace] = [
         (re.compile(rb"(?:" + b"|".join(roots) + rb")(?![\w.-])"), None),
         (_VALUE, values),
         (_NAME, long_stems),
     ]
-    for file in (
+    ids: list[_Trace] = [(_NAME, {row_id.encode() for row_id in row_ids})]
+    logs = (
         paths.log_file,
         paths.log_file.with_suffix(".log.1"),
         recall / "log.jsonl",
         recall / "log.1.jsonl",
-    ):
-        _overwrite(file, traces)
-    ids = {row_id.encode() for row_id in row_ids}
-    for file in _files_in(recall / "sessions"):
-        _overwrite(file, [(_NAME, ids)])
+    )
+    traces_by_file = dict.fromkeys(logs, traces) | dict.fromkeys(
+        _files_in(recall / "sessions"), ids
+    )
+    return [file for file, each in traces_by_file.items() if not _overwrite(file, each)]
 
 
 def _as_logged(text: str) -> set[bytes]:
@@ -76,12 +76,21 @@ def _files_in(folder: Path) -> list[Path]:
     return []
 
 
-def _overwrite(file: Path, traces: Iterable[_Trace]) -> None:
-    """Replace each trace in a file by as many asterisks; do nothing if there is no file."""
-    with os_errors_as_unavailable(str(file)), suppress(FileNotFoundError), file.open("r+b") as log:
-        data = log.read()
-        for pattern, wanted in traces:
-            for found in pattern.finditer(data):
-                if wanted is None or found[0] in wanted:
-                    log.seek(found.start())
-                    log.write(b"*" * len(found[0]))
+def _overwrite(file: Path, traces: Iterable[_Trace]) -> bool:
+    """Replace each trace in a file by as many asterisks; return whether that could be done.
+
+    What is no file, such as a log that is a link to a terminal, keeps nothing.
+    """
+    if not file.is_file():
+        return True
+    try:
+        with file.open("r+b") as log:
+            data = log.read()
+            for pattern, wanted in traces:
+                for found in pattern.finditer(data):
+                    if wanted is None or found[0] in wanted:
+                        log.seek(found.start())
+                        log.write(b"*" * len(found[0]))
+    except OSError:
+        return not file.exists()
+    return True

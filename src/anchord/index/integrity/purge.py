@@ -119,13 +119,19 @@ def purge_path(writer: IndexWriter, path: str) -> PurgeResult:
     files_to_reread = list(writer.archive.files_to_reread)
     origins = list(dict.fromkeys((*found.files, *erased)))
     row_ids = list(dict.fromkeys((*found.row_ids, *_rows_of(writer, origins))))
-    erase_traces(writer.paths, found.path, origins, row_ids)
+    unwritable = erase_traces(writer.paths, found.path, origins, row_ids)
     # All of it: of a file that was deleted before, nothing says which vectors were its own.
     writer.vector_cache.clear()
     _delete_rows(writer, origins, row_ids)
     writer.catalog.history.forget([*origins, *_as_folder(writer, found.path)])
     writer.catalog.mark_for_reread(files_to_reread)
     disk_files_removed = _erase_from_disk(writer)
+    if unwritable:
+        raise StoreError(
+            f"it is forgotten, but its name may still be in {quote_names(map(str, unwritable))}, "
+            "which cannot be written",
+            "make that writable, then run the command again",
+        )
     if writer.cli_state.unfinished_forget:
         writer.save_cli_state(writer.cli_state.with_unfinished_forget(None))
     damaged_folder = writer.paths.damaged_folder

@@ -99,17 +99,25 @@ def delete_damaged_versions(table: Path) -> list[str]:
     folder = table / VERSIONS_FOLDER
     names = os.listdir(folder)
     newest = newest_manifest(names)
+    if newest is None or not _can_be_read(folder / newest):
+        return []  # A newer Lance may write another form.
     deleted = []
     for name in names:
         if manifest_version(name) is None or name == newest:
             continue
         with suppress(FileNotFoundError):
-            try:
-                parse_manifest((folder / name).read_bytes())
-            except ManifestError:
+            if not _can_be_read(folder / name):
                 (folder / name).unlink()
                 deleted.append(name)
     return deleted
+
+
+def _can_be_read(manifest: Path) -> bool:
+    try:
+        parse_manifest(manifest.read_bytes())
+    except ManifestError:
+        return False
+    return True
 
 
 def parse_manifest(content: bytes) -> FileSizes:

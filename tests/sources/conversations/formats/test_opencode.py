@@ -495,6 +495,7 @@ def unique(parsed: ParsedTranscript) -> bool:
     return len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_any_value_at_any_place_is_survived() -> None:
     for changed in everywhere(
         {name: {"data": data, "parts": parts} for name, (data, parts) in EVERYTHING.items()}

@@ -3,7 +3,7 @@
 The ids of some programs are unique among all sessions: there an exchange with a known id is a copy
 of it, such as the history of a resumed session, and its path does not contain the session. A
 transcript that was edited, or written by another tool, can repeat the ids of another session with
-other questions. Then the exchange whose session sorts first has the path without a session, and
+other questions. Then the exchange whose question sorts first has the path without a session, and
 each of the others one with a digest of its question. So the paths do not depend on the order in
 which files are read.
 """
@@ -27,8 +27,8 @@ from anchord.sources.conversations.exchange_document import exchange_path
 _DIGEST_CHARS = 8
 _OWN_PATH = re.compile(rf"(/[^/]+)/=[0-9a-f]{{{_DIGEST_CHARS}}}(?=/)")
 _FIND_SQL = """
-SELECT e.id, s.name, e.digest, e.content, e.carrier, c.reader FROM exchanges e
-JOIN sessions s ON s.id=e.session LEFT JOIN carriers c ON c.id=e.carrier
+SELECT e.id, e.digest, e.content, e.carrier, c.reader FROM exchanges e
+LEFT JOIN carriers c ON c.id=e.carrier
 WHERE e.root=? AND e.path=?
 """
 
@@ -37,7 +37,6 @@ class _Known(NamedTuple):
     """An exchange of the archive."""
 
     id: int
-    session: str
     digest: str
     """"" if its text is damaged."""
     content: bytes
@@ -78,7 +77,7 @@ class RepeatedIds:
         if known is None or known_question is None:
             return told, []
         their_path = _own_path(source.source, told.exchange.id, known_question)
-        comes_first = (told.exchange.session, question) < (known.session, known_question)
+        comes_first = question < known_question
         if not comes_first or self._find(source.root, their_path):
             return replace(told, path=own_path), []
         self._db.execute(
