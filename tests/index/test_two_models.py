@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -18,11 +19,14 @@ from index.test_reconcile import RECIPE
 from anchord.core.ids import make_model_tag, make_vector_key, model_tag_of
 from anchord.core.ports import IndexerDependencies
 from anchord.core.types import RootedPath, SearchFilters, Vector
+from anchord.daemon.writer.file_queue import Urgency
+from anchord.daemon.writer.vector_queue import VectorQueue
 from anchord.embedding.hash_embedder import HashEmbedder
 from anchord.errors import EmbedderError
 from anchord.index.indexer import Indexer
 from anchord.index.model_choice import DocumentModel, ModelChoice
 from anchord.index.models import Models
+from anchord.index.vector_fill import FILES_PER_FILL
 
 A, B = RootedPath("r", "a.md"), RootedPath("r", "b.md")
 TAG = make_model_tag("hash-64/1")
@@ -164,6 +168,71 @@ def test_while_a_model_is_away_the_other_makes_its_vectors(world: World) -> None
     assert (len(lacking[A]), len(lacking[B])) == (20, 0)
     world.german.is_away = False
     world.finish()
+    assert (world.store.count_due(), set(world.made.values())) == (0, {1})
+
+
+@pytest.mark.parametrize("is_away", ["german", "main"])
+def test_more_texts_than_a_call_takes_do_not_keep_the_other_model_from_its_own(
+    world: World, monkeypatch: pytest.MonkeyPatch, is_away: str
+) -> None:
+    monkeypatch.setattr("anchord.index.vector_fill._TEXTS_PER_CALL", 8)
+    away, works = (A, B) if is_away == "german" else (B, A)
+    world.write(A, GERMAN, *WORDS)
+    world.write(B, ENGLISH, *WORDS)
+    getattr(world, is_away).is_away = True
+    list(world.indexer.index([A, B]))
+    before = world.store.due_ids_of_files([A, B])
+    fill = world.indexer.vector_fill
+    with pytest.raises(EmbedderError):
+        list(fill.fill([away, works], lambda: False))
+    assert world.store.due_ids_of_files([A, B]) == {away: before[away], works: []}
+    assert len(before[away]) > 8 < len(before[works])
+    assert fill.failed_files == [away]
+    getattr(world, is_away).is_away = False
+    world.finish()
+    assert (world.store.count_due(), set(world.made.values())) == (0, {1})
+
+
+def test_a_file_that_is_completed_is_reported_though_the_other_model_is_away(world: World) -> None:
+    world.write(A, GERMAN, *WORDS)
+    world.write(B, ENGLISH, *WORDS)
+    world.german.is_away = True
+    list(world.indexer.index([A, B]))
+    outcomes = world.indexer.vector_fill.fill([A, B], lambda: False)
+    assert next(outcomes).origin == B
+    with pytest.raises(EmbedderError):
+        next(outcomes)
+
+
+def test_a_model_that_is_away_does_not_starve_the_files_behind_its_own(world: World) -> None:
+    queue = VectorQueue()
+    files = [RootedPath("r", f"{number}.md") for number in range(2 * FILES_PER_FILL)]
+    for file in files:
+        world.write(file, GERMAN, f"word{file.path}")
+    world.write(B, ENGLISH, *WORDS)
+    world.german.is_away = True
+    list(world.indexer.index([*files, B]))
+    queue.add_found([*files, B])
+    for time_s, file in enumerate([B, *files]):  # Those that fail are the newest.
+        queue.remove(file)
+        queue.add(file, Urgency.SAVED, float(time_s))
+
+    def fill_next() -> None:
+        """Do as `TurnWork.fill_vectors` does."""
+        for outcome in world.indexer.vector_fill.fill(queue.next_files(), lambda: False):
+            queue.note_made(outcome.origin)
+            queue.remove(outcome.origin)
+
+    for _ in range(3):
+        with suppress(EmbedderError):
+            fill_next()
+            continue
+        queue.set_back(world.indexer.vector_fill.failed_files)
+    assert B not in queue
+    assert set(queue.snapshot()) == set(files)
+    world.german.is_away = False
+    while queue:
+        fill_next()
     assert (world.store.count_due(), set(world.made.values())) == (0, {1})
 
 

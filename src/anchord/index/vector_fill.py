@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from anchord.core.ids import model_tag_of
 from anchord.core.types import (
     Absent,
     Action,
@@ -79,6 +80,8 @@ class VectorFill:
 
     def __init__(self, planner: FilePlanner, committer: Committer) -> None:
         """Use the planner and the committer of an indexer."""
+        self.failed_files: Sequence[RootedPath] = ()
+        """The files that lack the vectors of a model that failed in the last `fill`."""
         self._planner = planner
         self._committer = committer
         self._dependencies = committer.dependencies
@@ -120,7 +123,8 @@ class VectorFill:
             now. Each counts the vectors that the file got since its last outcome.
 
         Raises:
-            EmbedderError: The model is not available. What was made is written.
+            EmbedderError: A model is not available. What was made is written, and `failed_files`
+                lack the vectors of that model; those of other models are completed before.
             StoreError: The table cannot be read or written.
         """
         begun, self._begun = self._begun, {}
@@ -144,11 +148,25 @@ class VectorFill:
         self._begun = {file.origin: file for file in files}
         self._fill_from_known(files)
         yield from self._finished()
-        while (batch := self._next_texts()) and not should_stop():
-            is_stopped = self._embed(batch, should_stop)
+        self.failed_files, failure = (), None
+        failed_tags: set[str] = set()
+        is_stopped = False
+        while not is_stopped and (batch := self._next_texts(failed_tags)) and not should_stop():
+            try:
+                is_stopped = self._embed(batch, should_stop)
+            except EmbedderError as error:
+                failure = failure or error
+                # The other models have made the vectors of all their texts.
+                failed_tags.update(model_tag_of(key) for key in self._due_keys() & batch.keys())
             yield from self._finished()
-            if is_stopped:
-                return
+        if failure:
+            self._committer.model_fails = True
+            self.failed_files = [
+                file.origin
+                for file in self._begun.values()
+                if any(model_tag_of(key) in failed_tags for key, _ in file.due.values())
+            ]
+            raise failure
 
     def _prepare(
         self, origin: RootedPath, due_ids: Sequence[str], begun: _FileToFill | None
@@ -189,11 +207,20 @@ class VectorFill:
             self._write(known, embedded_keys=set())
         self._committer.delete_cached(cached)
 
-    def _next_texts(self) -> dict[str, str]:
-        """Return vector key -> text of the next texts to embed."""
+    def _due_keys(self) -> set[str]:
+        return {key for file in self._begun.values() for key, _ in file.due.values()}
+
+    def _next_texts(self, failed_tags: Collection[str]) -> dict[str, str]:
+        """Return vector key -> text of the next texts to embed.
+
+        Args:
+            failed_tags: Of models whose texts are left out.
+        """
         texts: dict[str, str] = {}
         for file in self._begun.values():
             for key, text in file.due.values():
+                if model_tag_of(key) in failed_tags:
+                    continue
                 texts[key] = text
                 if len(texts) >= _TEXTS_PER_CALL:
                     return texts

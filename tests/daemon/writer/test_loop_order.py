@@ -78,6 +78,7 @@ class Parts:
         parts.backoff.unexpected_errors = 0
         parts.backoff.record_error.return_value = False
         parts.work.may_use_model.return_value = True
+        parts.work.has_failed_fill = False
         self.loop = self.opened(Config())
         self.loop._next_supervise = math.inf
 
@@ -514,6 +515,23 @@ def test_a_check_goes_before_vectors_and_those_before_a_build(
         expected = "maintenance.compact_if_due"
     kinds = {"check.run", "work.try_to_fill_vectors", "work.try_with_model"}
     kinds.add("maintenance.compact_if_due")
+    assert [name for name in parts.calls() if name in kinds] == [expected]
+
+
+@pytest.mark.parametrize("has_failed", [True, False])
+@pytest.mark.parametrize("build_is_due", [True, False])
+@pytest.mark.parametrize("on_mains", [True, False])
+def test_after_a_fill_that_failed_a_build_that_may_replace_the_model_goes_first(
+    parts: Parts, *, has_failed: bool, build_is_due: bool, on_mains: bool
+) -> None:
+    parts.loop.backlog_waits_for_mains = not on_mains
+    parts.all.work.has_failed_fill = has_failed
+    parts.all.queue.vectors.has_next.return_value = True
+    parts.all.builds.is_due.return_value = build_is_due
+    parts.loop._do_most_urgent_work(NOW)
+    builds = has_failed and build_is_due and on_mains
+    expected = "work.try_with_model" if builds else "work.try_to_fill_vectors"
+    kinds = {"work.try_to_fill_vectors", "work.try_with_model"}
     assert [name for name in parts.calls() if name in kinds] == [expected]
 
 

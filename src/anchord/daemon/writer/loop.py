@@ -284,13 +284,15 @@ class WriterLoop:
         """Do one kind of work; the next step looks again at what is most urgent."""
         queue, has_model = self.work_queue, self.work.may_use_model(now)
         saved_only = self.backlog_waits_for_mains
+        # A build may replace the model that failed: it gets a turn before the next try.
+        builds_first = self.work.has_failed_fill and self.builds.is_due(now) and not saved_only
         turn = queue.next_turn(without_later=saved_only, without_vectors=not has_model)
         if turn:
             self.work.index(turn.files, lambda: self._should_end_turn(turn))
         elif self.index_check.is_due:
             # The index is up to date, or the rest of it waits for mains.
             self._check_index()
-        elif has_model and queue.vectors.has_next(saved_only=saved_only):
+        elif has_model and not builds_first and queue.vectors.has_next(saved_only=saved_only):
             self.work.try_to_fill_vectors(self._should_end_fill, saved_only=saved_only)
         elif has_model and self.builds.is_due(now) and not saved_only:
             self.work.try_with_model(self._build)

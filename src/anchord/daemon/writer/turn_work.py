@@ -39,6 +39,8 @@ class TurnWork:
         """Name of the root whose files are being worked on, "" when none are."""
         self.model_backoff = Backoff(writer.paths)
         """The pause after the model failed: files are indexed meanwhile, and found by words."""
+        self.has_failed_fill = False
+        """Whether a model failed when vectors were made, and no build has had a turn since."""
         self._writer = writer
         self._outcomes = outcomes
         self._maintenance = maintenance
@@ -71,17 +73,25 @@ class TurnWork:
             saved_only: Leave out the files that nobody has just saved.
 
         Raises:
-            EmbedderError, StoreError: As `VectorFill.fill`.
+            EmbedderError, StoreError: As `VectorFill.fill`. After an EmbedderError the files that
+                lack its model go behind those that may have another one.
         """
-        files = self._outcomes.queue.vectors.next_files(saved_only=saved_only)
+        vectors, fill = self._outcomes.queue.vectors, self._writer.indexer.vector_fill
+        files = vectors.next_files(saved_only=saved_only)
         if not files:
             return
         commits_before = self._writer.indexer.commit_count
         self.root_name = files[0].root
         try:
             should_stop = self._noting_waiters(should_stop)
-            for outcome in self._writer.indexer.vector_fill.fill(files, should_stop):
+            for outcome in fill.fill(files, should_stop):
+                if outcome.embedded:
+                    vectors.note_made(outcome.origin)
                 self._outcomes.handle_vectors(outcome)
+        except EmbedderError:
+            if len(self._writer.profile.embedders) > 1:
+                vectors.set_back(fill.failed_files)
+            raise
         finally:
             self._end_turn(commits_before)
         self._backoff.reset()
@@ -118,6 +128,7 @@ class TurnWork:
 
     def try_with_model(self, work: Callable[[], None]) -> None:
         """Do work that needs the model. If the model fails, such work pauses, and only such."""
+        self.has_failed_fill = False
         try:
             work()
         except EmbedderError as error:
@@ -136,6 +147,7 @@ class TurnWork:
     def try_to_fill_vectors(self, should_stop: Callable[[], bool], *, saved_only: bool) -> None:
         """Do `fill_vectors`; if the model fails, this pauses, and files are indexed meanwhile."""
         self.try_with_model(lambda: self.fill_vectors(should_stop, saved_only=saved_only))
+        self.has_failed_fill = self.model_backoff.failing_since is not None
 
     def find_missing_vectors(self) -> None:
         """Queue every file of whose chunks some lack their vectors, unless they are known.
