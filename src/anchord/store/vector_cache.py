@@ -19,6 +19,8 @@ from anchord.errors import StoreDamagedError, StoreError
 MAX_AGE_NS = 7 * 24 * 3600 * 1_000_000_000
 _MAX_VECTORS = 200_000
 _MAX_SQL_VARIABLES = 500
+_LOG_PAGES = 128
+_PAGE_BYTES = 4_096
 _NEW_FILE_CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_ERROR)
 """SQLITE_ERROR: a statement does not fit the tables."""
 _DELETE_OLD_SQL = "DELETE FROM vectors WHERE gone_ns < ?"
@@ -134,6 +136,9 @@ def _open_database(file: Path) -> CheckedConnection:
     try:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")  # After a power loss the last vectors may be gone.
+        # Vectors of a slow model come and go by the thousand: the log is kept small.
+        db.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+        db.execute(f"PRAGMA journal_size_limit={_LOG_PAGES * _PAGE_BYTES}")
         db.execute("PRAGMA secure_delete=ON")  # Deleted vectors are overwritten with zeros.
         db.execute(
             "CREATE TABLE IF NOT EXISTS vectors"
