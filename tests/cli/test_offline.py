@@ -132,7 +132,14 @@ def test_a_socket_that_nobody_listens_on_counts_as_no_daemon(indexed: Shell) -> 
 
 @pytest.mark.parametrize(
     "answer",
-    [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"{}\n", b"[]\n", b"\xff\n", b'{"error":1}\n'],
+    [
+        pytest.param(b"", marks=pytest.mark.slow),  # The command waits for ten seconds.
+        b"HTTP/1.1 400 Bad Request\r\n\r\n",
+        b"{}\n",
+        b"[]\n",
+        b"\xff\n",
+        b'{"error":1}\n',
+    ],
 )
 def test_a_listener_that_does_not_speak_the_protocol_is_one_line(
     shell: Shell, answer: bytes
