@@ -284,6 +284,23 @@ def test_on_delete_lets_nothing_go_of_a_file_that_was_cut_off(shell: Shell, left
     assert archived(shell) == {question for question, _ in TURNS}
 
 
+def test_what_comes_back_replaces_no_other_question_under_the_same_id(shell: Shell) -> None:
+    """Ids such as `user-1` are repeated: the earlier of the two was deleted, and existed only here."""
+    configure(shell, shell.notes, "talks", 'on_delete = "delete"')
+    first = Path(shell.write("s1.jsonl", claude(("Which colour?", "Blue."))))
+    assert shell("index").code == 0
+    first.unlink()
+    assert shell("index").code == 0
+    other = claude(("Which town?", "Oslo.")).replace(b'"sessionId": "s1"', b'"sessionId": "other"')
+    shell.write("other.jsonl", other)
+    assert shell("index").code == 0
+    assert found(shell) == {"Which town?"}
+    configure(shell, shell.notes)
+    assert embedded(shell) == 0
+    assert found(shell) == archived(shell) == {"Which colour?", "Which town?"}
+    assert shell("verify").code == 0
+
+
 def test_what_comes_back_from_the_trash_is_stored_once(shell: Shell) -> None:
     configure(shell, shell.notes, "talks", 'on_delete = "delete"')
     file = Path(shell.write("s1.jsonl", claude(*GONE)))

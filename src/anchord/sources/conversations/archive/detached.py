@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from anchord.sources.conversations.archive.path_lookup import BelowPath, path_inside
+from anchord.sources.conversations.archive.path_lookup import BelowPath, give_own_paths, path_inside
 from anchord.sources.conversations.archive.trash import delete_old_trash
 
 DETACHED_KEY_PREFIX = "\x01"
@@ -200,6 +200,7 @@ class DetachedExchanges:
         )
         self._merge_files(key, name, prefix)
         self._merge_sessions(key, name)
+        give_own_paths(self._db, key, name)
         rows = self._db.execute(
             "SELECT e.id, e.path, e.until, o.id, o.until FROM exchanges e "
             "LEFT JOIN exchanges o ON o.root=? AND o.path=e.path WHERE e.root=?",

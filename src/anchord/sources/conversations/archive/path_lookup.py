@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
+import zlib
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from anchord.core.ids import hash_content
 from anchord.sources.conversations.exchanges import POSITIONAL_IDS
+
+OWN_DIGEST_CHARS = 8
+"""Characters of a question's digest in the path of an exchange whose id is repeated."""
 
 
 class FoundInArchive(NamedTuple):
@@ -169,6 +175,40 @@ def _is_orphan(db: sqlite3.Connection, exchange_id: int) -> bool:
 def _is_only_here(db: sqlite3.Connection, exchange_id: int) -> bool:
     """Return whether an exchange is in no transcript file that exists."""
     return not any(os.path.exists(path) for _, _, path in _files_with(db, exchange_id))
+
+
+def give_own_paths(db: sqlite3.Connection, key: str, root: str) -> None:
+    """Rename the exchanges of a group whose id means another question in a root.
+
+    Two conversations can repeat an id (`repeated_ids`): moved there, one would take the other for
+    an earlier form of itself, and delete it.
+
+    Args:
+        db: An open archive, in a transaction.
+        key: The group.
+        root: The root that the group will be merged into.
+    """
+    rows = db.execute(
+        "SELECT e.id, e.path, e.content, o.content FROM exchanges e "
+        "JOIN exchanges o ON o.root=? AND o.path=e.path WHERE e.root=?",
+        (root, key),
+    ).fetchall()
+    for exchange_id, path, content, other_content in rows:
+        question, other = _question_of(content), _question_of(other_content)
+        _, source, *ids = path.split("/")
+        if question is None or other is None or question == other or len(ids) != 1:
+            continue  # With the session in its path it is the same place of the same session.
+        digest = hash_content(question.encode("utf-8", "replace"))[:OWN_DIGEST_CHARS]
+        own_path = f"/{source}/={digest}/{ids[0]}"
+        db.execute("UPDATE OR IGNORE exchanges SET path=? WHERE id=?", (own_path, exchange_id))
+
+
+def _question_of(content: bytes) -> str | None:
+    """Return the question of a stored exchange; None if its text is damaged."""
+    try:
+        return str(json.loads(zlib.decompress(content))["question"])
+    except (zlib.error, ValueError, KeyError, TypeError):
+        return None
 
 
 class BelowPath:

@@ -22,10 +22,10 @@ from anchord.core.ids import hash_content
 from anchord.core.types import RootedPath
 from anchord.sources.conversations.archive.exchange_forms import ExchangeSource
 from anchord.sources.conversations.archive.merge import ToldExchange
+from anchord.sources.conversations.archive.path_lookup import OWN_DIGEST_CHARS
 from anchord.sources.conversations.exchange_document import exchange_path
 
-_DIGEST_CHARS = 8
-_OWN_PATH = re.compile(rf"(/[^/]+)/=[0-9a-f]{{{_DIGEST_CHARS}}}(?=/)")
+_OWN_PATH = re.compile(rf"(/[^/]+)/=[0-9a-f]{{{OWN_DIGEST_CHARS}}}(?=/)")
 _FIND_SQL = """
 SELECT e.id, e.digest, e.content, e.carrier, c.reader FROM exchanges e
 LEFT JOIN carriers c ON c.id=e.carrier
@@ -106,7 +106,7 @@ def _question_of_another(known: _Known, source: ExchangeSource, told: ToldExchan
 
 
 def _own_path(source: str, exchange_id: str, question: str) -> str:
-    digest = hash_content(question.encode("utf-8", "replace"))[:_DIGEST_CHARS]
+    digest = hash_content(question.encode("utf-8", "replace"))[:OWN_DIGEST_CHARS]
     return exchange_path(source, f"={digest}", exchange_id)
 
 
