@@ -45,22 +45,26 @@ def folding(lock: WriterLock) -> Iterator[CompactionWorker]:
         yield made
 
 
+def numbered(number: int, search_text: str) -> Row:
+    return Row(
+        id=str(number),
+        doc_id="doc",
+        root="root",
+        path="a.md",
+        kind="markdown",
+        header_path="",
+        content_hash="hash",
+        vector_key=f"key {number}",
+        text="text",
+        search_text=search_text,
+    )
+
+
 def filled(folder: Path, commits: int = COMMITS) -> LanceStore:
     """Make a table of several commits."""
     store = LanceStore(str(folder / "lance"), 4, "model")
     for number in range(commits):
-        row = Row(
-            id=str(number),
-            doc_id="doc",
-            root="root",
-            path="a.md",
-            kind="markdown",
-            header_path="",
-            content_hash="hash",
-            vector_key=f"key {number}",
-            text="text",
-            search_text="text",
-        )
+        row = numbered(number, "text")
         store.upsert([row], {row.vector_key: VECTOR})
     return store
 
@@ -191,18 +195,7 @@ def test_many_passes_leave_few_parts_of_an_index_and_few_fragments(tmp_path: Pat
     most = 0
     for passes in range(1, 31):
         for number in (2 * passes, 2 * passes + 1):
-            row = Row(
-                id=str(number),
-                doc_id="doc",
-                root="root",
-                path="a.md",
-                kind="markdown",
-                header_path="",
-                content_hash="hash",
-                vector_key=f"key {number}",
-                text="text",
-                search_text=f"word{number}",
-            )
+            row = numbered(number, f"word{number}")
             store.upsert([row], {row.vector_key: VECTOR})
         assert maintain(store, merge_indices=passes % 10 == 0) == []
         most = max(most, parts(store))
@@ -221,18 +214,7 @@ def test_all_fragments_and_parts_become_one_where_that_is_asked_for(
     store, _ = many(tmp_path, 30)
     maintain(store)
     for number in range(30, 40):
-        row = Row(
-            id=str(number),
-            doc_id="doc",
-            root="root",
-            path="a.md",
-            kind="markdown",
-            header_path="",
-            content_hash="hash",
-            vector_key=f"key {number}",
-            text="text",
-            search_text=f"word{number}",
-        )
+        row = numbered(number, f"word{number}")
         store.upsert([row], {row.vector_key: 4 * VECTOR})
     assert maintain(store, merge_indices=True) == []
     assert store.stats().fragments == 2
@@ -253,18 +235,7 @@ def test_what_is_large_is_written_again_once_there_is_a_third_of_it_beside_it(
     most, most_fragments = 0, 0
     for passes in range(1, 51):
         number = 100 + passes
-        row = Row(
-            id=str(number),
-            doc_id="doc",
-            root="root",
-            path="a.md",
-            kind="markdown",
-            header_path="",
-            content_hash="hash",
-            vector_key=f"key {number}",
-            text="text",
-            search_text=f"word{number}",
-        )
+        row = numbered(number, f"word{number}")
         store.upsert([row], {row.vector_key: 4 * VECTOR})
         assert maintain(store, merge_indices=passes % 10 == 0) == []
         most, most_fragments = max(most, parts(store)), max(most_fragments, store.stats().fragments)
